@@ -71,7 +71,7 @@ fuzz: install ## Damage job logs at random and read them, for ten minutes; SECON
 	@METASCHED_FUZZ_SECONDS=$(or $(SECONDS),600) $(BIN)/python -m pytest -q -s --timeout 0 tests/cluster_env/workloads/test_reader_fuzz.py
 
 soak: install ## Train for half an hour and fail if a process grows; ARGS='--minutes 5' for less
-	@$(BIN)/python -m tune_jobs.soak $(ARGS)
+	@$(BIN)/python -m tests.soak $(ARGS)
 
 lint: install ## Check style, formatting, types and the direction of imports
 	$(BIN)/ruff check .

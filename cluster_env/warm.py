@@ -28,8 +28,7 @@ _NUM_JOBS = 8  # of a jobset: what is compiled does not depend on sizes
 def warm(names: Sequence[str] = ()) -> None:
     """Plays each thing once that is registered with a world: rules, objectives, views.
 
-    Args:
-        names: of worlds, in the order in which they are compiled; all, if none is named.
+    Only the named worlds, in this order, if any are named.
     """
     for name in names or WORLDS.names():
         spec = WORLDS.get(name)
@@ -70,7 +69,7 @@ def _decide_once(world: World, rule: Policy, jobset: JobSet, objective: Objectiv
 
 
 def main(names: Sequence[str] = ()) -> None:
-    """Entry point of ``python -m cluster_env.warm``; see `warm`."""
+    """Entry point of ``python -m cluster_env.warm``."""
     with warnings.catch_warnings(action="ignore"):
         warm(names)
 

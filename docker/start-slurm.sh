@@ -6,5 +6,5 @@
 #
 # It listens on 127.0.0.1 alone, which the name of the machine must stand for.
 set -eu
-exec python -m tune_jobs.site.private_slurm --nodes "${METASCHED_SLURM_NODES:-4}" \
+exec python "$(dirname "$0")/../tests/slurm/private_slurm.py" --nodes "${METASCHED_SLURM_NODES:-4}" \
   --folder "$(dirname "${SLURM_CONF:-/tmp/slurm/slurm.conf}")"

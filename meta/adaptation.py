@@ -44,16 +44,10 @@ _NETWORK, _CRITIC, _RATES = "network.", "network.critic", "rates."
 
 @dataclass(frozen=True, eq=False)
 class AdaptedStep:
-    """What a step of adaptation came to.
+    """What a step of adaptation came to; the reason says why it changed nothing, as a clause."""
 
-    Attributes:
-        parameters: after it.
-        changed: whether it changed any of them; the start has not.
-        reason: why it did not, as a clause.
-    """
-
-    parameters: Parameters
-    changed: bool = False
+    parameters: Parameters  # after it
+    changed: bool = False  # whether it changed any of them; the start has not
     reason: str = ""
 
 
@@ -160,8 +154,7 @@ class Adaptation:
     def policies(self, decode: Decode = "argmax") -> list[LearnedPolicy]:
         """The policies after 0, 1, ... and all steps, for the task's world.
 
-        Args:
-            decode: how they act, see `LearnedPolicy`; the episodes of steps are drawn in any case.
+        They act as ``decode`` says, see `LearnedPolicy`; episodes of steps are drawn in any case.
         """
         return [
             self.policy.acting(self.task, parameters, f"{self.policy.name} +{step}", decode)

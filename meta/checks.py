@@ -47,15 +47,10 @@ def require_scorer(config: ExperimentConfig, what: str) -> None:
 
 
 def require_features(config: ExperimentConfig, world: World, what: str) -> None:
-    """Makes sure that a policy sees the same features in a world as where it was trained.
-
-    Args:
-        config: of the policy.
-        world: where it is to be adapted.
-        what: names the policy in errors.
+    """Makes sure that a policy, named so in errors, sees the same features as where it was trained.
 
     Raises:
-        InputError: if it does not.
+        InputError: if it does not in this world.
     """
     trained = config.task.build_world()
     if trained.feature_names == world.feature_names:

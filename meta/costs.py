@@ -69,13 +69,9 @@ def costs_on(
 ) -> list[Cost]:
     """Evaluates policies on the same jobsets of a task, with the same random numbers.
 
-    Args:
-        policies: what decides.
-        task: jobs, world and cost.
-        num_jobsets: how many of its jobsets, from the first, at least 1.
-        split: which of them; what is reported rests on `Split.HELD_OUT`.
-        warmup: units of time at both ends of a window whose jobs are not measured, see
-            `cluster_env.evaluation.summarize`.
+    The jobsets are the first of a split, at least 1; what is reported rests on `Split.HELD_OUT`.
+    Jobs of a warm-up at both ends of a window, in units of time, are not measured, see
+    `cluster_env.evaluation.summarize`.
 
     Raises:
         InputError: if the warm-up leaves nothing of a window.
@@ -88,12 +84,7 @@ def heuristics_for(task: Task, names: Sequence[str], *, warmup: int = 0) -> dict
     """Heuristics for a task, by name; the name of one that takes a number says which.
 
     It gets the one with the lowest cost on validation jobsets of the task, the first of equals;
-    this makes it stronger than any fixed one.
-
-    Args:
-        task: what they are for.
-        names: as `cluster_env.core.world.get_heuristic` takes them.
-        warmup: see `costs_on`.
+    this makes it stronger than any fixed one. For the warm-up see `costs_on`.
     """
     jobsets = _jobsets(task, Split.VALIDATION, TUNING_JOBSETS, warmup)
     heuristics = {}
@@ -130,12 +121,7 @@ def heuristic_costs(
 
 
 def baseline_of(spec: WorldSpec, costs: Mapping[str, Cost]) -> Cost:
-    """The lowest cost of a world's baselines, the first of equals; other costs are divided by it.
-
-    Args:
-        spec: says which heuristics are baselines.
-        costs: of these at least, by name.
-    """
+    """The lowest cost of a world's baselines, by which others are divided; the first of equals."""
     return min((costs[name] for name in spec.baselines), key=lambda cost: cost.value)
 
 

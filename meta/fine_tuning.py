@@ -71,18 +71,8 @@ def fine_tune(
 
     A step is one update of RMSProp from all decisions of its episodes, with the mean return of the
     same jobset's episodes at the same decision as the baseline. Steps play the jobsets that
-    `meta.adaptation.adapt_policy` would.
-
-    Args:
-        policy: where it begins.
-        task: in the world that the policy was trained for, but for its rules.
-        steps: after how many steps to give back a policy, ascending.
-        num_episodes: episodes of a step, divided evenly among its jobsets, at least 2 each.
-        num_jobsets: jobsets of a step.
-        seed: of jobsets and actions.
-
-    Returns:
-        A policy for each of the steps.
+    `meta.adaptation.adapt_policy` would, with the same numbers. There is a policy for each of
+    ``steps``, ascending. The world is that which the policy was trained for, but for its rules.
 
     Raises:
         InputError: if a number is out of range, or the cluster is another.

@@ -120,18 +120,10 @@ def measure(
     split: Split = Split.HELD_OUT,
     num_seeds: int | None = None,
 ) -> Iterator[Measured]:
-    """Adapts to every task, and evaluates on jobsets that no step has seen.
+    """Adapts to every task, and evaluates on jobsets of a split that no step has seen.
 
-    Args:
-        policy: what is adapted.
-        tasks: to what; their indices count from 0.
-        plan: steps, seeds and jobsets.
-        split: of the jobsets that costs are measured on.
-        num_seeds: adaptations of each task, if not the plan's.
-
-    Yields:
-        What was measured, by task, then seed, then step. The policy after 0 steps is the same for
-        all seeds, and evaluated once.
+    Yields by task, whose indices count from 0, then seed, then step. The policy after 0 steps is
+    the same for all seeds, and evaluated once.
     """
     for index, task in enumerate(tasks):
         unadapted = None
@@ -154,19 +146,11 @@ def choose_rate(
     plan: StudyPlan,
     spread: Spread | None = None,
 ) -> tuple[float, Mapping[float, float]]:
-    """Chooses the inner rate of a policy on validation tasks.
+    """Chooses the inner rate of a policy on tasks of `Split.VALIDATION`.
 
     The rate with the lowest mean ratio of cost to baseline wins, over the tasks and over the plan's
-    steps but 0, with one adaptation of each; the first of equals.
-
-    Args:
-        policy: what is adapted.
-        distribution: where the tasks come from; those of `Split.VALIDATION` are used.
-        plan: rates, tasks, steps and jobsets.
-        spread: has the rates tried side by side; None for one after the other.
-
-    Returns:
-        The rate, and the mean ratio of each that was tried.
+    steps but 0, with one adaptation of each; the first of equals. A `Spread` tries rates side by
+    side. Returns the rate, and the mean ratio of each that was tried.
     """
     tasks = plan.split(distribution, Split.VALIDATION)
     costs = baselines_of(tasks, plan.num_evaluation_jobsets, Split.VALIDATION)

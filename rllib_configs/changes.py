@@ -9,8 +9,8 @@ from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.spec import WorldSpec
 from cluster_env.worlds import WORLDS
 from rllib_configs.extensions import load_extensions
-from rllib_configs.migration import new_key, new_value
 from rllib_configs.options import TrainingSection, goes_with, training_section
+from rllib_configs.registries import CHOICES
 from rllib_configs.yaml_text import MAX_DEPTH, YAMLFault, parse_yaml
 
 Changes = Iterable[str] | Mapping[str, Any]
@@ -34,30 +34,37 @@ def change(data: dict[str, Any], changes: Changes) -> None:
         InputError: if a text cannot be read, or a key lies below one that holds no settings.
     """
     load_extensions()
-    settings = []
-    for key, value in _pairs(changes):
-        today = new_key(key)
-        settings.append((today, new_value(today, value)))
-    chosen = dict(settings)
-    _choose_training(data, chosen)
-    spec = _choose_world(data, chosen)
+    settings = _pairs(changes)
+    _choose_training(data, dict(settings))
+    spec = _choose_world(data, dict(settings).get("task.world.kind"))
     settings = [long for short in settings for long in _written_out(spec, *short)]
-    _choose_workload(data, spec, dict(settings))
+    _choose_workload(data, spec, dict(settings).get("task.workload.kind"))
     for key, value in settings:
-        _apply(data, key, value)
+        *sections, last = key.split(".")
+        if len(sections) > MAX_DEPTH:
+            raise InputError(f"'{shortened(key)}' is no setting: no config is as deep")
+        place = data
+        for section in sections:
+            if place.get(section) is None:  # not given, or null
+                place[section] = {}
+            if not isinstance(place[section], dict):
+                raise InputError(f"'{key}' cannot be set, because '{section}' holds no settings")
+            place = place[section]
+        place[last] = value
 
 
 def changed_keys(changes: Changes) -> set[str]:
-    """The keys that are changed, by their names of today.
+    """The keys that are changed; where a table is set, its own and those in it.
 
     Raises:
         InputError: if a text cannot be read.
     """
-    return {new_key(key) for key, _ in _pairs(changes)}
+    pairs = _pairs(changes)
+    return {key for key, _ in pairs} | set(flattened(dict(pairs)))
 
 
-def _pairs(changes: Changes) -> Iterable[tuple[str, Any]]:
-    return changes.items() if isinstance(changes, Mapping) else map(parse_override, changes)
+def _pairs(changes: Changes) -> list[tuple[str, Any]]:
+    return list(changes.items() if isinstance(changes, Mapping) else map(parse_override, changes))
 
 
 def parse_override(override: str) -> tuple[str, Any]:
@@ -86,7 +93,7 @@ def flattened(data: Mapping[str, Any], key: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in data.items():
         place = f"{key}.{name}" if key else str(name)
-        if isinstance(value, Mapping) and value and name != "objective":
+        if isinstance(value, Mapping) and value and place.rpartition(".")[2] != "objective":
             found.update(flattened(value, place))
         else:
             found[place] = value
@@ -96,7 +103,7 @@ def flattened(data: Mapping[str, Any], key: str = "") -> dict[str, Any]:
 def _choose_training(data: dict[str, Any], chosen: Mapping[str, Any]) -> None:
     """Takes out what another algorithm or network does not have."""
     training = data.get("training")
-    keys = {name: f"training.{name}" for name in ("algorithm", "network")}
+    keys = {registry.kind: f"training.{registry.kind}" for registry in CHOICES}
     if not isinstance(training, dict) or not any(key in chosen for key in keys.values()):
         return
     names = {
@@ -105,44 +112,43 @@ def _choose_training(data: dict[str, Any], chosen: Mapping[str, Any]) -> None:
     }
     with contextlib.suppress(InputError, TypeError):  # which is told when the whole is checked
         section = training_section(**names)
-        for option in [name for name in training if not goes_with(name, section)]:
-            del training[option]
+        _keep(training, [option for option in training if goes_with(option, section)])
 
 
-def _choose_world(data: dict[str, Any], chosen: Mapping[str, Any]) -> WorldSpec:
+def _choose_world(data: dict[str, Any], chosen: Any) -> WorldSpec:
     """Takes out what another world does not have, and says which one it is."""
-    task = data.get("task")
-    world = task.get("world") if isinstance(task, dict) else None
-    before = world.get("kind") if isinstance(world, dict) else None
+    task = _table(data, "task")
+    world, workload = _table(task, "world"), _table(task, "workload")
+    before = str(world.get("kind"))
     before = before if before in WORLDS.names() else WORLDS.names()[0]
-    after = chosen.get("task.world.kind", before)
-    if after == before or after not in WORLDS.names():
+    if chosen in (None, before) or chosen not in WORLDS.names():
         return WORLDS.get(before)
-    spec = WORLDS.get(after)
-    if isinstance(world, dict):
-        _keep(world, [entry.name for entry in fields(spec.world)])
-    workload = task.get("workload") if isinstance(task, dict) else None
-    if isinstance(workload, dict) and _is_named(spec, workload.get("kind")):
-        source, name = WORLDS.get(before).workloads, str(workload["kind"])
-        same = source.today(name) in source.names() and source.get(name) == spec.workloads.get(name)
-        if not same:
-            _keep(workload, ["path"])  # a log's windows are in other units in every world
-    elif isinstance(task, dict):
+    spec, source = WORLDS.get(chosen), WORLDS.get(before).workloads
+    _keep(world, [entry.name for entry in fields(spec.world)])
+    if not _is_named(spec, workload.get("kind")):
         task.pop("workload", None)
+        return spec
+    name = source.today(workload["kind"])
+    if name not in source.names() or source.get(name) != spec.workloads.get(name):
+        _keep(workload, ["path"])  # a log's windows are in other units in every world
     return spec
 
 
-def _choose_workload(data: dict[str, Any], spec: WorldSpec, chosen: Mapping[str, Any]) -> None:
+def _choose_workload(data: dict[str, Any], spec: WorldSpec, chosen: Any) -> None:
     """Takes out what another workload does not have."""
-    task = data.get("task")
-    workload = task.get("workload") if isinstance(task, dict) else None
-    name = chosen.get("task.workload.kind", "")
-    if isinstance(workload, dict) and _is_named(spec, name):
-        entry = spec.workloads.get(name)
+    workload = _table(_table(data, "task"), "workload")
+    if _is_named(spec, chosen):
+        entry = spec.workloads.get(chosen)
         before = workload.get("kind", spec.workloads.names()[0])
         other = spec.workloads.get(before) if _is_named(spec, before) else entry
         own = {*entry.own, *other.own} if other is not entry else set()
         _keep(workload, [key for key in entry.names if key not in own])
+
+
+def _table(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The table at a key; what is no table is refused when the whole is checked."""
+    table = data.get(name)
+    return table if isinstance(table, dict) else {}
 
 
 def _is_named(spec: WorldSpec, name: Any) -> bool:
@@ -165,18 +171,3 @@ def _written_out(spec: WorldSpec, key: str, value: Any) -> list[tuple[str, Any]]
     if value is None:
         return [("task.workload.kind", spec.workloads.names()[0])]
     return [("task.workload.kind", name), ("task.workload.path", value)]
-
-
-def _apply(data: dict[str, Any], key: str, value: Any) -> None:
-    *sections, last = key.split(".")
-    if len(sections) > MAX_DEPTH:
-        raise InputError(f"'{shortened(key)}' is no setting: no config is as deep")
-    place = data
-    for section in sections:
-        if place.get(section) is None:  # not given, or null
-            place[section] = {}
-        inner = place[section]
-        if not isinstance(inner, dict):
-            raise InputError(f"'{key}' cannot be set, because '{section}' holds no settings")
-        place = inner
-    place[last] = value

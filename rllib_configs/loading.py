@@ -11,10 +11,9 @@ from pydantic import ValidationError
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from rllib_configs.changes import Changes, change, changed_keys, parse_override
-from rllib_configs.explaining import explain
+from rllib_configs.explaining import explain, refuse_truth
 from rllib_configs.extensions import load_extensions
 from rllib_configs.machines import OPTION, machine_changes
-from rllib_configs.migration import migrate
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.sections import Section
 from rllib_configs.yaml_text import MAX_CHARACTERS, YAMLFault, parse_yaml
@@ -24,13 +23,13 @@ __all__ = [
     "config_text",
     "load_config",
     "make_config",
+    "make_config_of_log",
     "parse_config",
     "parse_override",
     "parse_section",
     "preset_names",
     "read_config",
     "read_yaml",
-    "take_machine_of_log",
     "write_config",
 ]
 
@@ -57,15 +56,14 @@ def load_config(source: str | Path, changes: Changes = ()) -> ExperimentConfig:
     data = read_config(source)
     before = deepcopy(data)
     change(data, changes)
-    given = changed_keys(changes)
-    take_machine_of_log(data, before, given, asked="--set task.world.{name}={units}")
-    return make_config(data)
+    asked = "--set task.world.{name}={units}"
+    return make_config_of_log(data, before, changed_keys(changes), asked)
 
 
-def take_machine_of_log(
+def make_config_of_log(
     data: dict[str, Any], before: Mapping[str, Any], given: Set[str], asked: str = OPTION
-) -> None:
-    """Gives plain data the machine of a job log that was named for them; see `machine_changes`.
+) -> ExperimentConfig:
+    """`make_config` with the machine of a job log that was named; see `machine_changes`.
 
     Args:
         data: after the changes that were asked for; changed in place.
@@ -76,23 +74,30 @@ def take_machine_of_log(
     Raises:
         InputError: if the data or the log cannot be used, or nobody says how large the machine is.
     """
-    change(data, machine_changes(parse_config(data).task, before.get("task"), given, asked))
+    config = parse_config(data)
+    machine = machine_changes(config.task, before.get("task"), given, asked)
+    if machine:
+        change(data, machine)
+        config = parse_config(data)
+    config.task.build()
+    return config
 
 
 def read_config(source: str | Path) -> dict[str, Any]:
-    """The plain data of a preset or a YAML file, under today's keys and without defaults.
+    """The plain data of a preset or a YAML file, without defaults.
 
     Raises:
         InputError: if there is no such preset or file, or it is no table.
     """
     load_extensions()
-    path = _find(source)
-    try:
-        return migrate(read_yaml(path))
-    except InputError as error:
-        if str(path) in str(error):
-            raise
-        raise InputError(f"{path}: {error}") from None
+    path = Path(source)
+    if path.suffix in (".yaml", ".yml"):
+        if not path.is_file():
+            raise InputError(f"there is no config file {path}")
+        return read_yaml(path)
+    if str(source) not in preset_names():
+        raise unknown("preset", str(source), preset_names())
+    return read_yaml(PRESETS / f"{source}.yaml")
 
 
 def make_config(data: Mapping[str, Any]) -> ExperimentConfig:
@@ -109,14 +114,11 @@ def make_config(data: Mapping[str, Any]) -> ExperimentConfig:
 def parse_config(data: Mapping[str, Any]) -> ExperimentConfig:
     """Checks keys and types alone; files that the data name need not be there any more.
 
-    Args:
-        data: those of older versions are understood, too; see `migrate`.
-
     Raises:
         InputError: if a key is unknown, or a value of the wrong type or out of its range.
     """
     load_extensions()
-    return parse_section(ExperimentConfig, migrate(data))
+    return parse_section(ExperimentConfig, data)
 
 
 def parse_section(section: type[S], data: Mapping[str, Any], place: str = "") -> S:
@@ -132,9 +134,11 @@ def parse_section(section: type[S], data: Mapping[str, Any], place: str = "") ->
     """
     load_extensions()
     try:
-        return section.model_validate(data)
+        checked = section.model_validate(data)
     except ValidationError as error:
         raise InputError(explain(error, section, [place] if place else [])) from None
+    refuse_truth(data, checked.model_dump(), [place] if place else [])
+    return checked
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -143,23 +147,19 @@ def read_yaml(path: Path) -> dict[str, Any]:
     Raises:
         InputError: if the file cannot be read or is no table.
     """
-    data = _parsed(path)
-    if not isinstance(data, dict):
-        raise InputError(f"{path} should hold a table of settings, but holds {type(data).__name__}")
-    return data
-
-
-def _parsed(path: Path) -> Any:
     if path.exists() and not path.is_file():  # a pipe or a device would never end
         raise InputError(f"cannot read {path}: it is no file")
     try:
         with path.open(encoding="utf-8") as file:
-            return parse_yaml(file.read(MAX_CHARACTERS + 1))
+            data = parse_yaml(file.read(MAX_CHARACTERS + 1))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"cannot read {path}: {reason}") from None
     except YAMLFault as error:
         raise InputError(f"{path} {error}") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{path} should hold a table of settings, but holds {type(data).__name__}")
+    return data
 
 
 def write_config(config: ExperimentConfig, path: Path) -> None:
@@ -171,14 +171,3 @@ def config_text(config: ExperimentConfig) -> str:
     """The whole config, defaults included, as YAML that `load_config` reads back."""
     text: str = yaml.safe_dump(config.to_dict(), sort_keys=False)
     return text
-
-
-def _find(source: str | Path) -> Path:
-    path = Path(source)
-    if path.suffix in (".yaml", ".yml"):
-        if not path.is_file():
-            raise InputError(f"there is no config file {path}")
-        return path
-    if str(source) not in preset_names():
-        raise unknown("preset", str(source), preset_names())
-    return PRESETS / f"{source}.yaml"

@@ -95,7 +95,5 @@ def machine_changes(
         return {}
     log = read(task.workload.model_dump(mode="json"))
     said = {name for name in log.resources if f"task.world.{name}" in given}
-    if given & {"task", "task.world"}:
-        said |= task.world.model_fields_set
     units, _ = units_of_log(log, said, known, asked=asked)
     return {f"task.world.{name}": number for name, number in units.items()}

@@ -1,23 +1,52 @@
 """What ``training`` may say: settings of every run, of the algorithm and of the network."""
 
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
-from pydantic import ConfigDict, Field, create_model, field_validator, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
 import rllib_configs.worlds  # noqa: F401  enters the networks of single worlds
+from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from cluster_env.core.world import World
+from cluster_env.evaluation import get_metric
 from cluster_env.worlds import shipped_policies
-from rllib_configs.conditions import ConditionOption
 from rllib_configs.extensions import load_extensions
-from rllib_configs.registries import ALGORITHMS, NETWORKS, Algorithm, NetworkEntry
-from rllib_configs.sections import Count, Positive, Section, Share, Width
+from rllib_configs.registries import (
+    ALGORITHMS,
+    CHOICES,
+    NETWORKS,
+    Algorithm,
+    ConditionOption,
+    NetworkEntry,
+)
+from rllib_configs.sections import ADJUSTABLE, Count, Positive, Section, Share, Width, restored
 
 UNITS = 32
 """As many pieces of work an iteration of a search has at least, where candidates are enough."""
+
+Rate = Annotated[Positive, ADJUSTABLE]
+NonNegative = Annotated[float, Field(ge=0)]
+AdjustableShare = Annotated[Share, ADJUSTABLE]
+AdjustableCount = Annotated[Count, ADJUSTABLE]
+
+
+def _without_null(table: Any) -> Any:
+    if not isinstance(table, dict):
+        return table
+    return {name: value for name, value in table.items() if value is not None}
+
+
+_BY_METRIC = BeforeValidator(_without_null)  # null takes a limit out
 
 
 class TrainingSection(Section):
@@ -40,9 +69,9 @@ class TrainingSection(Section):
     """Jobsets of an iteration; with maml, of a stage of a task."""
     episodes_per_jobset: Annotated[int, Field(ge=2, le=10_000)] = 20
     """Episodes of each jobset in an iteration, over which the baseline averages."""
-    gamma: Share = 1.0
+    gamma: AdjustableShare = 1.0
     """Discount of a decision or of a time unit; see discount_per."""
-    lr: Positive = 1e-3
+    lr: Rate = 1e-3
     """Learning rate of the optimizer."""
     on_nan: Literal["stop", "skip"] = "stop"
     """What a gradient that is not finite leads to: the run stops and names the parameters, or the
@@ -80,57 +109,35 @@ class TrainingSection(Section):
     @model_validator(mode="after")
     def _check_that_the_network_goes_with_the_algorithm(self) -> Self:
         algorithm, network = ALGORITHMS.get(self.algorithm), NETWORKS.get(self.network)
-        fitting = [name for name in NETWORKS.names() if NETWORKS.get(name).scores_items]
         if algorithm.needs_item_scores and not network.scores_items:
-            raise PydanticCustomError(
-                "network",
-                "the algorithm {algorithm} needs a network that scores items one by one "
-                "({fitting}), but {network} was given",
-                {
-                    "algorithm": self.algorithm,
-                    "network": self.network,
-                    "fitting": ", ".join(fitting),
-                },
+            raise InputError(
+                f"the algorithm {self.algorithm} needs a network that scores items one by one "
+                f"({_names(NETWORKS, lambda one: one.scores_items)}), but {self.network} was given"
             )
         if algorithm.needs_gradient and not network.has_gradient:
-            searching = [name for name in ALGORITHMS.names() if not _needs_gradient(name)]
-            raise PydanticCustomError(
-                "network",
-                "the network {network} has no gradient, which the algorithm {algorithm} needs; "
-                "take the algorithm {searching}",
-                {
-                    "algorithm": self.algorithm,
-                    "network": self.network,
-                    "searching": " or ".join(searching),
-                },
+            raise InputError(
+                f"the network {self.network} has no gradient, which the algorithm "
+                f"{self.algorithm} needs; take the algorithm "
+                f"{_names(ALGORITHMS, lambda one: not one.needs_gradient, ' or ')}"
             )
         if getattr(self, "conditioned_on", ()) and not algorithm.varies_objective:
-            varying = [name for name in ALGORITHMS.names() if ALGORITHMS.get(name).varies_objective]
-            raise PydanticCustomError(
-                "conditioned_on",
-                "a policy can be told of the objective where it learns from several, by the "
-                "algorithm {varying}, but {algorithm} was given, which learns from one; leave out "
-                "training.conditioned_on",
-                {"algorithm": self.algorithm, "varying": " or ".join(varying)},
+            raise InputError(
+                f"a policy can be told of the objective where it learns from several, by the "
+                f"algorithm {_names(ALGORITHMS, lambda one: one.varies_objective, ' or ')}, but "
+                f"{self.algorithm} was given, which learns from one; leave out "
+                f"training.conditioned_on"
             )
-        both = (algorithm.options.model_fields, network.options.model_fields)
-        if getattr(self, "critic", False) and not all("critic" in known for known in both):
-            raise PydanticCustomError(
-                "critic",
-                "a critic goes with an algorithm and a network that know one ({algorithms}; "
-                "{networks}), but {algorithm} and {network} were given",
-                {
-                    "algorithm": self.algorithm,
-                    "network": self.network,
-                    "algorithms": ", ".join(_with_option(ALGORITHMS, "critic")),
-                    "networks": ", ".join(_with_option(NETWORKS, "critic")),
-                },
+        if getattr(self, "critic", False) and not goes_with("critic", type(self)):
+            raise InputError(
+                f"a critic goes with an algorithm and a network that know one "
+                f"({_names(ALGORITHMS, _has('critic'))}; {_names(NETWORKS, _has('critic'))}), but "
+                f"{self.algorithm} and {self.network} were given"
             )
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles by names, because no module holds the class of a combination."""
-        return _restored, (self.algorithm, self.network, self.__getstate__())
+        """See `restored`."""
+        return restored, (training_section, (self.algorithm, self.network), self.__getstate__())
 
 
 class BatchedOptions(Section):
@@ -159,10 +166,9 @@ class BatchedOptions(Section):
     @model_validator(mode="after")
     def _check_jobsets(self) -> Self:
         if self.window_curriculum and not self.fresh_jobsets:
-            raise PydanticCustomError(
-                "window_curriculum",
+            raise InputError(
                 "window_curriculum changes the jobsets in the course of the run, so it needs "
-                "fresh_jobsets, which is off",
+                "fresh_jobsets, which is off"
             )
         return self
 
@@ -170,9 +176,9 @@ class BatchedOptions(Section):
 class ReinforceOptions(BatchedOptions):
     """REINFORCE with RMSProp."""
 
-    rmsprop_decay: Share = 0.9
+    rmsprop_decay: AdjustableShare = 0.9
     """Decay of RMSProp's mean square."""
-    rmsprop_eps: Positive = 1e-9
+    rmsprop_eps: Rate = 1e-9
     """Added to the mean square under RMSProp's root."""
     discount_per: Literal["decision", "time_unit"] = "decision"
     """What gamma discounts by: each decision, or each unit of time that passes."""
@@ -181,59 +187,17 @@ class ReinforceOptions(BatchedOptions):
 class ClippedOptions(Section):
     """Options of algorithms that make several passes with PPO's clipped objective."""
 
-    epochs: Count = 3
+    epochs: AdjustableCount = 3
     """Passes over the decisions of an iteration; with maml, over its tasks."""
-    clip: Positive = 0.2
+    clip: Rate = 0.2
     """How far the ratio of new to old probability counts."""
-    entropy: Annotated[float, Field(ge=0)] = 0.02
+    entropy: Annotated[NonNegative, ADJUSTABLE] = 0.02
     """Bonus for entropy at the start; it falls to 0 in the course of the run. With maml it then
     follows entropy_target."""
-    lr_end_share: Share = 0.05
+    lr_end_share: AdjustableShare = 0.05
     """Share of the learning rate that is left at the end of the run."""
     discount_per: Literal["decision", "time_unit"] = "time_unit"
     """What gamma discounts by: each decision, or each unit of time that passes."""
-
-
-class LimitsSection(Section):
-    """Limits by the name of their metric; unset, there is none."""
-
-    utilization: Annotated[float, Field(ge=0, lt=1)] | None = None
-    """Share by which utilization may be lower, while jobs arrive."""
-    utilization_to_end: Annotated[float, Field(ge=0, lt=1)] | None = None
-    """Share by which utilization up to the last finish may be lower."""
-    wait: Annotated[float, Field(ge=0)] | None = None
-    """Share by which the mean wait may be longer."""
-    longest_wait: Annotated[float, Field(ge=0)] | None = None
-    """Share by which the longest wait may be longer."""
-    class_deviation: Annotated[float, Field(ge=0)] | None = None
-    """Share by which total times may deviate more within a class, in the world panda."""
-    jain_index: Annotated[float, Field(ge=0, lt=1)] | None = None
-    """Share by which Jain's index of slowdowns may be lower, in the world panda."""
-
-    def given(self) -> dict[str, float]:
-        """Those that are set."""
-        return {name: value for name, value in self if value is not None}
-
-
-class MultipliersSection(Section):
-    """Multipliers of limits by name of the metric; unset, 5, or 0.05 at first where they adapt."""
-
-    utilization: Positive | None = None
-    """That of utilization, while jobs arrive."""
-    utilization_to_end: Positive | None = None
-    """That of utilization up to the last finish."""
-    wait: Positive | None = None
-    """That of the mean wait."""
-    longest_wait: Positive | None = None
-    """That of the longest wait."""
-    class_deviation: Positive | None = None
-    """That of the deviation within a class."""
-    jain_index: Positive | None = None
-    """That of Jain's index."""
-
-    def given(self) -> dict[str, float]:
-        """Those that are set."""
-        return {name: value for name, value in self if value is not None}
 
 
 def candidate_groups(num_units: int, num_candidates: int) -> int:
@@ -270,10 +234,12 @@ class EvolutionOptions(BatchedOptions):
     pooled: bool = False
     """Whether a candidate's cost is the mean over all jobsets, as comparisons have it, so that
     crowded ones count most; else the geometric mean, where each counts by its ratio."""
-    limits: LimitsSection = LimitsSection()
-    """By what share a metric may be worse than the reference's on the same jobset."""
-    multipliers: MultipliersSection = MultipliersSection()
-    """What a limit costs that is not kept, times ln(value / limit); beside ln(objective's cost)."""
+    limits: Annotated[dict[str, NonNegative], _BY_METRIC] = Field(default_factory=dict)
+    """By what share a metric may be worse than the reference's on the same jobset, by its name;
+    below 1 for one of which more is better."""
+    multipliers: Annotated[dict[str, Positive], _BY_METRIC] = Field(default_factory=dict)
+    """What a limit costs that is not kept, by the name of the metric, times ln(value / limit),
+    beside ln(objective's cost); unset, 5, or 0.05 at first where multipliers adapt."""
     limits_hold: Literal["each", "mean"] = "each"
     """Whether limits hold on each jobset, or on the mean of all: more on one is then made good by
     less on another."""
@@ -288,28 +254,34 @@ class EvolutionOptions(BatchedOptions):
         """Pieces of work of an iteration, for some jobsets and some candidates each."""
         return candidate_groups(super().num_units, self.episodes_per_jobset) * super().num_units
 
+    @field_validator("limits")
+    @classmethod
+    def _check_that_limits_can_be_kept(cls, limits: dict[str, float]) -> dict[str, float]:
+        for name, worse in limits.items():
+            if get_metric(name).higher_is_better and worse >= 1:
+                raise InputError(
+                    f"{name} can be worse by a share of less than 1, because more of it is "
+                    f"better, but {worse:g} was given"
+                )
+        return limits
+
     @model_validator(mode="after")
     def _check_limits(self) -> Self:
-        limits = self.limits.given()
-        unlimited = [name for name in self.multipliers.given() if name not in limits]
+        unlimited = [name for name in self.multipliers if name not in self.limits]
         if unlimited:
-            raise PydanticCustomError(
-                "multipliers",
-                "multipliers say what a limit costs that is not kept, but {name} has no limit; "
-                "limits are {limits}",
-                {"name": unlimited[0], "limits": ", ".join(limits) or "none"},
+            raise InputError(
+                f"multipliers say what a limit costs that is not kept, but {unlimited[0]} has no "
+                f"limit; limits are {', '.join(self.limits) or 'none'}"
             )
-        if self.multiplier_rate and not limits:
-            raise PydanticCustomError(
-                "multiplier_rate",
+        if self.multiplier_rate and not self.limits:
+            raise InputError(
                 "a multiplier_rate lets multipliers of limits rise and fall, but there are no "
-                "limits, so leave it out or set training.limits",
+                "limits, so leave it out or set training.limits"
             )
-        if self.reference and not limits:
-            raise PydanticCustomError(
-                "reference",
+        if self.reference and not self.limits:
+            raise InputError(
                 "a reference is what limits are relative to, but there are none, so leave out "
-                "training.reference or set training.limits",
+                "training.reference or set training.limits"
             )
         return self
 
@@ -324,12 +296,12 @@ class CriticOption(Section):
 class PPOOptions(CriticOption, ClippedOptions, BatchedOptions):
     """PPO with Adam."""
 
-    minibatches: Count = 4
+    minibatches: AdjustableCount = 4
     """Updates of a pass."""
-    equalize: Share = 0.0
+    equalize: AdjustableShare = 0.0
     """Share of an iteration's jobsets, those whose returns vary most, that are scaled down to the
     others; for loads and windows that differ."""
-    gae_lambda: Share = 0.6
+    gae_lambda: AdjustableShare = 0.6
     """How far advantages trust rewards rather than the critic, if there is one."""
     joint: Share = 0.0
     """Where many agents decide in an episode: the share of what all of them get from then on in
@@ -379,27 +351,49 @@ def training_section(
 
 def owners(option: str) -> list[str]:
     """Who has an option: ``the algorithms ppo and maml``."""
-    told = []
-    registry: Registry[Any]
-    for registry in (ALGORITHMS, NETWORKS):
-        names = _with_option(registry, option)
+    found = []
+    for registry in CHOICES:
+        names = _names(registry, _has(option), " and ")
         if names:
-            kind = registry.kind if len(names) == 1 else f"{registry.kind}s"
-            told.append(f"the {kind} {' and '.join(names)}")
-    return told
+            found.append(f"the {registry.kind}{'s' if ' and ' in names else ''} {names}")
+    return found
 
 
 def goes_with(option: str, section: type[TrainingSection]) -> bool:
     """Whether the algorithm and the network of a section can use an option that others have."""
-    names = [section.model_fields[kind].default for kind in ("algorithm", "network")]
-    entries = (ALGORITHMS.get(names[0]), NETWORKS.get(names[1]))
     if option in CriticOption.model_fields:
-        return all(option in entry.options.model_fields for entry in entries)
+        entries = (
+            registry.get(section.model_fields[registry.kind].default) for registry in CHOICES
+        )
+        return all(map(_has(option), entries))
     return option in section.model_fields or not owners(option)
 
 
-def _with_option(registry: Registry[Any], option: str) -> list[str]:
-    return [name for name in registry.names() if option in registry.get(name).options.model_fields]
+def adjustable_settings() -> list[str]:
+    """Keys of the settings that may change in the middle of a run, of whatever is registered."""
+    load_extensions()
+
+    def sections() -> Iterator[type[Section]]:
+        yield TrainingSection
+        for registry in CHOICES:
+            yield from (registry.get(name).options for name in registry.names())
+
+    keys = {
+        f"training.{name}": None
+        for section in sections()
+        for name, field in section.model_fields.items()
+        if ADJUSTABLE in field.metadata
+    }
+    return list(keys)
+
+
+def _has(option: str) -> Callable[[Any], bool]:
+    return lambda entry: option in entry.options.model_fields
+
+
+def _names(registry: Registry[Any], fits: Callable[[Any], bool], joint: str = ", ") -> str:
+    """Names of those of the registered that fit."""
+    return joint.join(name for name in registry.names() if fits(registry.get(name)))
 
 
 class _Composed(TrainingSection):
@@ -408,28 +402,15 @@ class _Composed(TrainingSection):
     model_config = ConfigDict(use_attribute_docstrings=False)
 
 
-def _needs_gradient(algorithm: str) -> bool:
-    return ALGORITHMS.get(algorithm).needs_gradient
-
-
 @cache
 def _composed(
     algorithm: str, network: str, of_algorithm: Algorithm, of_network: NetworkEntry
 ) -> type[TrainingSection]:
-    made: Any = create_model(
+    section: Any = create_model(
         "TrainingSection",
         __base__=cast("Any", (of_network.options, of_algorithm.options, _Composed)),
         __module__=__name__,
         algorithm=(str, Field(algorithm, description="The learning algorithm.")),
         network=(str, Field(network, description="What is trained.")),
     )
-    section: type[TrainingSection] = made
-    return section
-
-
-def _restored(algorithm: str, network: str, state: dict[Any, Any]) -> TrainingSection:
-    load_extensions()
-    kind = training_section(algorithm, network)
-    made = kind.__new__(kind)
-    made.__setstate__(state)
-    return made
+    return cast("type[TrainingSection]", section)

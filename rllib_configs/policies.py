@@ -1,14 +1,11 @@
 """From an algorithm to a policy and back; `rllib_configs.policy_files` has what needs no Ray."""
 
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core import DEFAULT_MODULE_ID
 
 from rllib_configs.algorithms.batched import module_weights
-from rllib_configs.networks import Weights
 from rllib_configs.policy_files import (
     Decode,
     LearnedPolicy,
@@ -56,8 +53,6 @@ def start_from(algorithm: Algorithm, path: Path) -> None:
         InputError: if there is no policy, or it is broken or of another network.
     """
     weights = starting_weights(algorithm.config.experiment, path, module_weights(algorithm))
-    algorithm.learner_group.foreach_learner(partial(_set_weights, weights=weights))
-
-
-def _set_weights(learner: Any, weights: Weights) -> None:
-    learner.module[DEFAULT_MODULE_ID].set_state(weights)
+    algorithm.learner_group.foreach_learner(
+        lambda learner: learner.module[DEFAULT_MODULE_ID].set_state(weights)
+    )

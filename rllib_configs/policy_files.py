@@ -16,7 +16,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.world import State, World
 from cluster_env.worlds import policy_in, shipped_policies
 from rllib_configs.loading import parse_config, read_yaml, write_config
-from rllib_configs.networks import Shapes, Weights, make_sampler, network_of
+from rllib_configs.networks import Weights, make_sampler, network_of
 from rllib_configs.networks.conditions import Wanted
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.registries import CONVERSIONS, found
@@ -29,9 +29,6 @@ WEIGHTS_FILE = "weights.pt"
 TEXT_FILE = "weights.json"
 """Few weights can be kept as text: lists of numbers by name."""
 POLICY_FOLDER = "policy"
-
-_RENAMED = {"again": "mix", "direct": "skip"}
-"""Layers of the set scorer by the names that they had; also at the beginning of other names."""
 
 
 @dataclass(frozen=True)
@@ -119,32 +116,26 @@ def write_policy(
             policies of a few hundred numbers that people are to read.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for file, write in (
-        (TEXT_FILE, partial(_write_text, weights))
-        if as_text
-        else (WEIGHTS_FILE, partial(_write_tensors, weights)),
-        (CONFIG_FILE, partial(write_config, config)),
-    ):
+
+    def write_tensors(path: Path) -> None:
+        import torch  # takes two seconds, which a command that refuses its options does without
+
+        torch.save({name: torch.from_numpy(value.copy()) for name, value in weights.items()}, path)
+
+    def write_text(path: Path) -> None:
+        # The shortest text that gives the same float32 again.
+        shortest = {
+            name: np.array([float(str(number)) for number in value.ravel()]).reshape(value.shape)
+            for name, value in weights.items()
+        }
+        data = {name: value.tolist() for name, value in shortest.items()}
+        path.write_text(json.dumps(data, indent=1) + "\n")
+
+    write_weights = (TEXT_FILE, write_text) if as_text else (WEIGHTS_FILE, write_tensors)
+    for file, write in (write_weights, (CONFIG_FILE, partial(write_config, config))):
         aside = folder / f".{file}"
         write(aside)
         aside.replace(folder / file)
-
-
-def _write_tensors(weights: Weights, path: Path) -> None:
-    import torch
-
-    torch.save({name: torch.from_numpy(value.copy()) for name, value in weights.items()}, path)
-
-
-def _write_text(weights: Weights, path: Path) -> None:
-    # The shortest text that gives the same float32 again.
-    data = {
-        name: np.array([float(str(number)) for number in value.ravel()])
-        .reshape(value.shape)
-        .tolist()
-        for name, value in weights.items()
-    }
-    path.write_text(json.dumps(data, indent=1) + "\n")
 
 
 def load_policy(
@@ -191,10 +182,31 @@ def read_weights(path: str | Path) -> tuple[Weights, ExperimentConfig]:
     """Reads the weights of a policy as they were written, and its config; see `load_policy`.
 
     Raises:
-        InputError: if there is no policy, or it is broken. No code in the file is ever run.
+        InputError: if there is no policy, or a file is broken, or holds numbers that no policy can
+            decide with. No code in the files is ever run.
     """
     config = read_policy_config(path)
-    return stored_weights(policy_folder(path)), config
+    file = weights_file(policy_folder(path))
+    try:
+        if file.name == TEXT_FILE:
+            with np.errstate(over="ignore"):  # what is infinite then is refused
+                data = json.loads(file.read_text())
+                weights = {str(name): np.array(value, np.float32) for name, value in data.items()}
+        else:
+            import torch  # see `write_policy`
+
+            with warnings.catch_warnings(action="ignore"):  # of what is refused in the next line
+                tensors = torch.load(file, weights_only=True, map_location="cpu")
+            weights = {name: tensor.numpy() for name, tensor in tensors.items()}
+    except Exception as error:  # whatever a damaged file makes PyTorch say
+        raise InputError(f"{file} is broken: {_what_broke(error)}") from None
+    for name, values in weights.items():
+        if not np.isfinite(values).all():
+            raise InputError(
+                f"{file} holds weights that are NaN or infinite ({name}), as after a training that "
+                f"diverged, so its policy cannot decide; take another policy"
+            )
+    return weights, config
 
 
 def policy_folder(path: str | Path) -> Path:
@@ -218,53 +230,6 @@ def weights_file(folder: Path) -> Path:
     """The file that holds the weights in a policy's folder, or would: tensors, else text."""
     text = folder / TEXT_FILE
     return text if text.is_file() else folder / WEIGHTS_FILE
-
-
-def stored_weights(folder: Path) -> dict[str, NDArray[np.float32]]:
-    """The weights in a policy's folder, by name. No code in the file is ever run.
-
-    Layers that had another name when it was written are called what they are called now.
-
-    Raises:
-        InputError: if the file is broken, or holds numbers that no policy can decide with.
-    """
-    file = weights_file(folder)
-    try:
-        weights = _read_text(file) if file.name == TEXT_FILE else _read_tensors(file)
-    except Exception as error:  # whatever a damaged file makes PyTorch say
-        raise InputError(f"{file} is broken: {_what_broke(error)}") from None
-    for name, values in weights.items():
-        if not np.isfinite(values).all():
-            raise InputError(
-                f"{file} holds weights that are NaN or infinite ({name}), as after a training that "
-                f"diverged, so its policy cannot decide; take another policy"
-            )
-    return weights
-
-
-def _read_text(file: Path) -> dict[str, NDArray[np.float32]]:
-    data = json.loads(file.read_text())
-    with np.errstate(over="ignore"):  # what is infinite then is refused
-        return {str(name): np.array(value, np.float32) for name, value in data.items()}
-
-
-def _read_tensors(file: Path) -> dict[str, NDArray[np.float32]]:
-    import torch  # takes two seconds, which a command that refuses its options does without
-
-    with warnings.catch_warnings(action="ignore"):  # of what is refused in the next line
-        tensors = torch.load(file, weights_only=True, map_location="cpu")
-    return {_present_name(name): tensor.numpy() for name, tensor in tensors.items()}
-
-
-def _present_name(name: str) -> str:
-    """``network.again.weight`` is ``network.mix.weight``, ``rates.direct`` is ``rates.skip``."""
-    part, _, layer = name.partition(".")
-    if part not in ("network", "rates"):
-        return name
-    for before, now in _RENAMED.items():
-        if layer == before or layer.startswith((f"{before}.", f"{before}_")):
-            return f"{part}.{now}{layer.removeprefix(before)}"
-    return name
 
 
 def _what_broke(error: Exception) -> str:
@@ -299,8 +264,7 @@ def starting_weights(
         config: of the run.
         path: see `load_policy`. Only a critic may be missing there, what a scorer is told, and what
             maml learns beside the network; they then start anew. Some networks can begin as another
-            one, see
-            `rllib_configs.registries.CONVERSIONS`.
+            one, see `rllib_configs.registries.CONVERSIONS`.
         own: weights of the run by name.
 
     Raises:
@@ -311,7 +275,17 @@ def starting_weights(
     if convert is not None:
         made: dict[str, NDArray[np.float32]] = convert(source, given, config, own)
         return made
-    require_same_network(given, {name: value.shape for name, value in own.items()}, path)
+    for name, value in own.items():
+        beside = any(part in name for part in (".critic", ".told_"))
+        beside = beside or name.startswith(("rates.", "entropy_coefficient"))
+        if beside and name not in given:
+            continue
+        if name not in given or given[name].shape != value.shape:
+            raise InputError(
+                f"the policy in {path} is of another network than this experiment's, so it cannot "
+                f"be started from; train both with the same training.network, training.hidden and "
+                f"cluster"
+            )
     return {name: given.get(name, value) for name, value in own.items()}
 
 
@@ -319,30 +293,6 @@ def _conversion(source: ExperimentConfig, config: ExperimentConfig) -> Any:
     """What makes weights of the one network from those of the other; None where nothing does."""
     change = f"{source.training.network} to {config.training.network}"
     return found(CONVERSIONS.get(change)) if change in CONVERSIONS.names() else None
-
-
-def require_same_network(weights: Weights, shapes: Shapes, path: str | Path) -> None:
-    """Makes sure that a run can begin with weights.
-
-    Args:
-        weights: of the policy, by name.
-        shapes: of the run's weights; see `starting_weights` on what may be missing in the policy.
-        path: where the policy lies, for errors.
-
-    Raises:
-        InputError: if they are of another network.
-    """
-    for name, shape in shapes.items():
-        beside = any(part in name for part in (".critic", ".told_"))
-        beside = beside or name.startswith(("rates.", "entropy_coefficient"))
-        if beside and name not in weights:
-            continue
-        if name not in weights or weights[name].shape != shape:
-            raise InputError(
-                f"the policy in {path} is of another network than this experiment's, so it cannot "
-                f"be started from; train both with the same training.network, training.hidden and "
-                f"cluster"
-            )
 
 
 def policy_of(

@@ -9,6 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from pydantic import field_validator
+
+from cluster_env.core.conditioned import check_conditions
 from cluster_env.core.registry import Registry
 from rllib_configs.sections import Section
 
@@ -65,11 +68,29 @@ class NetworkEntry:
     has_gradient: bool = True
 
 
+class ConditionOption(Section):
+    """An option of networks that can be told what counts."""
+
+    conditioned_on: tuple[str, ...] = ()
+    """What the network is told of the objective, by name: objectives, of which it is told the share
+    of the weights, and the weights of classes as class_weight_0; so it need not find out. For
+    algorithms that learn from several objectives. Unset: it is told nothing."""
+
+    @field_validator("conditioned_on")
+    @classmethod
+    def _check_conditions(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        check_conditions(names)
+        return names
+
+
 ALGORITHMS: Registry[Algorithm] = Registry("algorithm")
 """Learning algorithms by name; `rllib_configs.options` and `meta.maml.options` enter ours."""
 
 NETWORKS: Registry[NetworkEntry] = Registry("network")
 """Networks by name; `rllib_configs.options` enters ours."""
+
+CHOICES: tuple[Registry[Any], ...] = (ALGORITHMS, NETWORKS)
+"""What ``training`` chooses by name, under the key that is the registry's kind."""
 
 FAST_PATHS: Registry[Any] = Registry("fast path")
 """Samplers of the set scorer, or ``module:attribute`` of one, that are faster in one kind of world,

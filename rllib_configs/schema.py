@@ -6,21 +6,13 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
-from pydantic_core import PydanticCustomError
 
-from cluster_env.core.errors import InputError
+from cluster_env.core.errors import InputError, shortened
 from cluster_env.worlds import WORLDS
 from rllib_configs.options import TrainingSection, training_section
+from rllib_configs.registries import CHOICES
 from rllib_configs.secrets import holds_secret
-from rllib_configs.sections import (
-    Count,
-    Section,
-    SectionError,
-    Seed,
-    WholeNumber,
-    refused,
-    validated,
-)
+from rllib_configs.sections import Count, Section, Seed, WholeNumber, refusing_choice, validated
 from rllib_configs.task_schema import TaskSection
 
 __all__ = [
@@ -85,26 +77,19 @@ class TrackingSection(Section):
 
     @field_validator("uri")
     @classmethod
-    def _refuse_unknown_schemes(cls, uri: str | None) -> str | None:
-        """A run would wait for a store that nobody can ever reach."""
-        if uri is not None and not _STORE.match(uri):
-            raise PydanticCustomError(
-                "uri",
-                "input should be the address of an MLflow server or database: http://, https://, "
-                "sqlite:///, postgresql://, mysql://, mssql://, file:// or databricks",
-            )
-        return uri
-
-    @field_validator("uri")
-    @classmethod
-    def _refuse_secrets(cls, uri: str | None) -> str | None:
-        """Keeps them out of config.yaml."""
+    def _check_address(cls, uri: str | None) -> str | None:
+        """A run would wait for an unknown store for ever, and config.yaml is to hold no secret."""
         if uri is not None and holds_secret(uri):
-            raise PydanticCustomError(
-                "secret",
+            raise InputError(
                 "an address must hold no password, because it is written to the run's folder; "
                 "set MLFLOW_TRACKING_URI in the environment instead, or MLFLOW_TRACKING_USERNAME "
-                "and MLFLOW_TRACKING_PASSWORD",
+                "and MLFLOW_TRACKING_PASSWORD"
+            )
+        if uri is not None and not _STORE.match(uri):
+            raise InputError(
+                f"input should be the address of an MLflow server or database: http://, https://, "
+                f"sqlite:///, postgresql://, mysql://, mssql://, file:// or databricks, but "
+                f"'{shortened(uri)}' was given"
             )
         return uri
 
@@ -127,33 +112,29 @@ class ExperimentConfig(Section):
 
     @field_validator("training", mode="before")
     @classmethod
-    def _with_the_options_of_what_is_chosen(cls, given: Any) -> Any:
+    def _with_the_options_of_what_is_chosen(cls, training: Any) -> Any:
         """The section has the options of its algorithm and its network."""
-        if not isinstance(given, Mapping):
-            return given
+        if not isinstance(training, Mapping):
+            return training
         names = {}
-        for kind in ("algorithm", "network"):
-            names[kind] = given.get(kind, TrainingSection.model_fields[kind].default)
-        try:
-            section = training_section(**{kind: str(name) for kind, name in names.items()})
-        except InputError as error:
-            at_fault = "algorithm" if "algorithm" in str(error).split("'")[0] else "network"
-            raise refused(SectionError((at_fault,), str(error))) from None
-        return validated(section, given)
+        for registry in CHOICES:
+            default = TrainingSection.model_fields[registry.kind].default
+            names[registry.kind] = str(training.get(registry.kind, default))
+            with refusing_choice(registry.kind):
+                registry.get(names[registry.kind])
+        return validated(training_section(**names), training)
 
     @model_validator(mode="after")
     def _discount_once(self) -> Self:
         """Between decisions the rewards do it, and from decision to decision the same may go on."""
-        world, training = self.task.build_world(), self.training
+        world, training = self.task.world, self.training
         within = WORLDS.get(world.kind).training.discount(world)
         goes_on = getattr(training, "discount_per", "") == "time_unit" and training.gamma == within
         if within != 1 and training.gamma != 1 and not goes_on:
-            raise PydanticCustomError(
-                "gamma",
-                "the world's rewards discount a time unit by {within} already (eq. 2.18), so "
-                "training.gamma must be 1, or {within} with training.discount_per=time_unit, but "
-                "it is {gamma}",
-                {"within": f"{within:g}", "gamma": f"{training.gamma:g}"},
+            raise InputError(
+                f"the world's rewards discount a time unit by {within:g} already (eq. 2.18), so "
+                f"training.gamma must be 1, or {within:g} with training.discount_per=time_unit, "
+                f"but it is {training.gamma:g}"
             )
         return self
 

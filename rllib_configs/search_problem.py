@@ -54,7 +54,7 @@ class SearchProblem:
             raise unknown("family of jobsets", name, families)
         num_jobs = int(getattr(self.task.workload, "jobs", 0) or JOBS)
         self._family = partial(families[name], self.task.world, num_jobs) if name else None
-        self._wanted = Wanted(self.task.objective, training.limits.given())
+        self._wanted = Wanted(self.task.objective, training.limits)
         told = getattr(training, "conditioned_on", ())
         self._objectives, self._told_limits = objectives_of(told), limits_in(told)
 
@@ -103,10 +103,10 @@ def limits_of(limits: Mapping[str, float]) -> dict[str, Limit]:
 def judge_of(experiment: ExperimentConfig) -> Judge:
     """What the candidates of an experiment are judged by, at its start."""
     training = experiment.training
-    multipliers = training.multipliers.given()
+    multipliers = training.multipliers
     usual = ADAPTING if training.multiplier_rate else FIXED
     return Judge(
-        [multipliers.get(name, usual) for name in training.limits.given()],
+        [multipliers.get(name, usual) for name in training.limits],
         training.limits_hold == "mean",
         training.multiplier_rate,
         training.pooled,
@@ -129,7 +129,7 @@ def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
     training = experiment.training
     told = limits_in(getattr(training, "conditioned_on", ()))
     for name in told:
-        if name not in training.limits.given():
+        if name not in training.limits:
             raise InputError(
                 f"training.conditioned_on tells a policy of the limit of {name}, so give "
                 f"training.limits.{name}, which it is told where nobody says otherwise"
@@ -139,7 +139,7 @@ def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
             "limits that a policy is told of differ from jobset to jobset, so they hold on each, "
             "with multipliers that stay; leave out training.limits_hold and multiplier_rate"
         )
-    for name in training.limits.given():
+    for name in training.limits:
         if name.startswith(headline):  # utilization, and that up to the last finish
             raise InputError(
                 f"training.limits: {headline} is what the objective makes as good as can be, so a "

@@ -1,26 +1,23 @@
 """All settings that a config may have, from the dataclasses and sections that they come from."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from types import NoneType
 from typing import Any, get_args
 
-import annotated_types
 import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
-from cluster_env.core.registry import Registry
 from cluster_env.worlds import WORLDS
 from rllib_configs.extensions import load_extensions
 from rllib_configs.options import TrainingSection
-from rllib_configs.registries import ALGORITHMS, NETWORKS
+from rllib_configs.registries import CHOICES
 from rllib_configs.schema import ExperimentConfig
-from rllib_configs.sections import DerivedSection, section_of
-from rllib_configs.task_schema import TaskSection
+from rllib_configs.sections import section_of
+from rllib_configs.task_schema import TaskSection, workload_section
 
-_COMPOSED = ("task", "training")  # sections whose keys depend on what is chosen
 _LIMITS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
 
 
@@ -55,43 +52,36 @@ def list_settings() -> list[Setting]:
         InputError: if an extension cannot be imported.
     """
     load_extensions()
-    found = [*_of_section(ExperimentConfig, ""), *_of_worlds(), *_of_training()]
+    found = [
+        *_of_fields(ExperimentConfig.model_fields, "", left_out=("task", "training")),
+        *_of_fields(TaskSection.model_fields, "task.", left_out=("world", "workload")),
+    ]
+    for name in WORLDS.names():
+        spec = WORLDS.get(name)
+        fields = section_of(spec.world, name).model_fields
+        found += _of_fields(fields, "task.world.", f"the world {name}")
+        for workload in spec.workloads.names():
+            fields = workload_section(spec.world(), workload).model_fields
+            owner = f"the workload {workload} of the world {name}"
+            found += _of_fields(fields, "task.workload.", owner)
+    found += [*_of_fields(TrainingSection.model_fields, "training."), *_of_choices()]
     return list({(setting.key, setting.owner): setting for setting in found}.values())
 
 
-def _of_worlds() -> Iterator[Setting]:
-    yield from _of_fields(TaskSection.model_fields, "task.", left_out=("world", "workload"))
-    for name in WORLDS.names():
-        spec = WORLDS.get(name)
-        yield from _of_section(section_of(spec.world, name), "task.world.", f"the world {name}")
-        world = spec.world()
-        for workload in spec.workloads.names():
-            entry = spec.workloads.get(workload)
-            left_out = frozenset({*entry.from_world(world), *entry.refused})
-            section = section_of(entry.workload, workload, left_out)
-            owner = f"the workload {workload} of the world {name}"
-            yield from _of_section(section, "task.workload.", owner)
-
-
-def _of_training() -> Iterator[Setting]:
-    yield from _of_section(TrainingSection, "training.")
-    owners: dict[Setting, dict[str, list[str]]] = {}  # defaults may differ
-    registries: tuple[Registry[Any], ...] = (ALGORITHMS, NETWORKS)
-    for registry in registries:
+def _of_choices() -> Iterator[Setting]:
+    """Those of algorithms and networks; of several, where they have the same default."""
+    owners: dict[Setting, dict[str, list[str]]] = {}
+    for registry in CHOICES:
         for name in registry.names():
-            for setting in _of_section(registry.get(name).options, "training."):
+            options = registry.get(name).options.model_fields
+            for setting in _of_fields(options, "training."):
                 owners.setdefault(setting, {}).setdefault(registry.kind, []).append(name)
     for setting, kinds in owners.items():
-        told = (
+        phrases = (
             f"the {kind}{'s' if len(names) > 1 else ''} {' and '.join(names)}"
             for kind, names in kinds.items()
         )
-        yield replace(setting, owner=" and ".join(told))
-
-
-def _of_section(section: type[BaseModel], place: str, owner: str = "") -> Iterator[Setting]:
-    left_out = _COMPOSED if section is ExperimentConfig else ()
-    yield from _of_fields(section.model_fields, place, owner, left_out)
+        yield replace(setting, owner=" and ".join(phrases))
 
 
 def _of_fields(
@@ -100,19 +90,27 @@ def _of_fields(
     for name, entry in fields.items():
         if name in left_out:
             continue
-        parts = get_args(entry.annotation) or (entry.annotation,)
-        sections = [part for part in parts if _is_section(part)]
-        if len(sections) < len(set(parts) - {NoneType}) or not sections:
+        parts = set(get_args(entry.annotation) or (entry.annotation,)) - {NoneType}
+        tables = [table for table in map(_fields_of, parts) if table is not None]
+        if len(tables) < len(parts) or not tables:
             yield _setting(f"{place}{name}", entry, owner)
-        for section in sections:
-            yield from _of_section(section, f"{place}{name}.", owner)
+        for table in tables:
+            yield from _of_fields(table, f"{place}{name}.", owner)
+
+
+def _fields_of(kind: Any) -> Mapping[str, FieldInfo] | None:
+    """The settings of a section or of a dataclass; None of anything else."""
+    if not isinstance(kind, type):
+        return None
+    if issubclass(kind, BaseModel):
+        return kind.model_fields
+    return section_of(kind).model_fields if is_dataclass(kind) else None
 
 
 def _setting(key: str, entry: FieldInfo, owner: str) -> Setting:
     limits = [
         f"{words} {getattr(limit, sign):g}"
         for limit in entry.metadata
-        if isinstance(limit, annotated_types.BaseMetadata)
         for sign, words in _LIMITS.items()
         if hasattr(limit, sign)
     ]
@@ -120,18 +118,10 @@ def _setting(key: str, entry: FieldInfo, owner: str) -> Setting:
     if key.endswith(".kind"):
         meaning = "The name by which this one is chosen"
     sentences = [part.removesuffix(".") for part in (meaning, " and ".join(limits)) if part]
-    told = " ".join(f"{part[:1].upper()}{part[1:]}." for part in sentences)
-    return Setting(key, _default(entry), told, owner)
-
-
-def _default(entry: FieldInfo) -> str:
-    if entry.is_required():
-        return ""
-    value: Any = entry.get_default(call_default_factory=True, validated_data={})
-    plain = to_jsonable_python(value)
-    text: str = yaml.safe_dump(plain, default_flow_style=True, width=1000)
-    return text.removesuffix("...\n").strip()
-
-
-def _is_section(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel) and kind is not DerivedSection
+    default = ""
+    if not entry.is_required():
+        value = to_jsonable_python(entry.get_default(call_default_factory=True, validated_data={}))
+        text: str = yaml.safe_dump(value, default_flow_style=True, width=1000)
+        default = text.removesuffix("...\n").strip()
+    words = " ".join(f"{part[:1].upper()}{part[1:]}." for part in sentences)
+    return Setting(key, default, words, owner)

@@ -4,7 +4,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Self
 
-from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator
+from pydantic import (
+    Field,
+    SerializationInfo,
+    SerializeAsAny,
+    ValidationInfo,
+    field_serializer,
+    field_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from cluster_env.core.errors import InputError
@@ -12,14 +19,13 @@ from cluster_env.core.spec import WorldSpec
 from cluster_env.core.task import Task
 from cluster_env.core.world import World
 from cluster_env.objectives import Objective, get_objective, mixture
-from cluster_env.workloads import Workload
 from cluster_env.worlds import WORLDS
 from rllib_configs.sections import (
     DerivedSection,
     Section,
-    SectionError,
     WholeNumber,
-    refused,
+    refusing,
+    refusing_choice,
     section_of,
     validated,
 )
@@ -29,15 +35,19 @@ class TaskSection(Section):
     """What is learned: a world, its jobs and an objective.
 
     World and workload are tables with the key ``kind``; the other keys are the fields of the
-    dataclass of that name. From Python, the dataclasses themselves can be given.
+    dataclass of that name. From Python, the dataclasses themselves can be given. The world is built
+    once, with the section; the workload where it is asked for, as its file may be elsewhere.
     """
 
-    world: SerializeAsAny[DerivedSection] = Field(default_factory=dict, validate_default=True)
+    world: Any = Field(default_factory=dict, validate_default=True)
     """What the jobs run in, one of `cluster_env.worlds`; by default the first of them."""
     workload: SerializeAsAny[DerivedSection] = Field(default_factory=dict, validate_default=True)
     """Where the jobs come from, one of the world's workloads; by default its first."""
     objective: str | dict[str, WholeNumber | float] = Field(
-        default_factory=lambda given: _usual_objective(given.get("world"))
+        # Of a world that was refused, anything.
+        default_factory=lambda data: (
+            WORLDS.get(getattr(data.get("world"), "kind", WORLDS.names()[0])).training.objective
+        )
     )
     """Name of an objective (`cluster_env.objectives`), or weights of several by name; by default
     slowdown, in the world hpc bounded_slowdown. A mixture is validated and compared by what an
@@ -46,40 +56,32 @@ class TaskSection(Section):
 
     @field_validator("world", mode="before")
     @classmethod
-    def _choose_world(cls, given: Any) -> Any:
-        """The settings of the kind that is named."""
-        if isinstance(given, DerivedSection):
-            return given
-        if hasattr(given, "kind"):
-            return section_of(type(given), given.kind).of(given)
-        name = _name_of(given, WORLDS.names()[0])
-        try:
+    def _build_the_chosen_world(cls, world: Any) -> Any:
+        if hasattr(world, "kind"):
+            return world
+        name = _name_of(world, WORLDS.names()[0])
+        with refusing_choice("kind"):
             section = section_of(WORLDS.get(name).world, name)
-        except InputError as error:
-            raise refused(SectionError(("kind",), str(error))) from None
-        world: DerivedSection = validated(section, given)
-        try:
-            world.build()  # its workloads depend on it
-        except SectionError as error:
-            raise refused(error) from None
-        return world
+        return validated(section, world).build()
 
     @field_validator("workload", mode="before")
     @classmethod
-    def _choose_workload(cls, given: Any, info: ValidationInfo) -> Any:
+    def _choose_workload(cls, workload: Any, info: ValidationInfo) -> Any:
         """The settings of the kind that is named, but for what the world decides."""
         world = info.data.get("world")
-        if isinstance(given, DerivedSection) or world is None:
-            return given
-        built, spec = world.build(), WORLDS.get(world.kind)
-        if not isinstance(given, Mapping):
-            return _workload_section(built, spec, _kind_of_workload(spec, given)).of(given)
-        try:
-            name = spec.workloads.today(_name_of(given, spec.workloads.names()[0]))
-            section = _workload_section(built, spec, name)
-        except InputError as error:
-            raise refused(SectionError(("kind",), str(error))) from None
-        return validated(section, {**given, "kind": name})
+        if isinstance(workload, DerivedSection) or world is None:
+            return workload
+        spec = WORLDS.get(world.kind)
+        if not isinstance(workload, Mapping):
+            return workload_section(world, _kind_of_workload(spec, workload)).of(workload)
+        with refusing_choice("kind"):
+            name = spec.workloads.today(_name_of(workload, spec.workloads.names()[0]))
+            section = workload_section(world, name)
+        return validated(section, {**workload, "kind": name})
+
+    @field_serializer("world")
+    def _write_world(self, world: World, info: SerializationInfo) -> dict[str, Any]:
+        return section_of(type(world), world.kind).of(world).model_dump(mode=info.mode)
 
     @classmethod
     def of(cls, task: Task) -> Self:
@@ -104,25 +106,17 @@ class TaskSection(Section):
         Raises:
             InputError: if it is impossible, or its jobs are in a file that is missing or broken.
         """
-        world = self.build_world()
-        task = Task(world, self._workload_on(world), self.build_objective(), name, seed)
-        try:
+        with refusing("task.workload"):
+            decided = WORLDS.get(self.world.kind).workloads.get(self.workload.kind).from_world
+            workload = self.workload.build(decided(self.world))
+        task = Task(self.world, workload, self.build_objective(), name, seed)
+        with refusing("task"):
             task.spec.training.check_task(task)
-        except InputError as error:
-            raise InputError(f"task: {error}") from None
         return task
 
-    def build_world(self) -> World:
-        """What the jobs run in.
-
-        Raises:
-            InputError: if it is impossible.
-        """
-        try:
-            world: World = self.world.build()
-        except SectionError as error:
-            raise error.inside("task", "world") from None
-        return world
+    def build_world(self) -> Any:
+        """What the jobs run in."""
+        return self.world
 
     def build_workload(self) -> Any:
         """The workload.
@@ -138,34 +132,20 @@ class TaskSection(Section):
         Raises:
             InputError: if it is unknown, or its weights cannot be used.
         """
-        try:
+        with refusing("task.objective"):
             if isinstance(self.objective, str):
                 return _objective(self.objective)
             return mixture(self.objective)
-        except InputError as error:
-            raise InputError(f"task.objective: {error}") from None
 
     def at_point(self) -> Self:
         """The task with jobs that do not vary from jobset to jobset; see `Task.at_point`."""
         if not hasattr(self.workload.origin[0], "point"):
             return self
-        world = self.build_world()
-        spec, point = WORLDS.get(self.world.kind), self.build_workload().point()
-        section = _workload_section(world, spec, _kind_of_workload(spec, point))
+        point = self.build_workload().point()
+        section = workload_section(
+            self.world, _kind_of_workload(WORLDS.get(self.world.kind), point)
+        )
         return self.model_copy(update={"workload": section.of(point)})
-
-    def _workload_on(self, world: World) -> Workload:
-        given = WORLDS.get(self.world.kind).workloads.get(self.workload.kind).from_world(world)
-        try:
-            workload: Workload = self.workload.build(given)
-        except SectionError as error:
-            raise error.inside("task", "workload") from None
-        return workload
-
-
-def _usual_objective(world: Any) -> str:
-    """What is learned in a world, if nobody says it; of one that was refused, anything."""
-    return WORLDS.get(WORLDS.names()[0] if world is None else world.kind).training.objective
 
 
 @lru_cache(maxsize=1024)
@@ -174,8 +154,9 @@ def _objective(name: str) -> Objective:
     return get_objective(name)
 
 
-def _workload_section(world: World, spec: WorldSpec, name: str) -> type[DerivedSection]:
-    entry = spec.workloads.get(name)
+def workload_section(world: World, name: str) -> type[DerivedSection]:
+    """The settings of a workload of a world, by its name: its fields that nothing else decides."""
+    entry = WORLDS.get(world.kind).workloads.get(name)
     return section_of(entry.workload, name, frozenset({*entry.from_world(world), *entry.refused}))
 
 
@@ -190,10 +171,12 @@ def _kind_of_workload(spec: WorldSpec, workload: Any) -> str:
     )
 
 
-def _name_of(given: Any, default: str) -> str:
-    if not isinstance(given, Mapping):
+def _name_of(table: Any, default: str) -> str:
+    """What a table chooses by its key ``kind``."""
+    if not isinstance(table, Mapping):
         raise PydanticCustomError("table", "input should be a table of settings")
-    name = given.get("kind", default)
+    name = table.get("kind", default)
     if not isinstance(name, str):
-        raise refused(SectionError(("kind",), f"input should be a name, but {name!r} was given"))
+        with refusing_choice("kind"):
+            raise InputError(f"input should be a name, but {name!r} was given")
     return name

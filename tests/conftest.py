@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests.isolation import changes, shared_state
-from tune_jobs.terminal.ray_environment import prepare_environment
+from tune_jobs.terminal.running import prepare_environment
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

@@ -9,8 +9,10 @@ from tune_jobs.terminal.options import (
     ADAPTATION_TABLE,
     CONTEXT,
     POSITIVE,
-    SEED,
+    decode_option,
     held_out_option,
+    out_option,
+    seed_option,
     step_options,
 )
 from tune_jobs.terminal.output import json_option
@@ -43,11 +45,8 @@ from tune_jobs.terminal.output import json_option
     "else 1.",
 )
 @held_out_option
-@click.option(
-    "--decode",
-    type=click.Choice(["argmax", "sample"]),
-    default="argmax",
-    help="How adapted policies act: the likeliest action, or one that is drawn.",
+@decode_option(
+    "argmax", help_text="How adapted policies act: the likeliest action, or one that is drawn."
 )
 @click.option(
     "--keep",
@@ -57,17 +56,8 @@ from tune_jobs.terminal.output import json_option
     help="Which policy --out writes: after so many of the steps shown as are best on validation "
     "jobsets (maybe none), or after all.",
 )
-@click.option(
-    "--seed",
-    type=SEED,
-    default=0,
-    help="Seed of the adaptation's jobsets and actions.",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    help=f"New folder for the adapted policy and for {ADAPTATION_TABLE}.",
-)
+@seed_option("the adaptation's jobsets and actions")
+@out_option(f"New folder for the adapted policy and for {ADAPTATION_TABLE}.")
 @json_option("Print the rows as JSON.")
 @click.option(
     "--track/--no-track",
@@ -94,9 +84,17 @@ def command(**options: Any) -> None:
       metasched adapt runs/MY_RUN --trace jobs.csv --objective completion_time
       metasched compare --policies sjf,tetris,runs/MY_RUN,adapted
     """
-    from tune_jobs.adapting.one_task import adapt_to_task
+    from tune_jobs.adapting.one_task import AdaptationOptions, adapt_to_task
 
-    adapt_to_task(**options)
+    names = ("num_held_out", "keep", "out", "as_json", "track")
+    shown = {name: options.pop(name) for name in names}
+    texts, objective, trace = (options.pop(name) for name in ("texts", "objective", "trace"))
+    changes = [
+        *texts,
+        *([] if objective is None else [f"objective={objective}"]),
+        *([] if trace is None else [f"workload.trace={trace.absolute()}"]),
+    ]
+    adapt_to_task(AdaptationOptions(task=changes, **options), **shown)
 
 
 if __name__ == "__main__":

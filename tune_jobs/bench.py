@@ -25,8 +25,8 @@ SUBJECTS = (
 @click.option(
     "--preset",
     metavar="PRESET|FILE",
-    default="deeprm",
-    help="What the subjects training and runners train, by default deeprm.",
+    help="What the subjects training and runners train; by default deeprm and deeprm-maml, and "
+    "deeprm-maml.",
 )
 def command(**options: Any) -> None:
     """Measure throughput. SUBJECT is simulator, replay, sampling or training; by default all.
@@ -38,8 +38,7 @@ def command(**options: Any) -> None:
     experiments with what they learn, and compares its server with one in plain Python.
 
     The subject runners compares iterations with 1, 2 and 4 runners, and says how much more two
-    processes can do here that know nothing of each other. Then it measures what a runner costs the
-    driver in a round, with up to 64 actors that answer at once, and what follows for 32 and 256.
+    processes can do here that know nothing of each other.
 
     The subject tracking measures what recording in MLflow takes of an iteration of deeprm-ppo, in a
     local database and on a server that is up, down or slow, and that nothing is lost.

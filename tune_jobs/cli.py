@@ -2,7 +2,6 @@
 
 import importlib
 import sys
-from collections.abc import Sequence
 from typing import NoReturn
 
 import click
@@ -11,29 +10,42 @@ from tune_jobs.terminal.options import CONTEXT
 from tune_jobs.terminal.running import add_debug_option, run
 
 # Said here and not only in the modules, so that --help imports none of them.
-COMMANDS = {
-    "train": "Train a scheduler on Ray.",
-    "tune": "Try many settings, on Ray Tune.",
-    "trace": "Describe a job log: span, users, sizes, estimates, use by week.",
-    "generate": "Write the jobs of a generator as a log.",
-    "replay": "Play a whole job log under policies: waits, use, pictures.",
-    "record": "Write what became of PANDA's consumers, to learn from.",
-    "compare": "Compare learned policies and heuristics on unseen jobsets.",
-    "join": "Join tables that differ in a setting into one.",
-    "guard": "Decide between a learned policy and the best heuristic.",
-    "choose": "Choose the best of runs that differ in their seed.",
-    "shadow": "Say what a policy would start at a live Slurm now.",
-    "steer": "Let a policy decide which jobs a live Slurm starts.",
-    "adapt": "Adapt a trained policy to a task, in seconds.",
-    "study": "Measure how runs adapt to unseen tasks, for figures.",
-    "specialists": "Train for held-out tasks, one by one.",
-    "figure": "Draw a figure of a paper, or of ours.",
-    "results": "Train, compare and draw what a recorded result rests on.",
-    "demo": "Train, compare and draw, in a few minutes.",
-    "bench": "Measure throughput against a reference.",
-    "ui": "Open the MLflow page of the local store.",
-    "sync": "Send MLflow what it missed while it was away.",
+GROUPS = {
+    "Train": {
+        "demo": "Train, compare and draw, in a few minutes.",
+        "train": "Train a scheduler on Ray.",
+        "tune": "Try many settings, on Ray Tune.",
+        "adapt": "Adapt a trained policy to a task, in seconds.",
+        "choose": "Choose the best of runs that differ in their seed.",
+        "record": "Write what became of PANDA's consumers, to learn from.",
+    },
+    "Evaluate": {
+        "compare": "Compare learned policies and heuristics on unseen jobsets.",
+        "guard": "Decide between a learned policy and the best heuristic.",
+        "join": "Join tables that differ in a setting into one.",
+        "study": "Measure how runs adapt to unseen tasks, for figures.",
+        "specialists": "Train for held-out tasks, one by one.",
+    },
+    "A site's log": {
+        "trace": "Describe a job log: span, users, sizes, estimates, use by week.",
+        "replay": "Play a whole job log under policies: waits, use, pictures.",
+        "generate": "Write the jobs of a generator as a log.",
+    },
+    "At a site": {
+        "shadow": "Say what a policy would start at a live Slurm now.",
+        "steer": "Let a policy decide which jobs a live Slurm starts.",
+    },
+    "Results": {
+        "figure": "Draw a figure of a paper, or of ours.",
+        "results": "Train, compare and draw what a recorded result rests on.",
+        "bench": "Measure throughput against a reference.",
+    },
+    "MLflow": {
+        "ui": "Open the MLflow page of the local store.",
+        "sync": "Send MLflow what it missed while it was away.",
+    },
 }
+COMMANDS = {name: about for group in GROUPS.values() for name, about in group.items()}
 
 
 class LazyGroup(click.Group):
@@ -61,9 +73,11 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Lists the commands from `COMMANDS`, importing none."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        """Lists the commands from `GROUPS`, importing none."""
+        width = max(map(len, COMMANDS))
+        for group, commands in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(name.ljust(width), about) for name, about in commands.items()])
 
 
 def _show_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -105,20 +119,6 @@ def metasched() -> None:
 
 
 add_debug_option(metasched)
-
-
-def understood(words: Sequence[str]) -> click.Context:
-    """What the program makes of a command line that it does not run.
-
-    Raises:
-        InputError: if there is no such command.
-        click.UsageError: if its options cannot be read.
-    """
-    with metasched.make_context("metasched", [*words], resilient_parsing=True) as root:
-        name, command, rest = metasched.resolve_command(root, [*words])
-    assert name is not None
-    assert command is not None
-    return command.make_context(name, rest)
 
 
 def main() -> NoReturn:

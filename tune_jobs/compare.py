@@ -1,6 +1,5 @@
 """``metasched compare``: learned policies and heuristics on the same unseen jobsets."""
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,7 +9,9 @@ from tune_jobs.terminal.options import (
     COMPARISON_TABLE,
     CONTEXT,
     at_option,
+    late,
     limit_option,
+    out_option,
     runner_options,
     task_options,
 )
@@ -52,11 +53,7 @@ from tune_jobs.terminal.task_command import TaskCommand
     "--wide", is_flag=True, help="Show all columns, which need more than 80 of a terminal."
 )
 @json_option("Print the rows as JSON.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    help=f"Folder for {COMPARISON_TABLE} and {COMPARISON_FIGURE}.",
-)
+@out_option(f"Folder for {COMPARISON_TABLE} and {COMPARISON_FIGURE}.")
 @click.option(
     "--track/--no-track",
     default=None,
@@ -80,15 +77,11 @@ def command(**options: Any) -> None:
       metasched compare --policies sjf,hold,runs/MY_RUN --loads 0.3,1.5 --guard
       metasched compare --loads 0.1,0.3,0.5,0.7,0.9,1.1 --runners 2
     """
-    from tune_jobs.comparing.reporting import report_comparison
+    from tune_jobs.comparing.reporting import ComparisonOptions, report_comparison
 
-    report_comparison(**options, draw=_draw)
-
-
-def _draw(table: Path, image: Path) -> None:
-    from tune_jobs.figures import draw_comparison
-
-    draw_comparison(table, image)
+    shown = {name: options.pop(name) for name in ("as_json", "wide", "out", "track")}
+    draw = late("tune_jobs.figures", "draw_comparison")
+    report_comparison(ComparisonOptions(**options), **shown, draw=draw)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
 """``metasched demo``: commands that train, compare and adapt, one after the other."""
 
+import csv
 import os
 import shlex
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from statistics import fmean
 
 import click
 
@@ -50,7 +53,8 @@ def command(quick: bool, runs: Path, seed: int) -> None:
     from tune_jobs.tracking.provenance import as_command
 
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    lines = command_lines(runs, f"{stamp}-s{seed}", seed, quick=quick)
+    name = f"{stamp}-s{seed}"
+    lines = command_lines(runs, name, seed, quick=quick)
     done = 0
     minutes = "one or two minutes" if quick else "about five minutes"
     click.echo(f"{len(lines)} commands, {minutes} on two cores; each is shown before it runs.\n")
@@ -63,6 +67,8 @@ def command(quick: bool, runs: Path, seed: int) -> None:
                 raise click.exceptions.Exit(status)
             done += 1
             click.echo()
+        for label, text in summary(runs, name):
+            click.echo(f"{click.style(f'{label:8}', bold=True)} {text}")
     finally:  # what there is by now is worth a look, also if the rest was stopped
         if done:
             click.echo(f"Figures  {runs}/demo-*{stamp}-s{seed}*/, some in figures/")
@@ -79,9 +85,7 @@ def command_lines(runs: Path, name: str, seed: int, *, quick: bool) -> list[list
         seed: of all random numbers.
         quick: whether to learn nothing.
     """
-    run, meta_run, compared = (
-        str(runs / f"{part}-{name}") for part in ("demo", "demo-meta", "demo-compared")
-    )
+    run, meta_run, compared = map(str, _folders(runs, name))
     num_jobsets = QUICK_JOBSETS if quick else JOBSETS
     seeded = ["--seed", str(seed)]
     shared = ["--runs", str(runs), *seeded, "--runners", str(min(2, len(os.sched_getaffinity(0))))]
@@ -107,6 +111,56 @@ def command_lines(runs: Path, name: str, seed: int, *, quick: bool) -> list[list
         ),
         ["figure", "meta-curves", "--runs", meta_run, "--out", f"{meta_run}/figures", "--track"],
     ]
+
+
+def _folders(runs: Path, name: str) -> list[Path]:
+    """Those of the run, of the meta-trained one, and of what was compared."""
+    return [runs / f"{part}-{name}" for part in ("demo", "demo-meta", "demo-compared")]
+
+
+def summary(runs: Path, name: str) -> Iterator[tuple[str, str]]:
+    """What came out, as labels and lines; the arguments are those of `command_lines`.
+
+    What was learned is shown with its price, then what adaptation gave, which figure to open first,
+    and a next step for whoever has jobs, wants a paper's results, or has a cluster.
+    """
+    run, meta_run, compared = _folders(runs, name)
+    rows = _read(compared / "comparison.csv")
+    (learned,) = (row for row in rows if row["learned"] == "True")
+    rule = min(
+        (row for row in rows if row["learned"] != "True"), key=lambda row: float(row["slowdown"])
+    )
+    slowdown, of_rule = float(learned["slowdown"]), float(rule["slowdown"])
+    change = f"{abs(slowdown / of_rule - 1):.0%} {'above' if slowdown > of_rule else 'below'}"
+    yield "Learned", f"a mean slowdown of {slowdown:.2f}, {change} {rule['key']}'s {of_rule:.2f}"
+    shown = ", ".join(
+        f"{what} {float(learned[key]):{form}} ({rule['key']} {float(rule[key]):{form}})"
+        for what, key, form in (
+            ("utilization", "utilization", ".0%"),
+            ("longest wait in steps", "longest_wait", ".0f"),
+        )
+    )
+    yield "Price", f"{shown}; like the slowdown in windows of {learned['window']} steps"
+    costs = []
+    for task in TASKS:
+        steps = _read(Path(f"{meta_run}-task-{task}", "adaptation.csv"))
+        costs.append([float(row["ratio"]) for row in steps if row["step"]])
+    before, after = fmean(cost[0] for cost in costs), fmean(cost[-1] for cost in costs)
+    better = sum(cost[-1] < cost[0] for cost in costs)
+    yield (
+        "Adapted",
+        f"in three gradient steps from {before:.2f} to {after:.2f} times the cost of the best "
+        f"rule, the mean of {len(costs)} unseen tasks; lower in {better}",
+    )
+    yield "Figure", f"first open {run / 'figures' / 'deeprm-fig4.png'}"
+    yield "Next", "with jobs of your own: metasched trace jobs.csv, then metasched replay jobs.csv"
+    yield "", "to repeat a paper's results: metasched results"
+    yield "", "on a cluster: metasched train deeprm --address auto --runners 4"
+
+
+def _read(table: Path) -> list[dict[str, str]]:
+    with table.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from tune_jobs.terminal.options import (
     CONTEXT,
@@ -35,7 +36,7 @@ def _figures() -> list[tuple[str, str]]:
     metavar="FOLDER",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Folder that metasched study wrote; the adaptation figures alone need it.",
+    help="Folder that metasched study wrote, for figures of adaptation.",
 )
 @click.option(
     "--trace",
@@ -54,7 +55,7 @@ def _figures() -> list[tuple[str, str]]:
     metavar="SECONDS",
     type=POSITIVE,
     default=12.0,
-    help="Time to search for the best schedule of each jobset; optimality-gap alone needs it.",
+    help="Time to search for the best schedule of each jobset, for figures that need one.",
 )
 @click.option(
     "--out",
@@ -73,10 +74,20 @@ def _figures() -> list[tuple[str, str]]:
     help="Record image and table in MLflow, beside the first of --runs, else beside --out.",
 )
 @list_option("--list", "the figures", _figures)
-def command(**options: Any) -> None:
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    name: str | None,
+    out: Path,
+    table: Path | None,
+    track: bool,
+    **options: Any,
+) -> None:
     """Draw a figure. NAME is one of those that --list shows.
 
-    Runs that differ in their seed alone make one line.
+    Runs that differ in their seed alone make one line. An option that the figure does not use is
+    refused.
 
     \b
     Examples:
@@ -91,7 +102,9 @@ def command(**options: Any) -> None:
     """
     from tune_jobs.figures import report_figure
 
-    report_figure(**options)
+    source = context.get_parameter_source
+    given = {key for key in options if source(key) not in (None, ParameterSource.DEFAULT)}
+    report_figure(name, out, table, track, **{key: options[key] for key in given})
 
 
 if __name__ == "__main__":

@@ -1,16 +1,15 @@
 """``metasched generate``: jobs of a generator as a log, to try what asks for one."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, SEED, count
+from tune_jobs.terminal.options import CONTEXT, OutPath, count, seed_option, set_option
 from tune_jobs.terminal.task_command import TaskCommand
 
 
 @click.command(name="generate", cls=TaskCommand, context_settings=CONTEXT)
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("path", metavar="FILE", type=OutPath(dir_okay=False))
 @click.option(
     "--config",
     "source",
@@ -18,15 +17,9 @@ from tune_jobs.terminal.task_command import TaskCommand
     default="hpc-universal",
     help="World and jobs; by default Lublin's jobs on 256 processors.",
 )
-@click.option(
-    "--set",
-    "overrides",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Change a setting of it, such as task.workload.estimates=tsafrir.",
-)
+@set_option("task.workload.estimates=tsafrir")
 @click.option("--jobs", "num_jobs", type=count(2), default=5000, help="Jobs of the log.")
-@click.option("--seed", type=SEED, default=0, help="Seed of the jobs.")
+@seed_option("the jobs")
 def command(**options: Any) -> None:
     """Write the jobs of a generator to FILE: a CSV file, or a log in SWF if it ends in .swf.
 

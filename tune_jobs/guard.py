@@ -7,10 +7,13 @@ import click
 
 from tune_jobs.terminal.options import (
     CONTEXT,
-    SEED,
+    OutPath,
     count,
+    decode_option,
     limit_option,
     runner_options,
+    seed_option,
+    set_option,
     warmup_option,
 )
 from tune_jobs.terminal.output import json_option
@@ -25,13 +28,7 @@ from tune_jobs.terminal.task_command import TaskCommand
     metavar="PRESET|FILE",
     help="World, jobs and objective; by default those that the run was trained on.",
 )
-@click.option(
-    "--set",
-    "overrides",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Change a setting of it, for instance task.objective=makespan.",
-)
+@set_option("task.objective=makespan")
 @click.option("--objective", help="What decides who is better; by default the config's objective.")
 @click.option(
     "--jobsets",
@@ -48,23 +45,13 @@ from tune_jobs.terminal.task_command import TaskCommand
     help="Show what was decided on held-out jobsets, too, which of a log are those of later weeks, "
     "and whether it keeps its limits there.",
 )
-@click.option(
-    "--seed",
-    type=SEED,
-    default=0,
-    help="Seed of the jobsets and of the policies' random numbers.",
-)
-@click.option(
-    "--decode",
-    type=click.Choice(["sample", "argmax"]),
-    default="sample",
-    help="How the learned policy chooses.",
-)
+@seed_option("the jobsets and of the policies' random numbers")
+@decode_option("sample", help_text="How the learned policy chooses.")
 @click.option("--wide", is_flag=True, help="Show differences to the best heuristic, too.")
 @json_option("Print the decision as JSON.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=OutPath(dir_okay=False),
     help="File for the decision, JSON; tune_jobs.comparing.guarding.load_decided reads it.",
 )
 @runner_options
@@ -88,9 +75,10 @@ def command(**options: Any) -> None:
       metasched guard runs/MY_RUN --set task.workload.trace=jobs.csv --out decision.json
       metasched guard hpc-no-worse --set task.workload.trace=jobs.csv --processors 16 --gpus 4
     """
-    from tune_jobs.comparing.guard_report import report_decision
+    from tune_jobs.comparing.guard_report import GuardOptions, report_decision
 
-    report_decision(**options)
+    shown = {name: options.pop(name) for name in ("as_json", "wide", "out")}
+    report_decision(GuardOptions(**options), **shown)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,23 @@
 """``metasched record``: what became of each consumer, to learn from without a cluster."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, SEED, ZERO_OR_MORE, count
+from tune_jobs.terminal.options import (
+    CONTEXT,
+    ZERO_OR_MORE,
+    OutPath,
+    count,
+    seed_option,
+    set_option,
+)
 
 
 @click.command(name="record", context_settings=CONTEXT)
 @click.argument("source", metavar="POLICY")
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--set",
-    "overrides",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Change a setting of the preset, for instance training.advisor=flat.",
-)
+@click.argument("path", metavar="FILE", type=OutPath(dir_okay=False))
+@set_option("training.advisor=flat", "the preset")
 @click.option("--jobsets", "num_jobsets", type=count(1), default=16, help="Training jobsets.")
 @click.option("--episodes", type=count(1), default=8, help="Episodes of each jobset.")
 @click.option(
@@ -27,7 +27,7 @@ from tune_jobs.terminal.options import CONTEXT, SEED, ZERO_OR_MORE, count
     help="Standard deviation by which the weights of all actors of an episode are moved, so that "
     "records say which are better.",
 )
-@click.option("--seed", type=SEED, default=0, help="Seed of the noise.")
+@seed_option("the noise")
 def command(**options: Any) -> None:
     """Write the record of every consumer that agents of the world panda serve to FILE, as Parquet.
 

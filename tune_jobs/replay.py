@@ -1,17 +1,23 @@
 """``metasched replay``: a whole job log under policies."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, SEED
+from tune_jobs.terminal.options import (
+    CONTEXT,
+    decode_option,
+    late,
+    log_options,
+    out_option,
+    seed_option,
+)
 from tune_jobs.terminal.output import json_option
 from tune_jobs.terminal.task_command import TaskCommand
 
 
 @click.command(name="replay", cls=TaskCommand, context_settings=CONTEXT)
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@log_options
 @click.option(
     "--policy",
     "names",
@@ -20,32 +26,12 @@ from tune_jobs.terminal.task_command import TaskCommand
     help="A heuristic of the world, a run directory or a glob of them; can be repeated, or several "
     "with commas between. By default the world's baselines.",
 )
-@click.option(
-    "--set",
-    "overrides",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Change a setting of the machine, or how the log is read, for instance "
-    "task.workload.stretch=0.5.",
-)
-@click.option("--seed", type=SEED, default=0, help="Seed of the policies' random numbers.")
-@click.option(
-    "--decode",
-    type=click.Choice(["sample", "argmax"]),
-    default="argmax",
-    help="How learned policies choose.",
-)
-@click.option(
-    "--hash-users",
-    is_flag=True,
-    help="Show and keep users and groups as hashes.",
-)
+@seed_option("the policies' random numbers")
+@decode_option("argmax", help_text="How learned policies choose.")
 @json_option("Print everything as JSON.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for schedules and tables (CSV), pictures of use and queue, and a Gantt chart of "
-    "each policy.",
+@out_option(
+    "Folder for schedules and tables (CSV), pictures of use and queue, and a Gantt chart of each "
+    "policy."
 )
 def command(**options: Any) -> None:
     """Play a whole job log under policies, and see what each would have done with it.
@@ -62,21 +48,13 @@ def command(**options: Any) -> None:
       metasched replay jobs.csv --policy fcfs,reserve --processors 16 --gpus 4 --out replayed
       metasched replay jobs.csv --processors 16 --gpus 4 --kill-at-estimate true --json
     """
-    from tune_jobs.replaying.replay_report import report_replay
+    from tune_jobs.replaying.replay_report import ReplayOptions, report_replay
 
-    report_replay(**options, draw_lines=_draw_lines, draw_gantt=_draw_gantt)
-
-
-def _draw_lines(table: Path, image: Path) -> None:
-    from tune_jobs.figures.replays import draw_timeline
-
-    draw_timeline(table, image)
-
-
-def _draw_gantt(table: Path, image: Path, processors: int, policy: str) -> None:
-    from tune_jobs.figures.replays import draw_gantt
-
-    draw_gantt(table, image, processors, policy)
+    shown = {name: options.pop(name) for name in ("as_json", "out")}
+    lines, gantt = (
+        late("tune_jobs.figures.replays", f"draw_{one}") for one in ("timeline", "gantt")
+    )
+    report_replay(ReplayOptions(**options), **shown, draw_lines=lines, draw_gantt=gantt)
 
 
 if __name__ == "__main__":

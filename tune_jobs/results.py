@@ -1,7 +1,7 @@
 """``metasched results``: trains, compares and draws what a recorded result rests on."""
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -60,13 +60,13 @@ def command(
 ) -> None:
     """Make the results of an experiment: NAME, or a YAML file that says what to run.
 
-    Without NAME, or with all, it makes those of all experiments in DeepRM's world, each in a folder
-    of its own.
+    all stands for all experiments in DeepRM's world, each in a folder of its own; without NAME the
+    experiments are listed.
 
-    It gives the ordinary commands train, compare, study, specialists and figure, and shows each.
-    It trains several runs at a time, and gives the others one after the other. Give it again after
-    Ctrl-C or a crash: runs that are done are left as they are, and those that had begun go on from
-    their last checkpoints.
+    It calls train, compare, study, specialists, figure and others as a user would, and shows the
+    commands. It trains several runs at a time, and makes the other calls one after the other. Give
+    it again after Ctrl-C or a crash: runs that are done are left as they are, and those that had
+    begun go on from their last checkpoints.
 
     \b
     Examples:
@@ -76,26 +76,26 @@ def command(
       metasched results all
       metasched results my-experiment.yaml --out runs/mine
     """
+    from tune_jobs.experiments.definition import in_order, load_experiment
     from tune_jobs.experiments.running import make_all, make_results
     from tune_jobs.terminal.ray_session import num_local_cpus
 
-    runs = at_once or min(num_local_cpus(), MOST_AT_ONCE)
-    chosen = None if seeds is None else _parse_seeds(seeds)
-    if experiment in (None, ALL):
-        make_all(out or RESULTS, chosen, _read, dry_run, force, runs)
+    options: dict[str, Any] = {
+        "seeds": None if seeds is None else _parse_seeds(seeds),
+        "dry_run": dry_run,
+        "force": force,
+        "at_once": at_once or min(num_local_cpus(), MOST_AT_ONCE),
+    }
+    if experiment is None:
+        listed = click.HelpFormatter(width=100)
+        listed.write_dl(_experiments())
+        click.echo(listed.getvalue(), nl=False)
+        minutes = sum(load_experiment(name).minutes or 0 for name in in_order())
+        click.echo(f"all makes those of DeepRM's world, in about {minutes} minutes on two cores.")
+    elif experiment == ALL:
+        make_all(out or RESULTS, **options)
     else:
-        folder = out or RESULTS / Path(experiment).stem
-        make_results(experiment, folder, chosen, _read, dry_run, force, runs)
-
-
-def _read(words: Sequence[str]) -> None:
-    """Reads a command line and looks for the figure that it names."""
-    from tune_jobs.cli import understood
-    from tune_jobs.figures import FIGURES
-
-    options = understood(words).params
-    if words[0] == "figure" and options["name"] is not None:
-        FIGURES.get(options["name"])
+        make_results(experiment, out or RESULTS / Path(experiment).stem, **options)
 
 
 def _parse_seeds(text: str) -> list[int]:

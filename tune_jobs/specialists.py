@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, SEED, count, held_out_option
+from tune_jobs.terminal.options import CONTEXT, SEED, OutPath, count, held_out_option
 
 
 @click.command(name="specialists", context_settings=CONTEXT)
@@ -29,13 +29,13 @@ from tune_jobs.terminal.options import CONTEXT, SEED, count, held_out_option
 @held_out_option
 @click.option(
     "--runs",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=OutPath(file_okay=False),
     default=Path("runs/specialists"),
     help="Folder for the specialists' runs.",
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=OutPath(file_okay=False),
     default=Path("adaptation"),
     help="Folder of the rows of metasched study, where specialists.csv is written, too.",
 )

@@ -9,7 +9,9 @@ from tune_jobs.terminal.options import (
     CONTEXT,
     POSITIVE,
     SEED,
+    OutPath,
     count,
+    decode_option,
     held_out_option,
     runner_options,
     step_options,
@@ -38,12 +40,7 @@ from tune_jobs.terminal.options import (
 )
 @step_options
 @held_out_option
-@click.option(
-    "--decode",
-    type=click.Choice(["argmax", "sample"]),
-    default="argmax",
-    help="How policies act: the likeliest action, or one that is drawn.",
-)
+@decode_option("argmax", help_text="How policies act: the likeliest action, or one that is drawn.")
 @click.option(
     "--rate",
     type=POSITIVE,
@@ -79,7 +76,7 @@ from tune_jobs.terminal.options import (
 @runner_options
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=OutPath(file_okay=False),
     default=Path("adaptation"),
     help="Folder for the rows, one file for each run and family.",
 )
@@ -99,9 +96,10 @@ def command(**options: Any) -> None:
       metasched study 'runs/*' --family priorities --scratch 3 --runners 2
       metasched figure adaptation --rows adaptation
     """
-    from tune_jobs.adapting.many_tasks import study_adaptation
+    from tune_jobs.adapting.many_tasks import StudyOptions, study_adaptation
 
-    study_adaptation(**options)
+    out, track = options.pop("out"), options.pop("track")
+    study_adaptation(StudyOptions(**options), out=out, track=track)
 
 
 if __name__ == "__main__":

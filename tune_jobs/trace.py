@@ -6,26 +6,13 @@ from typing import Any
 import click
 
 from cluster_env.core.errors import InputError
-from tune_jobs.terminal.options import CONTEXT
+from tune_jobs.terminal.options import CONTEXT, late, log_options, out_option
 from tune_jobs.terminal.output import json_option
 from tune_jobs.terminal.task_command import TaskCommand
 
 
 @click.command(name="trace", cls=TaskCommand, context_settings=CONTEXT)
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
-@click.option(
-    "--set",
-    "overrides",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Change a setting of the machine, or how the log is read, for instance "
-    "task.workload.stretch=0.5.",
-)
-@click.option(
-    "--hash-users",
-    is_flag=True,
-    help="Show and keep users and groups as hashes.",
-)
+@log_options
 @click.option(
     "--calibrate",
     is_flag=True,
@@ -49,11 +36,7 @@ from tune_jobs.terminal.task_command import TaskCommand
     "orders jobs, as far as you do not say it.",
 )
 @json_option("Print everything as JSON.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for all tables (CSV), and a picture with the numbers that it was drawn from.",
-)
+@out_option("Folder for all tables (CSV), and a picture with the numbers that it was drawn from.")
 def command(**options: Any) -> None:
     """Describe a job log before anything is trained on it.
 
@@ -71,28 +54,29 @@ def command(**options: Any) -> None:
       metasched trace jobs.txt --processors 512 --calibrate --rule priority:easy,fcfs:easy
       metasched trace jobs.txt --slurm-conf slurm.conf --calibrate
     """
-    if options.pop("calibrate"):
+    from tune_jobs.replaying.choices import LogOptions
+
+    calibrate, names, slurm_conf, as_json, out = (
+        options.pop(name) for name in ("calibrate", "names", "slurm_conf", "as_json", "out")
+    )
+    if calibrate:
         from tune_jobs.replaying.calibration import report_calibration
 
-        report_calibration(**options, draw=_draw_calibration)
+        report_calibration(
+            LogOptions(**options),
+            names,
+            slurm_conf,
+            as_json=as_json,
+            out=out,
+            draw=late("tune_jobs.figures.calibration", "draw_calibration"),
+        )
         return
-    if options.pop("names") or options.pop("slurm_conf"):
+    if names or slurm_conf:
         raise InputError("--rule and --slurm-conf say how the site schedules; add --calibrate")
     from tune_jobs.replaying.trace_report import report_trace
 
-    report_trace(**options, draw=_draw)
-
-
-def _draw(table: Path, image: Path) -> None:
-    from tune_jobs.figures.logs import draw_log
-
-    draw_log(table, image)
-
-
-def _draw_calibration(table: Path, image: Path) -> None:
-    from tune_jobs.figures.calibration import draw_calibration
-
-    draw_calibration(table, image)
+    draw = late("tune_jobs.figures.logs", "draw_log")
+    report_trace(LogOptions(**options), as_json=as_json, out=out, draw=draw)
 
 
 if __name__ == "__main__":

@@ -105,12 +105,7 @@ class Batch:
     ) -> Self:
         """Makes sure that a world can run jobsets, and takes them as it serves them.
 
-        Args:
-            world: what serves them.
-            jobsets: at least one.
-            objective: what the rewards are.
-            episodes_per_jobset: episodes that run each jobset.
-            check: refuses a jobset that cannot run; by default the world's own check.
+        ``check`` refuses a jobset that cannot run; by default the world's own does.
 
         Raises:
             InputError: if there is no jobset, or a job cannot run in this world.
@@ -168,11 +163,8 @@ class Batch:
     ) -> None:
         """Copies what stands in the places of some episodes of another batch.
 
-        Args:
-            other: the other batch.
-            source: int32 ``(m,)``, episodes of the other one.
-            target: int32 ``(m,)``, episodes here that run the same jobsets.
-            columns: pairs of arrays, here and there, each with an element for each place.
+        Episodes ``source`` of the other one run the jobsets of ``target`` here, both int32
+        ``(m,)``; ``columns`` are pairs of arrays, here and there, with an element for each place.
         """
         here, there = self.places(target), other.places(source)
         for own, others in columns:
@@ -203,14 +195,9 @@ class Batch:
     ) -> Schedule:
         """What has become of the jobs that have arrived in each episode.
 
-        Args:
-            arrived: integers ``(num_episodes,)``, number of jobs that have arrived.
-            start: integers ``(num_places,)``, -1 for a job that has not started.
-            finish: integers ``(num_places,)``, -1 for a job that has not finished.
-            end: integers ``(num_episodes,)``, clock of each episode.
-            capacity: integers ``(num_resources,)``.
-            pieces: see `Schedule`; a job is named by its row among those that have arrived, see
-                `first_rows`.
+        ``arrived`` (number of jobs) and ``end`` (clock) are integers ``(num_episodes,)``, ``start``
+        and ``finish`` ``(num_places,)`` with -1 for never, ``capacity`` is ``(num_resources,)``.
+        Pieces name a job by its row among those that have arrived, see `first_rows`.
         """
         episode = np.repeat(np.arange(self.num_episodes, dtype=np.int32), arrived)
         job = np.arange(episode.size) - self.first_rows(arrived)[episode]

@@ -14,12 +14,9 @@ from cluster_env.core.errors import InputError, shortened
 def require_states(states: NDArray[Any], space: spaces.Box) -> None:
     """Makes sure that states are of a world: compiled code would read wrong ones past their ends.
 
-    Args:
-        states: what is given.
-        space: of one state, `World.state_space`.
-
     Raises:
-        InputError: for another shape than ``(n, state_size)``, or another type.
+        InputError: for another shape than ``(n, state_size)`` of the `World.state_space` that is
+            given, or another type.
     """
     (size,) = space.shape
     if states.ndim != 2 or states.shape[1] != size or states.dtype != space.dtype:
@@ -48,11 +45,7 @@ def output(out: NDArray[Any] | None, shape: tuple[int, ...], dtype: DTypeLike) -
 def outputs(
     out: Sequence[NDArray[Any]] | None, *forms: tuple[tuple[int, ...], DTypeLike]
 ) -> tuple[NDArray[Any], ...]:
-    """The same for several arrays, such as those of `Features`.
-
-    Args:
-        out: the given ones, or None.
-        forms: shape and type of each.
+    """The same for several arrays with their shapes and types, such as those of `Features`.
 
     Raises:
         InputError: if one of them has another shape or type.

@@ -22,11 +22,7 @@ called with it once and with other numbers elsewhere would be compiled twice."""
 
 
 def njit(**options: Any) -> Callable[[Function], Function]:
-    """Compiles a function and keeps what was compiled.
-
-    Args:
-        options: of ``numba.njit``; ``cache`` is always on.
-    """
+    """Compiles a function, with options of ``numba.njit``, and keeps what was compiled."""
     options.pop("cache", None)
 
     def compiled(function: Function) -> Function:

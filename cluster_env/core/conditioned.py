@@ -158,12 +158,7 @@ class ConditionedWorld:
         return self.world.simulator()
 
     def features(self, states: State, out: Features | None = None) -> Features:
-        """Those of the world, with the condition behind the context.
-
-        Args:
-            states: ``(n, state_size)``.
-            out: written if given; its context is float32 ``(n, context_size)``.
-        """
+        """Those of the world, with the condition behind the context."""
         size = len(self.world.feature_names[1])
         seen = self.world.features(states)
         if out is None:

@@ -178,21 +178,16 @@ class JobSet:
             Attributes(attributes, np.asarray(arrival).size),
         )
 
-    def select(
-        self, rows: slice | NDArray[Any], *, start: int = 0, window: int | None = None
-    ) -> "JobSet":
-        """Some of the jobs, with all that is known of them.
+    def select(self, rows: slice | NDArray[Any], *, window: int | None = None) -> "JobSet":
+        """Some of the jobs, with all that is known of them; by default in the same window.
 
-        Args:
-            rows: a slice, indices in rising order, or a mask.
-            start: time step that becomes 0.
-            window: the new arrival window; by default what is left of this one.
+        The rows are a slice, indices in rising order, or a mask.
         """
         return JobSet(
-            self.arrival[rows] - np.int32(start),
+            self.arrival[rows],
             self.duration[rows],
             self.demand[rows],
-            self.window - start if window is None else window,
+            self.window if window is None else window,
             self.job_class[rows],
             Attributes(self.attributes, self.num_jobs).select(rows),
         )

@@ -63,12 +63,7 @@ class LockedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
     """
 
     def save(self, key: Any, data: Any) -> None:
-        """Keeps what was compiled for some types; where nothing can be written, nothing is kept.
-
-        Args:
-            key: the types and the processor.
-            data: can be pickled.
-        """
+        """Keeps what was compiled for some types; where nothing can be written, nothing is kept."""
         with suppress(OSError), open(f"{self._index_path}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
             known = self._load_index()

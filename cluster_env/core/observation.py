@@ -46,11 +46,7 @@ def features_observation(
 ) -> Observation:
     """The observation ``features``: what networks see, of the items and of the context.
 
-    Args:
-        world: whose states are shown.
-        items: key of the items, which a world may call by a name of its own.
-        low: no feature is smaller.
-        high: no feature is larger.
+    A world may call the ``items`` by a name of its own. All features lie in ``[low, high]``.
     """
     num_items = world.num_actions - 1
     item_size, context_size = map(len, world.feature_names)

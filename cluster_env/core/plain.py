@@ -10,15 +10,11 @@ T = TypeVar("T")
 
 
 def from_plain(made: type[T], data: Mapping[str, Any], what: str) -> T:
-    """Builds a dataclass whose fields may be dataclasses themselves.
-
-    Args:
-        made: the dataclass.
-        data: values by the names of its fields; a mapping where a field is a dataclass.
-        what: names a field in messages: ``option of the world``.
+    """Builds a dataclass whose fields may be dataclasses themselves, from mappings.
 
     Raises:
-        InputError: for an unknown name; it names the nearest.
+        InputError: for an unknown name; it names the nearest, and ``what`` it would be the name of:
+            ``option of the world``.
     """
     hints = get_type_hints(made)
     known = [entry.name for entry in fields(made)]  # type: ignore[arg-type]

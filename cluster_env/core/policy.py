@@ -40,10 +40,8 @@ class PlayedPolicy(Policy, Protocol):
     def play(self, simulator: Any, keys: NDArray[np.uint64]) -> None:
         """Plays all episodes that are loaded to their ends.
 
-        Args:
-            simulator: of the policy's world.
-            keys: uint64 ``(num_rows,)``, keys of the episodes' random numbers, see
-                `cluster_env.core.seeding.episode_keys`.
+        The keys of their random numbers are uint64 ``(num_rows,)``, see
+        `cluster_env.core.seeding.episode_keys`.
         """
 
 
@@ -54,28 +52,19 @@ class ChoosingPolicy(Policy, Protocol):
     def choose(
         self, simulator: Any, rows: NDArray[np.int32], uniforms: NDArray[np.float64]
     ) -> NDArray[np.int32]:
-        """Chooses the action of some rows, the one that `PlayedPolicy.play` would take.
+        """The actions that `PlayedPolicy.play` would take in active rows, int32 ``(m,)``.
 
-        Args:
-            simulator: of the policy's world, whose rows are under way.
-            rows: int32 ``(m,)``, active ones.
-            uniforms: float64 ``(m,)`` in [0, 1).
-
-        Returns:
-            int32 ``(m,)``.
+        Rows are int32 ``(m,)``, uniforms float64 ``(m,)`` in [0, 1).
         """
 
 
 def choose(
     policy: Policy, simulator: Any, rows: NDArray[np.int32], uniforms: NDArray[np.float64]
 ) -> NDArray[np.int32]:
-    """The actions of a policy in some rows of a simulator, int32 ``(m,)``.
+    """The actions of a policy in active rows of a simulator of its world, int32 ``(m,)``.
 
-    Args:
-        policy: asks the simulator if it is a `ChoosingPolicy`, and sees the rows' states otherwise.
-        simulator: of the policy's world.
-        rows: int32 ``(m,)``, active ones.
-        uniforms: float64 ``(m,)`` in [0, 1).
+    Rows are int32 ``(m,)``, uniforms float64 ``(m,)`` in [0, 1). A `ChoosingPolicy` asks the
+    simulator; any other policy sees the states of the rows.
     """
     if isinstance(policy, ChoosingPolicy):
         return policy.choose(simulator, rows, uniforms)

@@ -35,9 +35,9 @@ class RecordSimulator(BatchSimulator):
 
     @abstractmethod
     def decide(self, row: int, action: int) -> None:
-        """Takes a decision in one row.
+        """Takes a decision: writes the row of all that changes.
 
-        It writes what changes in this row of `states`, `time`, `start`, `active` and `truncated`.
+        That is of `states`, `time`, `start`, `active` and `truncated`.
         """
 
     def load(

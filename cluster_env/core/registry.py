@@ -1,5 +1,6 @@
 """Things that are chosen by name."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Generic, TypeVar
@@ -10,12 +11,23 @@ T = TypeVar("T")
 N = TypeVar("N", int, float)
 
 
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """What may have been meant: the name spelled most like it, else those with such a part.
+
+    ``sfj`` gives ``sjf``; ``fig4`` gives ``deeprm-fig4`` and ``utility-fig4``.
+    """
+    names = sorted(set(known))
+    parts = [other for other in names if name in re.split(r"[-_.:]", other)]
+    return get_close_matches(name, names, n=1) or parts[:3]
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     """Builds the error for a name that is not known; it names the nearest one and all others."""
-    names = sorted(set(known))
-    close = get_close_matches(shortened(name), names, n=1)
-    hint = f"did you mean '{close[0]}'? " if close else ""
-    return InputError(f"unknown {kind} '{shortened(name)}': {hint}known are {', '.join(names)}")
+    names, said = sorted(set(known)), shortened(name)
+    close = " or ".join(f"'{other}'" for other in nearest(said, names))
+    hint = f"did you mean {close}? " if close else ""
+    all_known = f"known are {', '.join(names)}" if names else "none is known"
+    return InputError(f"unknown {kind} '{said}': {hint}{all_known}")
 
 
 class Registry(Generic[T]):

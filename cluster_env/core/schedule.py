@@ -69,8 +69,7 @@ class Schedule:
         jobset: int32 ``(num_episodes,)``, index of the jobset that each episode ran.
         capacity: int32 ``(num_resources,)``.
         job_class: uint8 ``(n,)``, the class of each job; 0 if not given.
-        attributes: further columns of the jobs' jobsets, one value or row for each of the n jobs;
-            `gather_attributes` collects them.
+        attributes: further columns of the jobs' jobsets, one value or row for each of the n jobs.
         pieces: what jobs really held; None where each holds its demand from start to finish.
     """
 
@@ -114,26 +113,21 @@ class Schedule:
     def completion(self) -> NDArray[np.int32]:
         """Time steps from arrival to finish, int32 ``(n,)``.
 
-        An unfinished job counts the steps it spent in the system until its episode ended, which
-        is less than its true completion time: whoever averages over it must say so.
+        An unfinished job counts up to the end of its episode, which is a lower bound.
         """
         until = np.where(self.finished, self.finish, self.end[self.episode])
         return (until - self.arrival).astype(np.int32)
 
     @property
     def slowdown(self) -> NDArray[np.float64]:
-        """Completion time over duration (DeepRM, section 3.1), float64 ``(n,)``.
-
-        Unfinished jobs count as in `completion`.
-        """
+        """`completion` over duration (DeepRM, section 3.1), float64 ``(n,)``."""
         return self.completion / self.duration
 
     @cached_property
     def by_episode(self) -> tuple[tuple[NDArray[np.int64], JobSet], ...]:
-        """The jobs of each episode: their rows here, in the order of the jobset, and as a jobset.
+        """Of each episode its rows, in the order of the jobset, and its arrived jobs as a jobset.
 
-        It holds those that had arrived when the episode ended, so that an objective can be asked
-        what they cost.
+        An objective can be asked what they cost.
         """
         order = np.lexsort((self.job, self.episode))
         ends = np.cumsum(np.bincount(self.episode, minlength=self.num_episodes))
@@ -152,24 +146,6 @@ class Schedule:
             )
             for rows, window in zip(np.split(order, ends[:-1]), self.window, strict=True)
         )
-
-
-def gather_attributes(
-    jobsets: Sequence[JobSet], jobset: NDArray[np.int32], job: NDArray[np.int32]
-) -> Mapping[str, NDArray[Any]]:
-    """The attributes of a schedule's jobs, from the jobsets that its simulator ran.
-
-    Args:
-        jobsets: what was run.
-        jobset: int32 ``(n,)``, index of each job's jobset.
-        job: int32 ``(n,)``, index of each job in its jobset.
-
-    Raises:
-        InputError: if the jobsets do not have the same attributes.
-    """
-    joined = join_attributes([one.attributes for one in jobsets])
-    first = np.cumsum([0] + [one.num_jobs for one in jobsets])
-    return {name: column[first[jobset] + job] for name, column in joined.items()}
 
 
 def join_attributes(parts: Sequence[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:

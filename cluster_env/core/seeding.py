@@ -59,15 +59,9 @@ def generator(run_seed: int, purpose: Purpose, *keys: int) -> np.random.Generato
 
 
 def episode_keys(run_seed: int, *keys: int, count: int) -> NDArray[np.uint64]:
-    """Returns one key per episode for `uniforms`.
+    """One key per episode for `uniforms`, uint64 ``(count,)``.
 
-    Args:
-        run_seed: seed of the run, at least 0.
-        keys: what the episodes belong to, for instance ``(split, iteration, unit)``.
-        count: number of episodes.
-
-    Returns:
-        uint64 ``(count,)``.
+    The keys say what the episodes belong to, for instance ``(split, iteration, unit)``.
     """
     drawn = _sequence(run_seed, Purpose.POLICY, keys).generate_state(count, np.uint64)
     return drawn.astype(np.uint64, copy=False)
@@ -76,12 +70,8 @@ def episode_keys(run_seed: int, *keys: int, count: int) -> NDArray[np.uint64]:
 def row_keys(keys: NDArray[np.uint64], episode: NDArray[np.int32]) -> NDArray[np.uint64]:
     """A key for each decider: that of its episode for the first one, others for the rest.
 
-    Args:
-        keys: uint64 ``(num_episodes,)`` from `episode_keys`.
-        episode: int32 ``(num_rows,)``, episode of each decider, never decreasing.
-
-    Returns:
-        uint64 ``(num_rows,)``.
+    From the keys of the episodes, uint64 ``(num_episodes,)``, and the episode of each decider,
+    int32 ``(num_rows,)`` and never decreasing; uint64 ``(num_rows,)``.
     """
     _, first, counts = np.unique(episode, return_index=True, return_counts=True)
     agent = np.arange(episode.size) - np.repeat(first, counts)
@@ -103,14 +93,9 @@ def uniform(key: np.uint64, decision: int) -> float:
 
 @njit(cache=True)
 def uniforms(keys: NDArray[np.uint64], decision: int) -> NDArray[np.float64]:
-    """The uniform numbers of the same decision of several episodes.
+    """The uniform number in [0, 1) of one decision of each episode, float64 ``(num_episodes,)``.
 
-    Args:
-        keys: uint64 ``(num_episodes,)`` from `episode_keys`.
-        decision: index of the decision within its episode.
-
-    Returns:
-        float64 ``(num_episodes,)`` in [0, 1).
+    From keys of `episode_keys` and the index of the decision within its episode.
     """
     out = np.empty(keys.size, np.float64)
     for i in range(keys.size):

@@ -40,14 +40,7 @@ class Features(NamedTuple):
         allowed: NDArray[Any],
         out: "Features | None" = None,
     ) -> "Features":
-        """Features of arrays of any type, for worlds that compute them in numpy.
-
-        Args:
-            items: see there, as for the next two.
-            context: see there.
-            allowed: see there.
-            out: written if given.
-        """
+        """Features of arrays of any type, for worlds that compute them in numpy."""
         if out is None:
             return cls(items.astype(np.float32), context.astype(np.float32), allowed.astype(bool))
         out.items[:], out.context[:], out.allowed[:] = items, context, allowed
@@ -133,11 +126,10 @@ class PlayingSimulator(Simulator, Protocol):
     """A simulator that plays rules of its world by itself; see `PlayedPolicy`."""
 
     def play(self, rule: Any, keys: NDArray[np.uint64] | None = None) -> None:
-        """Plays all episodes to their ends; states and rewards are left as they are.
+        """Plays all episodes to their ends by a rule of the world's own kind.
 
-        Args:
-            rule: what decides, of the world's own kind.
-            keys: of the episodes' random numbers, uint64 ``(num_rows,)``.
+        States and rewards are left as they are. The keys of the episodes' random numbers are
+        uint64 ``(num_rows,)``.
         """
 
 
@@ -179,13 +171,7 @@ class World(Protocol):
 def differences(
     world: Any, other: Any, ignored: Sequence[str] = ()
 ) -> Iterator[tuple[str, Any, Any]]:
-    """The fields in which two worlds differ, with both values; of parts, theirs.
-
-    Args:
-        world: the one.
-        other: the other.
-        ignored: names of fields of the world that may differ.
-    """
+    """The fields in which two worlds differ, with both values; of parts, theirs."""
     if type(world) is not type(other):
         yield "the kind", getattr(world, "kind", world), getattr(other, "kind", other)
         return

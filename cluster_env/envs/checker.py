@@ -25,28 +25,16 @@ class CheckError(AssertionError):
 
 
 def require(promise: bool, message: str) -> None:
-    """Raises unless a promise is kept.
-
-    Raises:
-        CheckError: with the message.
-    """
+    """Raises `CheckError` with the message unless a promise is kept."""
     if not promise:
         raise CheckError(message)
 
 
 @dataclass(frozen=True)
 class Moment:
-    """What is known between two decisions.
+    """What is known between two decisions; the schedule is that of the jobs that have arrived."""
 
-    Attributes:
-        mask: int8 ``(num_actions,)``.
-        time: the clock.
-        schedule: of the jobs that have arrived.
-        terminated: whether the episode ended by itself.
-        truncated: whether it was cut.
-    """
-
-    mask: NDArray[np.int8]
+    mask: NDArray[np.int8]  # (num_actions,)
     time: int
     schedule: Schedule
     terminated: bool = False

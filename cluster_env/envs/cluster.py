@@ -1,6 +1,7 @@
 """Worlds with one decider as Gymnasium environments."""
 
 from collections.abc import Mapping
+from operator import index
 from typing import Any
 
 import gymnasium
@@ -9,7 +10,7 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from cluster_env.core.batch import served
-from cluster_env.core.errors import InputError
+from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy, choose
 from cluster_env.core.schedule import Schedule
@@ -89,12 +90,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
         render_mode: str | None = None,
     ) -> None:
         self.setup = Setup.of(
-            world=world,
-            workload=workload,
-            objective=objective,
-            observation=observation,
-            mask=mask,
-            mask_in_observation=mask_in_observation,
+            world, workload, objective, observation, mask, mask_in_observation=mask_in_observation
         )
         self.world = self.setup.task.world
         self.simulator = self.world.simulator()
@@ -150,10 +146,17 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
         """
         if self.jobset is None or not self.simulator.active[0]:
             raise ResetNeeded("no episode is under way; call reset first")
-        if not 0 <= action < self.world.num_actions:
-            last = self.world.num_actions - 1
-            raise InputError(f"an action must lie in 0..{last}, but {action} was given")
-        self.simulator.step(self._row, np.asarray([action], np.int32), self._rewards)
+        last = self.world.num_actions - 1
+        try:
+            chosen = index(action)  # also a numpy array without a dimension, as policies return it
+        except TypeError as error:
+            wrong = shortened(repr(action))
+            raise InputError(
+                f"an action must be a whole number in 0..{last}, but {wrong} was given"
+            ) from error
+        if not 0 <= chosen <= last:
+            raise InputError(f"an action must lie in 0..{last}, but {chosen} was given")
+        self.simulator.step(self._row, np.asarray([chosen], np.int32), self._rewards)
         ended, truncated = not self.simulator.active[0], bool(self.simulator.truncated[0])
         observation, info = self._look()
         return observation, float(self._rewards[0]), ended and not truncated, truncated, info
@@ -170,9 +173,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
     def choose(self, policy: Policy) -> np.int64:
         """The action of a policy in the present state; a rule may look at the whole queue.
 
-        Args:
-            policy: a heuristic or a trained policy of this world. Its random numbers, if it needs
-                any, come from the environment's own generator.
+        Random numbers, if the policy needs any, come from the environment's own generator.
 
         Raises:
             ResetNeeded: if no episode is under way.
@@ -183,11 +184,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
         return np.int64(choose(policy, self.simulator, self._row, uniforms)[0])
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """The mask of the present state, bool ``(num_actions,)``; the same as in the info.
-
-        sb3-contrib's MaskablePPO calls this method, through wrappers and its own vector
-        environments.
-        """
+        """The mask of the info, bool ``(num_actions,)``, for sb3-contrib's MaskablePPO."""
         if self.jobset is None:
             raise ResetNeeded("there is no mask yet; call reset first")
         return self.setup.view.masks(self.simulator.states)[0]

@@ -45,12 +45,6 @@ class JobsetStream:
     """Draws the training jobsets ``first``, ``first + step``, ... of a run, without end.
 
     Jobsets without a job are left out: in them there is nothing to decide.
-
-    Args:
-        workload: where they come from.
-        run_seed: seed of the run.
-        first: index of the first one.
-        step: from one index to the next.
     """
 
     def __init__(self, workload: Workload, run_seed: int, first: int = 0, step: int = 1) -> None:
@@ -83,10 +77,6 @@ class Episodes:
     The simulator holds the next few episodes of every place, so that most of them begin without
     loading anything. When one place has played all of its own, the next ones of all places are
     loaded, and the states of episodes under way are carried over.
-
-    Args:
-        setup: what is simulated.
-        num_places: number of places.
     """
 
     def __init__(self, setup: Setup, num_places: int) -> None:
@@ -111,11 +101,9 @@ class Episodes:
         self._coming[place].clear()
 
     def begin(self, places: Iterable[int], given: Sequence[JobSet | None] | None = None) -> None:
-        """Ends the episodes of some places and begins the next ones there.
+        """Ends the episodes of some places and begins the next ones there, or those of jobsets.
 
-        Args:
-            places: which.
-            given: jobset to play in each place of the simulator instead of the next one.
+        ``given`` has an entry for each place of the simulator, None for the next of its stream.
 
         Raises:
             InputError: if a given jobset has no job, or one that cannot run on this cluster.
@@ -131,10 +119,7 @@ class Episodes:
         self._load(begun)
 
     def advance(self, places: NDArray[np.intp]) -> None:
-        """Begins the next episode in some places.
-
-        Args:
-            places: ``(m,)``, which.
+        """Begins the next episode in some places, ``(m,)``.
 
         Raises:
             InputError: if a job cannot run on this cluster.

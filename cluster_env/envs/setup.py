@@ -21,12 +21,7 @@ WorkloadOption = Workload | Mapping[str, Any] | None
 
 @dataclass(frozen=True)
 class Setup:
-    """What an environment is made of; the options of `ClusterEnv` say the same in words.
-
-    Attributes:
-        task: the world, where jobsets come from, and what the reward is.
-        view: what a policy sees.
-    """
+    """What an environment is made of; the options of `ClusterEnv` say the same in words."""
 
     task: Task
     view: View
@@ -34,12 +29,12 @@ class Setup:
     @classmethod
     def of(
         cls,
-        *,
         world: WorldOption,
         workload: WorkloadOption,
         objective: str | Objective,
         observation: str | None,
         mask: str | None,
+        *,
         mask_in_observation: bool,
     ) -> "Setup":
         """Resolves names and defaults.

@@ -86,12 +86,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         if num_envs < 1:
             raise InputError(f"num_envs must be 1 or larger, but {num_envs} was given")
         self.setup = Setup.of(
-            world=world,
-            workload=workload,
-            objective=objective,
-            observation=observation,
-            mask=mask,
-            mask_in_observation=mask_in_observation,
+            world, workload, objective, observation, mask, mask_in_observation=mask_in_observation
         )
         self.num_envs = num_envs
         if self.setup.task.spec.environments.draw is None:
@@ -114,14 +109,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         seed: int | Sequence[int] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Any, Infos]:
-        """Begins the next episodes.
-
-        Args:
-            seed: one run seed for all, or one for each environment; see the class.
-            options: see the class.
-
-        Returns:
-            Observations and infos of all environments.
+        """Begins the next episodes; the class says what seeds and options mean.
 
         Raises:
             InputError: for an option or a number of seeds or jobsets that does not fit, or a job

@@ -51,14 +51,9 @@ class View:
         return create_empty_array(self.observation_space, num_states, np.zeros)
 
     def look(self, states: State, buffer: Any) -> NDArray[np.int8]:
-        """Fills a buffer with the observations of some states, and returns their masks.
+        """Fills a buffer with the observations of n states, and returns their masks.
 
-        Args:
-            states: ``(n, state_size)``.
-            buffer: of n states.
-
-        Returns:
-            int8 ``(n, num_actions)`` of zeros and ones, as ``Discrete.sample`` wants it.
+        The masks are int8 ``(n, num_actions)`` of zeros and ones, as ``Discrete.sample`` wants it.
         """
         mask = self.masks(states)
         if self._mask_in_observation:
@@ -68,11 +63,7 @@ class View:
         return mask.view(np.int8)
 
     def masks(self, states: State) -> NDArray[np.bool_]:
-        """The masks of some states, bool ``(n, num_actions)``.
-
-        Args:
-            states: ``(n, state_size)``.
-        """
+        """The masks of states ``(n, state_size)``, bool ``(n, num_actions)``."""
         mask = np.empty((states.shape[0], self.world.num_actions), np.bool_)
         return self._mask(self.world, states, mask)
 

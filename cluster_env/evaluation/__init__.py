@@ -10,7 +10,6 @@ from cluster_env.evaluation.comparison import (
 from cluster_env.evaluation.guard import (
     MIN_DISJOINT,
     Candidate,
-    Guard,
     GuardDecision,
     Judge,
     rank_finishing,
@@ -18,21 +17,20 @@ from cluster_env.evaluation.guard import (
 from cluster_env.evaluation.intervals import Estimate
 from cluster_env.evaluation.metrics import (
     METRICS,
-    Metric,
     by_size,
     get_metric,
     nonnegative_cost,
 )
 from cluster_env.evaluation.rollouts import concatenate, evaluate
-from cluster_env.evaluation.summary import Summary, check_warmup, evaluate_summary, summarize
+from cluster_env.evaluation.summary import Summary, check_warmup, summarize
 from cluster_env.evaluation.tuning import Tuned, choose, rank_on, tune, tuned_numbers
+from cluster_env.objectives import Metric
 
 __all__ = [
     "METRICS",
     "MIN_DISJOINT",
     "Candidate",
     "Estimate",
-    "Guard",
     "GuardDecision",
     "Judge",
     "Metric",
@@ -47,7 +45,6 @@ __all__ = [
     "compare_policies",
     "concatenate",
     "evaluate",
-    "evaluate_summary",
     "get_metric",
     "nonnegative_cost",
     "rank_finishing",

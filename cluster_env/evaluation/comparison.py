@@ -59,10 +59,8 @@ class Result:
     def estimate(self, metric: str, num_disjoint: int | None = None) -> Estimate:
         """The mean with a 95 % interval: over jobsets, and over seeds if there are several.
 
-        Args:
-            metric: name of the metric.
-            num_disjoint: where jobsets are windows of one log, how many of them fit side by side;
-                see `overlapping_interval`.
+        Where jobsets are windows of one log, ``num_disjoint`` of them fit side by side; see
+        `overlapping_interval`.
         """
         values = pooled(self.members, metric)
         within = jobset_interval(values, num_disjoint)
@@ -79,17 +77,11 @@ class Result:
         *,
         times: float = 1.0,
     ) -> Estimate:
-        """This mean minus another's on the same jobsets, with a 95 % interval.
+        """This mean minus ``times`` another's on the same jobsets, with a 95 % interval.
 
         The bootstrap over jobsets takes both results of a jobset together, which makes the
         interval narrower than the two intervals of the means suggest; if there are several seeds
-        on a side, they vary too.
-
-        Args:
-            other: what is subtracted.
-            metric: name of the metric.
-            num_disjoint: see `estimate`.
-            times: what the other mean is multiplied with.
+        on a side, they vary too. For ``num_disjoint`` see `estimate`.
         """
         values, others = pooled(self.members, metric), pooled(other.members, metric)
         others = replace(others, totals=times * others.totals)
@@ -103,9 +95,7 @@ class Result:
     def ratio(self, other: "Result", metric: str) -> Estimate:
         """This mean over another's on the same jobsets, with a 95 % interval as in `difference`.
 
-        Args:
-            other: of a single policy; its mean must not be 0.
-            metric: name of the metric.
+        The other is of a single policy, and its mean must not be 0.
         """
         values, others = pooled(self.members, metric), pooled(other.members, metric)
         within = ratio_interval(values, others)
@@ -164,20 +154,10 @@ def compare_policies(
     warmup: int = 0,
     report: Callable[[str], None] = lambda name: None,
 ) -> list[Result]:
-    """Evaluates several policies on the same jobsets.
+    """Evaluates several policies on the same jobsets, in the order of the groups.
 
-    Args:
-        groups: the policies.
-        jobsets: see `evaluate`, as for the other arguments.
-        world: see there.
-        run_seed: see there; every policy draws from the same random numbers.
-        episodes_per_jobset: see there.
-        also: see `summarize`.
-        warmup: see `summarize`.
-        report: called with a group's name when one of its policies is done.
-
-    Returns:
-        The results in the order of the groups.
+    For the arguments see `evaluate` and `summarize`; every policy draws from the same random
+    numbers. ``report`` is called with a group's name when one of its policies is done.
     """
     metrics = spec_of(world).metrics
     results = []
@@ -207,15 +187,8 @@ def win_rate(summary: Summary, baselines: Sequence[Summary], metric: str = "slow
     """Share of jobsets on which a policy is at least as good as the best of its baselines there.
 
     A jobset that the policy leaves unfinished is lost. A baseline that leaves it unfinished cannot
-    win it. Ties count as wins. Jobsets without jobs are left out.
-
-    Args:
-        summary: the policy's.
-        baselines: those of at least one other policy, on the same jobsets.
-        metric: name of the metric that is compared within a jobset.
-
-    Returns:
-        The share, with its 95 % interval over jobsets.
+    win it. Ties count as wins. Jobsets without jobs are left out. The 95 % interval is over
+    jobsets.
     """
     counts = (summary.num_jobs > 0).astype(np.float64)
     return jobset_interval(Pooled(_wins(summary, baselines, metric), counts))

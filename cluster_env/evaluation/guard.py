@@ -7,15 +7,11 @@ mean costs.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from time import perf_counter
 
-from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
-from cluster_env.core.spec import spec_of
-from cluster_env.core.world import World
-from cluster_env.evaluation.comparison import PolicyGroup, Result, compare_policies
+from cluster_env.evaluation.comparison import PolicyGroup, Result
 from cluster_env.evaluation.intervals import Estimate
 from cluster_env.evaluation.metrics import get_metric
 
@@ -105,7 +101,6 @@ class Judge:
     Attributes:
         best: place of the best heuristic, among the baselines and then the others.
         reference: name of the heuristic that side metrics are compared with.
-        limits: as given.
     """
 
     def __init__(
@@ -131,13 +126,7 @@ class Judge:
         self._best = results[self.best]
 
     def decide(self, learned: Result, policy: Policy, heuristic: PolicyGroup) -> GuardDecision:
-        """Whether a learned policy has proven itself.
-
-        Args:
-            learned: what it has achieved.
-            policy: it.
-            heuristic: the best heuristic.
-        """
+        """Whether a learned policy has proven itself, or the best heuristic stays."""
         started = perf_counter()
         candidates = [self._candidate(result) for result in [*self._ranking, learned]]
         best = next(one for one in candidates if one.name == self._best.name)
@@ -229,79 +218,6 @@ class Judge:
             return f"nobody can say whether {words[0]} stays within {limit:.0%} of {words[1]}"
         most = limit + worst / reference
         return f"{words[0]} may be {most:.0%} {side} {words[1]}, which is more than {limit:.0%}"
-
-
-class Guard:
-    """Heuristics on calibration jobsets, which learned policies have to beat there; see `Judge`.
-
-    Args:
-        baselines: heuristics, one policy each, tuned on other jobsets.
-        jobsets: calibration jobsets of the operator's task: neither tuned nor reported on.
-        world: see `evaluate`.
-        others: see `Judge`.
-        limits: see there; by default `WorldSpec.side_metrics` of the world.
-        metric: name of the metric that decides; by default the world's headline.
-        run_seed: see `evaluate`.
-        warmup: see `summarize`.
-        num_disjoint: see `Judge`.
-
-    Attributes:
-        heuristic: the best one.
-        reference: name of the heuristic that side metrics are compared with: that of the world
-            (`Training.reference`), if it is among these, else the best baseline.
-        seconds: that evaluating the heuristics took.
-    """
-
-    def __init__(
-        self,
-        baselines: Sequence[PolicyGroup],
-        jobsets: Sequence[JobSet],
-        world: World,
-        *,
-        others: Sequence[PolicyGroup] = (),
-        limits: Mapping[str, float] | None = None,
-        metric: str | None = None,
-        run_seed: int = 0,
-        warmup: int = 0,
-        num_disjoint: int | None = None,
-    ) -> None:
-        started = perf_counter()
-        spec = spec_of(world)
-        name = metric or spec.headline
-        limits = spec.side_metrics if limits is None else limits
-        self._evaluate = partial(
-            compare_policies,
-            jobsets=jobsets,
-            world=world,
-            run_seed=run_seed,
-            also=[name, *limits],
-            warmup=warmup,
-        )
-        first, rest = (self._evaluate(groups) for groups in (baselines, others))
-        reference = spec.training.reference(world)
-        self._judge = Judge(
-            first,
-            rest,
-            limits=limits,
-            metric=name,
-            reference=next((one for one in [*first, *rest] if one.name == reference), None),
-            num_disjoint=num_disjoint,
-        )
-        self.heuristic = [*baselines, *others][self._judge.best]
-        self.reference = self._judge.reference
-        self.seconds = perf_counter() - started
-
-    def decide(self, policy: Policy, name: str | None = None) -> GuardDecision:
-        """Lets a learned policy prove itself.
-
-        Args:
-            policy: the learned policy.
-            name: what tables call it; by default its own name.
-        """
-        started = perf_counter()
-        (learned,) = self._evaluate([PolicyGroup(name or policy.name, (policy,))])
-        decision = self._judge.decide(learned, policy, self.heuristic)
-        return replace(decision, seconds=perf_counter() - started)
 
 
 def rank_finishing(result: Result, metric: str) -> tuple[bool, float]:

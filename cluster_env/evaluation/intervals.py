@@ -41,10 +41,8 @@ class Estimate:
 class Pooled:
     """A policy's values by jobset, as their sums and numbers; its mean is the ratio of the two.
 
-    Attributes:
-        totals: sum of the values of each jobset, float64 ``(num_jobsets,)``.
-        counts: how many values that were, float64 ``(num_jobsets,)``; 0 for a jobset without any,
-            which carries no information about the mean.
+    Both are float64 ``(num_jobsets,)``; a jobset with 0 values carries no information about the
+    mean.
     """
 
     totals: NDArray[np.float64]
@@ -85,11 +83,8 @@ def jobset_interval(values: Pooled, num_disjoint: int | None = None) -> Estimate
     """Mean of pooled values, with a percentile bootstrap over jobsets.
 
     The mean is the ratio of two sums, so a resampled jobset brings both its total and its count.
-
-    Args:
-        values: of the policy.
-        num_disjoint: how many jobsets fit side by side into the log that all are windows of; none
-            if they are drawn one by one. See `overlapping_interval`.
+    Jobsets that are windows of one log, ``num_disjoint`` of which fit side by side, have the
+    `overlapping_interval`.
     """
     values = values.select(values.filled)
     if values.size and num_disjoint is not None:
@@ -127,13 +122,7 @@ def overlapping_interval(
 def difference_interval(
     values: Pooled, others: Pooled, num_disjoint: int | None = None
 ) -> Estimate:
-    """Difference of two pooled means over the same jobsets, in pairs.
-
-    Args:
-        values: of a policy.
-        others: of the policy that is subtracted, for the same jobsets.
-        num_disjoint: as in `jobset_interval`.
-    """
+    """Difference of two pooled means over the same jobsets, in pairs; see `jobset_interval`."""
     one, two = in_both(values, others)
     if one.size and num_disjoint is not None:
         influence = one.influence - two.influence
@@ -144,9 +133,7 @@ def difference_interval(
 def ratio_interval(values: Pooled, others: Pooled) -> Estimate:
     """Quotient of two pooled means over the same jobsets, bootstrapped in pairs.
 
-    Args:
-        values: of a policy.
-        others: of what its mean is divided by, for the same jobsets, all above 0.
+    The others must all be above 0.
     """
     return _bootstrapped(in_both(values, others), truediv)
 
@@ -200,9 +187,7 @@ def _t(freedom: float) -> float:
 def _bootstrapped(sides: Sequence[Pooled], combine: Callable[..., Any]) -> Estimate:
     """What is made of the means of one or two policies, with its interval over jobsets.
 
-    Args:
-        sides: of each policy, for the same jobsets, all of which have values.
-        combine: the mean, their difference or their quotient, from the means.
+    All jobsets have values of each policy, and ``combine`` takes the policies' means.
     """
     num_jobsets = sides[0].size
     if not num_jobsets:

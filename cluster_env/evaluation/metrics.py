@@ -32,50 +32,21 @@ from cluster_env.objectives import (
     is_small,
     read_mixture,
 )
-from cluster_env.objectives.metric import (
-    makespan,
-    utilization,
-    utilization_to_end,
-)
-from cluster_env.objectives.standard import bounded_slowdown, fair_slowdown
-
-__all__ = [
-    "METRICS",
-    "Metric",
-    "bounded_slowdown",
-    "by_size",
-    "episode_cost",
-    "episode_means",
-    "fair_slowdown",
-    "get_metric",
-    "is_small",
-    "largest_slowdown",
-    "longest_wait",
-    "makespan",
-    "nonnegative_cost",
-    "size_class",
-    "utilization",
-    "utilization_to_end",
-    "wait",
-    "within",
-]
+from cluster_env.objectives.metric import utilization, utilization_to_end
+from cluster_env.objectives.standard import bounded_slowdown
 
 WITHIN = (1, 2, 3, 5)
 """Slowdowns for which the share of jobs at or below is measured."""
 
-
-SIZES = ("narrow", "medium", "wide", "small", "large")
+_SIZE_CLASSES = ("narrow", "medium", "wide")
+SIZES = (*_SIZE_CLASSES, "small", "large")
 """Endings of metrics of jobs of one size."""
 
 
 def by_size(metric: str, names: Iterable[str]) -> list[str]:
     """Those of some metrics that are a metric, of jobs of one size."""
-    beginning = f"{metric}_"
-    return [
-        name
-        for name in names
-        if name.startswith(beginning) and name.removeprefix(beginning) in SIZES
-    ]
+    of_sizes = {f"{metric}_{size}" for size in SIZES}
+    return [name for name in names if name in of_sizes]
 
 
 def within(schedule: Schedule, slowdown: float) -> NDArray[np.float64]:
@@ -109,7 +80,6 @@ def largest_slowdown(schedule: Schedule) -> NDArray[np.float64]:
 
 
 NARROW, MEDIUM, WIDE = range(3)
-_SIZES = ("narrow", "medium", "wide")
 
 
 def size_class(schedule: Schedule) -> NDArray[np.int64]:
@@ -150,15 +120,14 @@ for _metric in (
         lambda s: s.slowdown,
         lambda s: ~is_small(s),
     ),
-    OBJECTIVES.get("bounded_slowdown").metric,
-    OBJECTIVES.get("completion_time").metric,
-    OBJECTIVES.get("weighted_completion_time").metric,
-    OBJECTIVES.get("duration_weighted_completion_time").metric,
-    OBJECTIVES.get("relative_completion_time").metric,
-    OBJECTIVES.get("relative_weighted_completion_time").metric,
-    OBJECTIVES.get("fair_slowdown").metric,
-    OBJECTIVES.get("makespan").metric,
-    OBJECTIVES.get("utilization").metric,
+    *(
+        OBJECTIVES.get(name).metric
+        for name in (
+            *("bounded_slowdown", "completion_time", "weighted_completion_time"),
+            *("duration_weighted_completion_time", "relative_completion_time"),
+            *("relative_weighted_completion_time", "fair_slowdown", "makespan", "utilization"),
+        )
+    ),
     Metric(
         "utilization_to_end",
         "mean utilization to the last finish",
@@ -192,7 +161,7 @@ for _metric in (
 BY_SIZE: Registry[Metric] = Registry("metric")
 """Bounded slowdowns of jobs of each `size_class`, for worlds whose metrics name them."""
 
-for _which, _size in enumerate(_SIZES):
+for _which, _size in enumerate(_SIZE_CLASSES):
     BY_SIZE.register(f"bounded_slowdown_{_size}")(
         Metric(
             f"bounded_slowdown_{_size}",
@@ -205,9 +174,7 @@ for _which, _size in enumerate(_SIZES):
 
 
 def get_metric(name: str) -> Metric:
-    """Returns the metric of that name.
-
-    The name of any objective, a mixture or one of a family included, is that of its metric, too.
+    """The metric of that name, which may also be that of any objective, mixture or family.
 
     Raises:
         InputError: if there is none.

@@ -35,14 +35,9 @@ def relaxed_bound(
 ) -> float:
     """A number that the weighted sum of completion times is at least, in every schedule.
 
-    Args:
-        jobset: at least one job.
-        capacity: units of each resource.
-        weights: int64 ``(num_jobs,)``, what each time step from a job's arrival to its finish
-            costs.
-        start: int32 ``(num_jobs,)``, starts of a schedule that is possible. The better it is, the
-            better are the steps; the bound holds for any.
-        num_iterations: how often the prices are improved.
+    ``weights``, int64 ``(num_jobs,)``, are what each step from a job's arrival to its finish
+    costs. The starts, int32 ``(num_jobs,)``, are of a schedule that is possible: the better it is,
+    the better are the steps; the bound holds for any.
     """
     # Each resource enters twice: as it is, and as two halves.
     whole = np.asarray(capacity, np.float64)

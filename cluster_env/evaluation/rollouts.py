@@ -82,9 +82,6 @@ def evaluate(
 def concatenate(schedules: Sequence[Schedule]) -> Schedule:
     """Joins schedules on one cluster; episodes and jobsets of later ones are counted on.
 
-    Args:
-        schedules: at least one, each with the jobsets ``0..`` of its own.
-
     Raises:
         InputError: if some have attributes, pieces or nodes that others do not have.
     """

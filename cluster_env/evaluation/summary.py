@@ -8,14 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.jobs import JobSet
-from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.spec import spec_of
 from cluster_env.core.world import World
 from cluster_env.evaluation.intervals import Estimate, Pooled, jobset_interval
-from cluster_env.evaluation.metrics import METRICS, Metric, get_metric
-from cluster_env.evaluation.rollouts import evaluate
+from cluster_env.evaluation.metrics import METRICS, get_metric
+from cluster_env.objectives import Metric
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,10 +134,6 @@ def is_measured(schedule: Schedule, warmup: int) -> NDArray[np.bool_]:
 def check_warmup(warmup: int, windows: Iterable[int]) -> None:
     """Makes sure that a warm-up leaves some steps of every arrival window.
 
-    Args:
-        warmup: time steps left out at the beginning of a window, and as many at its end.
-        windows: lengths of arrival windows, in time steps.
-
     Raises:
         InputError: if it is negative, or leaves nothing of the shortest.
     """
@@ -154,37 +148,12 @@ def check_warmup(warmup: int, windows: Iterable[int]) -> None:
         )
 
 
-def evaluate_summary(
-    policy: Policy,
-    jobsets: Sequence[JobSet],
-    world: World,
-    *,
-    run_seed: int = 0,
-    episodes_per_jobset: int = 1,
-    also: Sequence[str] = (),
-) -> dict[str, float]:
-    """Evaluates a policy and returns flat numbers, as training logs them.
-
-    Args:
-        policy: see `evaluate`, as for the other arguments.
-        jobsets: see there.
-        world: see there.
-        run_seed: see there.
-        episodes_per_jobset: see there.
-        also: see `summarize`.
-
-    Returns:
-        The mean of every metric by its name, the headline's with ``_low`` and ``_high`` (95 %
-        interval over jobsets), ``slowdown_p95``, ``unfinished`` and ``num_jobs``.
-    """
-    schedule = evaluate(
-        policy, jobsets, world, run_seed=run_seed, episodes_per_jobset=episodes_per_jobset
-    )
-    return flat_summary(schedule, world, also)
-
-
 def flat_summary(schedule: Schedule, world: World, also: Sequence[str] = ()) -> dict[str, float]:
-    """The numbers of `evaluate_summary` of a schedule that is there already."""
+    """Flat numbers of a schedule, as training logs them.
+
+    They are the mean of every metric by its name, the headline's with ``_low`` and ``_high`` (95 %
+    interval over jobsets), ``slowdown_p95``, ``unfinished`` and ``num_jobs``.
+    """
     spec = spec_of(world)
     summary = summarize(schedule, also, metrics=spec.metrics)
     estimate = summary.estimate(spec.headline)

@@ -42,9 +42,7 @@ def tuned_numbers(heuristic: str, world: World) -> tuple[str, ...]:
 def choose(candidates: Mapping[K, C], score: Callable[[C], float]) -> K:
     """The key of the candidate with the lowest score; the first of equals, NaN after all others.
 
-    Args:
-        candidates: what to choose from.
-        score: is asked once for each; on jobsets, never on those that results are reported on.
+    The score is asked once for each: never on jobsets that results are reported on.
     """
 
     def rank(key: K) -> float:
@@ -58,13 +56,10 @@ def choose(candidates: Mapping[K, C], score: Callable[[C], float]) -> K:
 def rank_on(
     jobsets: Sequence[JobSet], world: World, *, metric: str | None = None, warmup: int = 0
 ) -> Callable[[Policy], float]:
-    """Scores policies by a mean on jobsets, lower for a better one.
+    """Scores policies by the mean of a metric on jobsets, lower for a better one.
 
-    Args:
-        jobsets: validation jobsets: never those that results are reported on.
-        world: see `evaluate`.
-        metric: name of the metric whose mean decides, by default the world's headline.
-        warmup: see `summarize`: what is chosen suits what is measured.
+    The jobsets are never those that results are reported on. The metric is by default the world's
+    headline; the warm-up is that of what is measured, so that what is chosen suits it.
     """
     name = metric or spec_of(world).headline
 
@@ -84,14 +79,7 @@ def tune(
     metric: str | None = None,
     warmup: int = 0,
 ) -> Tuned:
-    """Finds the best number of a heuristic.
-
-    Args:
-        heuristic: one with numbers to try.
-        jobsets: see `rank_on`, as for the other arguments.
-        world: see there.
-        metric: see there.
-        warmup: see there.
+    """The best number of a heuristic by `rank_on`.
 
     Raises:
         InputError: if the heuristic takes no number.

@@ -51,9 +51,8 @@ class Withholding:
 def find_withheld(schedule: Schedule) -> Withholding:
     """Works out which jobs of a schedule were withheld, and for how long.
 
-    Args:
-        schedule: all jobs of whole episodes, in any order; jobs that do not count in what follows
-            must be there all the same, because they use the cluster.
+    The schedule is of all jobs of whole episodes, in any order: what does not count uses the
+    cluster, too.
     """
     order = np.lexsort((schedule.job, schedule.episode))
     num_jobs = np.bincount(schedule.episode, minlength=schedule.num_episodes)

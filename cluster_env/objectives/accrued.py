@@ -31,11 +31,7 @@ UTILITY = Objective(
 
 @OBJECTIVE_FAMILIES.register("utility")
 def read_accrued(name: str) -> Objective:
-    """The objective ``utility``, which has no parameters.
-
-    Raises:
-        InputError: if it is given some.
-    """
+    """The objective ``utility``, which has no parameters."""
     if name != UTILITY.name:
         raise InputError(f"'utility' takes no parameters, but '{shortened(name)}' was given")
     return UTILITY

@@ -57,10 +57,7 @@ def class_slowdown_name(weights: Sequence[float]) -> str:
 
 
 def read_class_weights(name: str) -> tuple[float, ...] | None:
-    """Reads the weights out of a name such as ``class_slowdown(0.1, 1, 10)``.
-
-    Returns:
-        The weights of the classes 0, 1, ..., or None if it is the name of something else.
+    """The weights of classes 0, 1, ... in a name such as ``class_slowdown(0.1, 1, 10)``, or None.
 
     Raises:
         InputError: if the weights are missing or cannot be used.

@@ -73,9 +73,7 @@ def utilization_to_end(schedule: Schedule) -> NDArray[np.float64]:
 def utilization_until(schedule: Schedule, until: NDArray[Any]) -> NDArray[np.float64]:
     """Share of each resource in use from time 0 on, float64 ``(num_episodes, num_resources)``.
 
-    Args:
-        schedule: the schedule.
-        until: where the measurement of each episode ends, integers ``(num_episodes,)``, above 0.
+    ``until`` is where the measurement of each episode ends, integers ``(num_episodes,)``, above 0.
     """
     pieces = schedule.pieces
     if pieces is None:

@@ -87,15 +87,12 @@ def mixture(weights: Mapping[str, float]) -> Objective:
 
 
 def read_mixture(name: str) -> Objective | None:
-    """Reads the name of a mixture, as in ``0.5 slowdown + 2 makespan``.
+    """The mixture of a name such as ``0.5 slowdown + 2 makespan``, or None if it looks like none.
 
     A part may be of a family: ``0.5 class_slowdown(0.1, 1, 10) + 2 makespan``.
 
-    Returns:
-        The mixture, or None if the text does not look like one.
-
     Raises:
-        InputError: if it does, but names an unknown objective or weights that cannot be used.
+        InputError: if it names an unknown objective or weights that cannot be used.
     """
     weights = _weights_in(name)
     return None if weights is None else mixture(weights)

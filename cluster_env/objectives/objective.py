@@ -79,11 +79,7 @@ class Objective:
 
     @cached_property
     def metric(self) -> Metric:
-        """What schedules are compared by: `measure`, or what a job, or an episode, costs.
-
-        Where all costs belong to single jobs there is a value for each job; where the makespan or
-        the use of the cluster counts, one for each episode (`episode_cost`).
-        """
+        """What schedules are compared by: `measure`, or what a job, or an episode, costs."""
         if self.measure is not None:
             return self.measure
         if self.busy_cost or self.utilization_gain:
@@ -185,21 +181,14 @@ def find_objective(name: str) -> Objective | None:
 def episode_cost(objective: Objective) -> Metric:
     """The metric of an objective that no other metric stands for, such as a mixture.
 
-    Its value is what an episode costs, exactly minus its return if it finishes all jobs under the
-    paper's rules, without discounting: the sum over jobs of what each has cost, and the makespan,
-    less the use of the cluster inside the arrival window and what finished jobs gained, each as the
-    objective weighs it. Lower is better, and a gain makes it negative.
+    Its value is what an episode costs (`Objective.cost_of_episodes`); a gain makes it negative.
     """
     label = objective.label or f"mean cost of an episode: {objective.name}"
     return Metric(objective.name, label, "episode", objective.cost_of_episodes)
 
 
 def require_no_finish_gain(objective: Objective, simulator: str) -> None:
-    """Refuses an objective whose reward a simulator would not give whole.
-
-    Args:
-        objective: what is loaded.
-        simulator: what to call the simulator in the message.
+    """Refuses an objective whose reward a simulator, called so in the message, would not give.
 
     Raises:
         InputError: if jobs gain something when they finish.

@@ -26,10 +26,7 @@ ATTRIBUTE = "tuf"
 def unit_utility(tuf: NDArray[np.float64], elapsed: int, duration: int) -> float:
     """Unit utility of a job that is done so many steps after its arrival.
 
-    Args:
-        tuf: float64 ``(2 P + 1,)``: P times over the duration, P values, the exponent.
-        elapsed: completion time in steps.
-        duration: of the job on all processors that it asks for.
+    ``tuf`` is float64 ``(2 P + 1,)``: P times over the duration, P values, the exponent.
     """
     # Breakpoints come first, then the values there, and the exponent at last.
     points = (tuf.size - 1) // 2

@@ -2,8 +2,6 @@
 
 from cluster_env.workloads.workload import (
     DividedWorkload,
-    MeasuredWorkload,
-    RecordedPart,
     RecordedWorkload,
     Workload,
     num_disjoint,
@@ -13,8 +11,6 @@ from cluster_env.workloads.workload import (
 
 __all__ = [
     "DividedWorkload",
-    "MeasuredWorkload",
-    "RecordedPart",
     "RecordedWorkload",
     "Workload",
     "num_disjoint",

@@ -26,23 +26,14 @@ _SURELY_UNIX = 10**9  # seconds since 1970 reached it in 2001
 
 @dataclass(frozen=True)
 class _Column:
-    """What a column may hold: numbers within bounds, or any text.
+    """What a column may hold: whole numbers or seconds within bounds, or any text."""
 
-    Attributes:
-        name: by which messages call it, and which it has in `RecordedJobs`.
-        least: the smallest value.
-        most: the largest value.
-        whole: whether it has no fractions.
-        text: whether it holds names in place of numbers.
-        resource: whether its units are held by the job while it runs.
-    """
-
-    name: str
+    name: str  # by which messages call it, and which it has in `RecordedJobs`
     least: float = 0
     most: int = _LARGEST
     whole: bool = True
     text: bool = False
-    resource: bool = False
+    resource: bool = False  # whether its units are held by the job while it runs
 
     def value(self, cell: str) -> Any:
         """The value of a cell; None where it is none that the column may hold.
@@ -99,9 +90,7 @@ def read_csv_jobs(path: Path | str, num_resources: int | None = None) -> Recorde
     1), if there are classes of jobs ``class`` (counted from 0), and every other column is a
     resource under a name of one's own. All values are whole numbers.
 
-    Args:
-        path: the file, in UTF-8.
-        num_resources: how many resources jobs in time steps ask for; None for jobs in seconds.
+    In time steps jobs ask for ``num_resources`` resources; it is None for jobs in seconds.
 
     Raises:
         InputError: if the file cannot be read, or a line is wrong; it names line and column.

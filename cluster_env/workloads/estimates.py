@@ -21,8 +21,8 @@ class EstimateModel:
     """Where estimates come from.
 
     Attributes:
-        draw: from a generator, run times in seconds, int64 ``(num_jobs,)``, and the model's number
-            to estimates.
+        draw: estimates of run times, both in seconds, ``(num_jobs,)``, by a generator and the
+            model's number.
         number: the model's number where nobody says another.
         least: the least that it may be; a model without a number has none.
     """

@@ -19,12 +19,9 @@ GZIP = b"\x1f\x8b"
 def version_of(path: Path, what: str) -> tuple[int, int]:
     """Time of the last change (ns) and size of a file: what it is remembered by.
 
-    Args:
-        path: the file.
-        what: it is called in messages: ``the log``.
-
     Raises:
-        InputError: if there is none, or it is a pipe or a device, which would never end.
+        InputError: if there is none, or it is a pipe or a device, which would never end. It calls
+            the file by ``what``: ``the log``.
     """
     try:
         now = path.stat()
@@ -40,12 +37,6 @@ def version_of(path: Path, what: str) -> tuple[int, int]:
 @contextmanager
 def opened(path: Path, what: str, *, newline: str = "", errors: str = "strict") -> Iterator[TextIO]:
     """The text of a file in UTF-8, with or without a byte order mark.
-
-    Args:
-        path: the file.
-        what: it is called in messages.
-        newline: as `open` takes it.
-        errors: what becomes of bytes that are no UTF-8, as `open` takes it.
 
     Raises:
         InputError: if it cannot be read, or ends in the middle of what was compressed.

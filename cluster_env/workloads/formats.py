@@ -1,21 +1,27 @@
 """Job logs of any known format."""
 
+from functools import lru_cache
 from pathlib import Path
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from cluster_env.workloads.csv_jobs import read_csv_jobs
 from cluster_env.workloads.files import opened, version_of
 from cluster_env.workloads.recorded import RecordedJobs
-from cluster_env.workloads.slurm import JOBCOMP, SACCT, looks_like, read_slurm_jobs
+from cluster_env.workloads.slurm import jobcomp, sacct
+from cluster_env.workloads.slurm.jobs import jobs_of
+from cluster_env.workloads.slurm.record import Findings
+from cluster_env.workloads.slurm.values import Clock
 from cluster_env.workloads.swf import read_swf_jobs
 
 AUTO = "auto"
 """The format that a file seems to have."""
 
-CSV, SWF = "csv", "swf"
+CSV, SWF, SACCT, JOBCOMP = "csv", "swf", "sacct", "jobcomp"
 FORMATS = (AUTO, CSV, SWF, SACCT, JOBCOMP)
 """Names of the formats."""
 
+_OF_SLURM = {SACCT: sacct.read_rows, JOBCOMP: jobcomp.read_lines}
 _FIRST = 100_000  # characters in which the first line that is not blank begins
 
 
@@ -47,9 +53,29 @@ def read_log(
         with opened(path, "the log", newline="\n", errors="replace") as text:
             line = text.read(_FIRST).lstrip().partition("\n")[0]
         # Slurm's formats go first, because sites call their exports anything, also .csv.
-        log_format = looks_like(line) or (CSV if is_csv else SWF)
+        log_format = _of_slurm(line) or (CSV if is_csv else SWF)
     if log_format == CSV:
         return read_csv_jobs(path, num_resources)
     if log_format == SWF:
         return read_swf_jobs(path)
-    return read_slurm_jobs(path, log_format, time_zone)
+    return _read_slurm_version(path, *version_of(path, "the log"), log_format, time_zone)
+
+
+def _of_slurm(line: str) -> str:
+    """The format of a file that begins with this line; empty if it is none of Slurm's."""
+    if jobcomp.is_line(line):
+        return JOBCOMP
+    # An export without header is an export all the same, and its reader says what it lacks.
+    return SACCT if sacct.is_header(line) or line.count("|") >= 3 else ""
+
+
+@lru_cache(maxsize=4)
+def _read_slurm_version(
+    path: Path, modified_ns: int, size: int, log_format: str, time_zone: str
+) -> RecordedJobs:
+    clock, findings = Clock.of(time_zone), Findings()
+    with opened(path, "the log", newline="\n", errors="replace") as text:
+        jobs = jobs_of(path, _OF_SLURM[log_format](path, text, clock, findings), findings)
+    if not findings.rows:
+        raise InputError(f"{path} holds no job")
+    return jobs

@@ -52,16 +52,10 @@ def histories(
     values: NDArray[np.float64],
     groups: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    """Of each job's group, what was known when it was submitted.
+    """Of each job's group, what was known when it was submitted, ``(num_jobs, len(COLUMNS))``.
 
-    Args:
-        submit: int64 ``(num_jobs,)``, never falling.
-        end: int64 ``(num_jobs,)``; a job's value is known from then on.
-        values: float64 ``(num_jobs,)``.
-        groups: int64 ``(num_jobs,)``, numbers from 0.
-
-    Returns:
-        float64 ``(num_jobs, len(COLUMNS))``.
+    Jobs are sorted by ``submit``; the values of each are known from its ``end`` on. Groups are
+    numbers from 0. All are ``(num_jobs,)``.
     """
     out = np.full((submit.size, len(COLUMNS)), np.nan)
     # A row for each group, of which nothing is known but that no job has ended and none is open.

@@ -240,14 +240,7 @@ def warmup_marks(jobset: JobSet) -> dict[str, NDArray[Any]]:
 
 @dataclass(frozen=True, eq=False)
 class LogPart:
-    """A stretch of a log.
-
-    Attributes:
-        log: what it is cut out of, and how jobsets are cut out of it.
-        recorded: its jobs.
-        begin: share of the log's time at which it begins.
-        end: at which it ends.
-    """
+    """A stretch of a log, between two shares of its time, and how jobsets are cut out of it."""
 
     log: LogWorkload
     recorded: RecordedJobs

@@ -51,12 +51,7 @@ class JobType:
     day: tuple[float, float] = (8.1737, 3.9631)
 
     def sized(self, processors: int, u_first: float | None = None) -> "JobType":
-        """The same for a machine of another size.
-
-        Args:
-            processors: of the machine, at least 2.
-            u_first: another probability of the first stage.
-        """
+        """The same for a machine of at least 2 processors, maybe with another ``u_first``."""
         high = math.log2(processors)
         return replace(
             self,
@@ -98,16 +93,10 @@ def types_for(processors: int, typed: bool) -> tuple[JobType, ...]:
 def draw_jobs(
     rng: np.random.Generator, num_jobs: int, types: tuple[JobType, ...], start_hour: float = 0.0
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Draws jobs.
+    """Draws arrivals and run times in seconds, processors and types, int64 ``(num_jobs,)``.
 
-    Args:
-        rng: the generator.
-        num_jobs: how many.
-        types: streams of jobs; the next job is that of the stream whose next arrival comes first.
-        start_hour: time of day at which the clock begins.
-
-    Returns:
-        Seconds of arrival, run times, processors and indices of the types, int64 ``(num_jobs,)``.
+    The next job is that of the stream whose next arrival comes first. The types are indices of
+    these streams. The clock begins at the start hour of the day.
     """
     # Each stream has enough arrivals to be the only one; of all, the first ones come.
     streams = [_arrivals(rng, num_jobs, kind, start_hour) for kind in types]
@@ -168,13 +157,9 @@ def pass_through_days(
 ) -> NDArray[np.int64]:
     """Times of arrivals whose gaps take longer in quiet hours, as those of this model.
 
-    Args:
-        gaps: seconds between arrivals without a daily cycle, ``(num_jobs,)``.
-        start_hour: time of day at which the clock begins.
-        depth: 0 for no cycle, 1 for that of the model.
-
-    Returns:
-        Seconds, int64 ``(num_jobs,)``; the mean rate of whole days is that of the gaps.
+    The gaps are seconds without a daily cycle, ``(num_jobs,)``. The depth is 0 for no cycle and 1
+    for that of the model. Seconds, int64 ``(num_jobs,)``; the mean rate of whole days is that of
+    the gaps.
     """
     begin = int(start_hour * 3600) // _BUCKET_S % _BUCKETS
     weights = 1 + depth * (_day_weights(*ANY.day) - 1)

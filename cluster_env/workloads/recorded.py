@@ -19,32 +19,20 @@ _LARGEST_TIME = 2**31 - 1
 
 @dataclass(frozen=True)
 class Dropped:
-    """Jobs of a file that cannot be scheduled.
-
-    Attributes:
-        reason: ends the sentence "the job ...".
-        count: how many.
-        line: of the file, where the first of them stands.
-    """
+    """Jobs of a file that cannot be scheduled; the reason ends the sentence "the job ..."."""
 
     reason: str
     count: int
-    line: int
+    line: int  # of the file, where the first of them stands
 
 
 @dataclass(frozen=True)
 class Noticed:
-    """What a reader met in a file and made something of, such as a job without a time limit.
-
-    Attributes:
-        what: it met, and what it made of it.
-        count: in how many jobs.
-        line: of the file, where the first of them stands.
-    """
+    """What a reader met in a file and made something of, such as a job without a time limit."""
 
     what: str
     count: int
-    line: int
+    line: int  # of the file, where the first of them stands
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,11 +104,9 @@ class RecordedJobs:
         return int(self.submit.size)
 
     def load(self, capacity: Sequence[int], span: int | None = None) -> NDArray[np.float64]:
-        """Work over what a machine can do, float64 ``(num_resources,)``; 0.7 is 70 %.
+        """Work over what a machine can do in a span, float64 ``(num_resources,)``; 0.7 is 70 %.
 
-        Args:
-            capacity: units of each resource.
-            span: seconds; by default from the first submission to the last.
+        The span is in seconds, by default from the first submission to the last.
         """
         work = self.run.astype(np.float64) @ self.demand
         return np.asarray(work / np.asarray(capacity) / (span or self.span), np.float64)
@@ -174,10 +160,7 @@ class RecordedJobs:
     ) -> "RecordedJobs":
         """The jobs that can run on an empty machine; the others are counted as dropped.
 
-        Args:
-            capacity: units of each resource.
-            machine: what to call it in messages.
-            resources: names of the resources, as many as there are in ``capacity``.
+        The machine, called so in messages, has a capacity of each of the first of the resources.
 
         Raises:
             InputError: if none is left, or jobs ask for other resources than the machine counts.
@@ -213,15 +196,10 @@ class RecordedJobs:
     def jobset(
         self, rows: slice = slice(None), *, begin: int | None = None, window: int = 0
     ) -> JobSet:
-        """Jobs as a jobset.
+        """Jobs as a jobset with the attributes ``estimate``, ``submit``, `ids` and `predicted`.
 
-        Its attributes are ``estimate``, ``submit`` (seconds of the log's clock), `ids` and
-        `predicted`.
-
-        Args:
-            rows: which jobs.
-            begin: second of the log's clock that becomes 0; by default the first job's.
-            window: seconds in which jobs may arrive; by default up to the last.
+        Second ``begin`` of the log's clock becomes 0, by default the first job's; the window is in
+        seconds, by default up to the last. ``submit`` is in seconds of the log's clock.
         """
         submit = self.submit[rows]
         arrival = submit - (submit[0] if begin is None else begin)

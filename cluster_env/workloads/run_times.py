@@ -113,15 +113,7 @@ def learned(jobs: RecordedJobs) -> Predicted:
 
 
 def corrected(jobs: RecordedJobs, name: str) -> RecordedJobs:
-    """Jobs with the estimates of a correction; the latest are remembered.
-
-    Args:
-        jobs: of a log.
-        name: one of `RUN_TIMES`.
-
-    Raises:
-        InputError: if there is no such correction.
-    """
+    """Jobs with the estimates of one of `RUN_TIMES`; the latest are remembered."""
     correction = RUN_TIMES.get(name)
     if name == USER:
         return jobs

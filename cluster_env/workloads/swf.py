@@ -190,12 +190,9 @@ def write_swf(
     columns: Mapping[str, Sequence[float] | NDArray[Any]],
     header: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Writes jobs, one a line in the order given; what has no column becomes -1.
+    """Writes jobs, one a line in the order given; what has no column (`FIELDS`) becomes -1.
 
-    Args:
-        path: the file; compressed if it ends in ``.gz``.
-        columns: by name (`FIELDS`), equally long; ``job`` counts from 1 if it is left out.
-        header: fields of the header, such as ``MaxProcs``.
+    ``job`` counts from 1 if it is left out. The file is compressed if its name ends in ``.gz``.
 
     Raises:
         InputError: for an unknown column, or columns of different lengths.

@@ -52,12 +52,8 @@ def num_bins(num_jobs: int) -> int:
 def bin_times(num_jobs: int, largest: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The times that are asked for, in seconds: those of the head, the largest first, and the tail.
 
-    Args:
-        num_jobs: how many ask.
-        largest: the largest time that may be asked for, in seconds, at least `LEAST_MAXIMUM_S`.
-
     Raises:
-        InputError: if the largest time is too short.
+        InputError: if the largest time that may be asked for is below `LEAST_MAXIMUM_S`.
     """
     if largest < LEAST_MAXIMUM_S:
         raise InputError(
@@ -120,16 +116,9 @@ def _equalized(sizes: NDArray[np.int64], total: int) -> NDArray[np.int64]:
 def draw_estimates(
     rng: np.random.Generator, run: NDArray[np.int64], largest: int = 0
 ) -> NDArray[np.int64]:
-    """Draws an estimate for each job, none below its run time.
+    """Draws an estimate for each job, none below its run time; both in seconds, ``(num_jobs,)``.
 
-    Args:
-        rng: the generator.
-        run: seconds, int64 ``(num_jobs,)``.
-        largest: the largest estimate allowed, in seconds; at least the longest run time and
-            `LEAST_MAXIMUM_S`, whatever is given.
-
-    Returns:
-        Seconds, int64 ``(num_jobs,)``.
+    The largest estimate allowed is at least the longest run time and `LEAST_MAXIMUM_S`.
     """
     head, tail = bin_times(run.size, max(largest, int(run.max(initial=0)), LEAST_MAXIMUM_S))
     sizes = np.asarray(bin_sizes(run.size, len(head), len(tail)))
@@ -156,11 +145,6 @@ def _assign(
     Both are sorted from the largest down. A job's estimate is swapped to the job's place, so that
     the estimates behind it are those that are left; they need not be sorted then, but all that
     a longer job could have had, this one can have, too. If none is left, the job gets the largest.
-
-    Args:
-        run: seconds, falling.
-        estimates: falling; put into the order of the jobs.
-        uniforms: one for each job.
     """
     long_enough, largest = 0, estimates[0] if run.size else 0
     for job in range(run.size):

@@ -40,13 +40,9 @@ def filling_time(jobs: RecordedJobs) -> int:
 def window_by_count(
     jobs: RecordedJobs, count: int, offset: int, rng: np.random.Generator
 ) -> JobSet:
-    """Consecutive jobs.
+    """Consecutive jobs, all if there are fewer, from the offset on.
 
-    Args:
-        jobs: of the log.
-        count: how many, at least 1; all of them, if there are fewer.
-        offset: with which job it begins; below 0, with any, all windows being equally likely.
-        rng: the generator.
+    Below 0, the offset is any, all windows being equally likely.
     """
     count = min(count, jobs.num_jobs)
     first = int(rng.integers(jobs.num_jobs - count, endpoint=True)) if offset < 0 else offset
@@ -60,16 +56,12 @@ def window_by_time(
     rng: np.random.Generator,
     bounds: tuple[int, int] | None = None,
 ) -> JobSet:
-    """All jobs that are submitted in some stretch of time; at least one, without `bounds`.
+    """All jobs that are submitted in a stretch of so many seconds; at least one, without `bounds`.
 
-    Args:
-        jobs: of the log.
-        length: of the stretch in seconds, at least 1; the whole log, if that is shorter.
-        offset: seconds from the first submission to the beginning; below 0, any, all moments being
-            equally likely where the log is not empty for as long as the stretch.
-        rng: the generator.
-        bounds: first second and length of a part of the log's time: a stretch may lie anywhere in
-            it, also where no job is submitted.
+    The offset counts seconds from the first submission; below 0 it is any, all moments being
+    equally likely where the log is not empty for as long as the stretch. Bounds are first second
+    and length of a part of the log's time: a stretch may lie anywhere in it, also where no job is
+    submitted.
 
     Raises:
         InputError: if there is no job at an offset without bounds.
@@ -109,14 +101,8 @@ def resampled(
     weeks, and jobs keep what they have in common with their neighbors (the block bootstrap of
     Künsch, Annals of Statistics 1989; of job logs, Zakay and Feitelson, 2013). Blocks at the ends
     that the log covers in part are left out where there are whole ones, and empty blocks where
-    hardly any other is left. There is at least one job.
-
-    Args:
-        jobs: of the log.
-        block: seconds of a block, at least 1.
-        num_jobs: jobs that are wanted, or 0; the last block may bring more.
-        length: seconds that are wanted, or 0; the last block may bring more.
-        rng: the generator.
+    hardly any other is left. There is at least one job. All lengths are in seconds; the last block
+    may bring more than the jobs or the length that are wanted, 0 for either if it is not.
     """
     # Whole blocks of the log; where it is shorter than that, those that it covers in part.
     first, last = int(jobs.submit[0]), int(jobs.submit[-1])

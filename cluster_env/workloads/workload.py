@@ -10,11 +10,7 @@ from cluster_env.core.seeding import Purpose, Split, generator
 
 
 class Workload(Protocol):
-    """A distribution over jobsets.
-
-    That is all that is asked for. A workload whose jobs run out, so that splits could share some,
-    is a `DividedWorkload` too.
-    """
+    """A distribution over jobsets; one whose jobs run out is a `DividedWorkload` too."""
 
     def sample(self, rng: np.random.Generator) -> JobSet:
         """Draws one jobset."""
@@ -48,30 +44,13 @@ class RecordedWorkload(DividedWorkload, Protocol):
         """The stretch of the log before held-out jobs: those of training and of validation."""
 
 
-class MeasuredWorkload(Workload, Protocol):
-    """A workload that knows how busy it keeps its cluster."""
-
-    @property
-    def load(self) -> float:
-        """Mean demand over capacity; 0.7 is 70 %."""
-
-    @property
-    def arrival_rate(self) -> float:
-        """Mean number of arrivals in a time step."""
-
-
 def part_of(workload: Workload, split: Split) -> Workload:
     """The workload that the jobsets of a split come from."""
     return workload.part(split) if isinstance(workload, DividedWorkload) else workload
 
 
 def num_disjoint(workload: Workload, split: Split) -> int | None:
-    """How many jobsets of a split fit side by side, sharing no job; none where all are drawn.
-
-    Args:
-        workload: of a `RecordedWorkload`, or a part of it, jobsets are windows of a log.
-        split: which of them.
-    """
+    """How many jobsets of a split fit side by side, sharing no job; none where all are drawn."""
     part = part_of(workload, split)
     return part.num_disjoint if isinstance(part, RecordedPart) else None
 
@@ -79,15 +58,9 @@ def num_disjoint(workload: Workload, split: Split) -> int | None:
 def sample_jobsets(
     workload: Workload, run_seed: int, split: Split, indices: Iterable[int]
 ) -> list[JobSet]:
-    """Draws the jobsets of a split.
+    """Draws the jobsets of a split (of a `DividedWorkload`, from that part).
 
     The jobset of an index is the same whoever draws it, and no two splits share one.
-
-    Args:
-        workload: the distribution; of a `DividedWorkload`, the part of the split.
-        run_seed: seed of the run, at least 0.
-        split: training, validation or held-out.
-        indices: which jobsets, each at least 0.
     """
     source = part_of(workload, split)
     # A generator for each index, so that a jobset does not depend on who draws which others.

@@ -64,14 +64,9 @@ class UpdateStats:
 def next_coefficient(coefficient: float, entropy: float, target: float) -> float:
     """The entropy bonus of the next iteration.
 
-    It is multiplied where the entropy is below the target and divided where it is above, by more
-    the further it is away, and stays within `LOWEST_COEFFICIENT` and `HIGHEST_COEFFICIENT`; 0 for
-    a target of 0.
-
-    Args:
-        coefficient: of this iteration.
-        entropy: mean over the decisions of this iteration's last stages, in nats.
-        target: what the entropy should be.
+    It is multiplied where the mean entropy of this iteration's last stages, in nats, is below the
+    target and divided where it is above, by more the further it is away, and stays within
+    `LOWEST_COEFFICIENT` and `HIGHEST_COEFFICIENT`; 0 for a target of 0.
     """
     if target <= 0:
         return 0.0

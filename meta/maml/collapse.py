@@ -78,16 +78,10 @@ class CollapseDetector:
     def observe(
         self, weights: Weights, value: float, entropy: float, finite: bool
     ) -> Weights | None:
-        """Takes note of an iteration.
+        """Takes note of an iteration; returns the weights to go back to, None if all is well.
 
-        Args:
-            weights: with which its tasks were sampled.
-            value: mean over its tasks, see above.
-            entropy: mean over the decisions of the last stages, in nats.
-            finite: whether all gradients were.
-
-        Returns:
-            The weights to go back to, None if all is well.
+        Its tasks were sampled with the weights, and the value is the mean over them, see above. The
+        entropy is the mean over the decisions of the last stages, in nats.
         """
         self.seen += 1
         if math.isnan(self.average):

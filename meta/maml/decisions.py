@@ -64,13 +64,9 @@ def decisions_of(
     With ``relative`` it is divided by the absolute mean return alone. An outer step then weighs
     tasks by the share of their cost that can be saved, which is what comparisons measure; with
     spreads of 1, many tasks in which nothing is to be gained outvote the few in which much is.
+    spreads of 1, many tasks in which nothing is to be gained outvote the few in which much is.
 
-    Args:
-        rollouts: episodes of a task, at least two of each jobset.
-        gamma: discount.
-        floor: share of the absolute mean return, 0 or more.
-        relative: see above.
-        discount_per: what is discounted by it: each unit of time, or each decision.
+    There are at least two episodes of each jobset.
     """
     advantages, _ = advantages_by_clock(
         rollouts.rewards,

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from cluster_env.core.world import World
 from meta.maml.decisions import Decisions
 from meta.maml.steps import LEAST_SQUARE, Parameters, StepOptions, rate_of_step
-from rllib_configs.networks.set_scorer.autograd import PARAMETERS, pack, unpack
-from rllib_configs.networks.set_scorer.kernels import weights_type
+from rllib_configs.networks.set_scorer.kernels import PARAMETERS, pack, unpack, weights_type
 from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyGradient, PolicyLoss
 
@@ -93,9 +92,7 @@ class FirstOrder:
     def choices(self, decisions: Decisions, adapted_on: bool) -> Choices:
         """What the network sees of decisions, which does not change with its parameters.
 
-        Args:
-            decisions: of one stage.
-            adapted_on: whether an inner step is made from them; then jobsets may have to agree.
+        If an inner step is made from them, jobsets may have to agree.
         """
         bounds = np.array([0, decisions.num_rows])
         if adapted_on and self._options.shrink and decisions.num_rows:
@@ -113,12 +110,9 @@ class FirstOrder:
         )
 
     def update(self, parameters: Vector, rates: Vector, choices: Choices) -> Vector:
-        """What an inner step subtracts from the parameters.
+        """What an inner step subtracts from the parameters; nothing moves without choices.
 
-        Args:
-            parameters: before it.
-            rates: float32 ``(num_parameters,)``, inner rate of each; see `spread_rates`.
-            choices: what it is made from; nothing moves where there are none.
+        Rates are float32 ``(num_parameters,)``, the inner rate of each; see `spread_rates`.
         """
         if choices.num_rows == 0:
             return np.zeros_like(parameters)
@@ -172,14 +166,7 @@ class FirstOrder:
     def outer_gradient(
         self, start: Vector, rates: Vector, stages: Sequence[Choices], loss: PolicyLoss
     ) -> OuterGradient:
-        """The gradient of a task's outer loss.
-
-        Args:
-            start: the parameters before adaptation.
-            rates: see `update`.
-            stages: see `meta.maml.steps.outer_loss`; the last one holds decisions.
-            loss: of the last stage.
-        """
+        """The gradient of a task's outer loss; see `meta.maml.steps.outer_loss` and `update`."""
         *before, last = stages
         # Adapt on all stages but the last, and take the gradient of that one where this leads.
         adapted, displacement = start, np.zeros_like(start)
@@ -201,11 +188,7 @@ class FirstOrder:
     ) -> Parameters:
         """The adapted parameters, without a graph; see `meta.maml.steps.adapt`.
 
-        Args:
-            parameters: before this step.
-            rates: logarithms of the inner rates of the first step.
-            decisions: sampled with the parameters.
-            step: steps that were made before.
+        Rates are logarithms of those of the first step; so many steps were made before.
         """
         start = self.flatten(parameters)
         spread = self.spread_rates(rates) * np.float32(rate_of_step(step))

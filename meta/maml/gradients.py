@@ -48,12 +48,9 @@ That of a task is None if its last stage holds no decision.
 def task_gradients(
     experiment: ExperimentConfig, module: MetaSetScorerModule, networks: Networks
 ) -> TaskGradients:
-    """Gradients in the order that an experiment asks for.
+    """Gradients in the order that an experiment asks for, by the weights of a module.
 
-    Args:
-        experiment: how steps are taken.
-        module: whose weights count.
-        networks: a network for each world; its own parameters are not used.
+    There is a network for each world, whose own parameters are not used.
     """
     kind = FirstOrderGradients if experiment.training.order == "first" else GraphGradients
     return kind(experiment, module, networks)

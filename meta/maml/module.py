@@ -80,8 +80,7 @@ def block(name: str) -> str:
 def split_weights(weights: Mapping[str, NDArray[np.float32]]) -> tuple[Parameters, Parameters]:
     """The network's parameters and the logarithms of their inner rates, both by its names.
 
-    Args:
-        weights: state of a `MetaSetScorerModule`.
+    From the state of a `MetaSetScorerModule`.
     """
     parameters = {
         name.removeprefix(NETWORK): torch.from_numpy(np.array(value, np.float32))

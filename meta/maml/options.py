@@ -10,7 +10,7 @@ from cluster_env.core.errors import InputError
 from rllib_configs.options import ClippedOptions
 from rllib_configs.registries import ALGORITHMS, Algorithm
 from rllib_configs.schema import ExperimentConfig
-from rllib_configs.sections import Count, Positive, Share
+from rllib_configs.sections import ADJUSTABLE, Count, Positive, Share
 from rllib_configs.task_schema import TaskSection
 
 
@@ -35,7 +35,7 @@ class MAMLOptions(ClippedOptions):
         """Pieces of work of an iteration: its tasks."""
         return self.tasks
 
-    tasks_per_update: Count = 2
+    tasks_per_update: Annotated[Count, ADJUSTABLE] = 2
     """Tasks of an update; more make it less noisy, and an iteration has fewer of them."""
     inner_steps: Annotated[int, Field(ge=0, le=1000)] = 1
     """Steps of adaptation before the stage that counts; 0 trains one policy for all tasks."""
@@ -52,12 +52,12 @@ class MAMLOptions(ClippedOptions):
     """What inner steps change: all parameters, the layers after the pooling, or the few numbers
     that count directly in scores (the skip connection and the bias of waiting); with context none,
     and the policy is conditioned on what its rewards so far went with instead."""
-    advantage_floor: Annotated[float, Field(ge=0)] = 0.03
+    advantage_floor: Annotated[float, Field(ge=0), ADJUSTABLE] = 0.03
     """Share of a task's mean return that its advantages are divided by, beside their spread."""
     relative_gains: bool = True
     """Whether outer steps weigh tasks by the share of their cost that can be saved, instead of all
     alike."""
-    gradient_clip: Positive = 0.5
+    gradient_clip: Annotated[Positive, ADJUSTABLE] = 0.5
     """Largest norm of an inner gradient; not used with normalize."""
     normalize: bool = False
     """Whether the inner gradient of each block gets length 1, so that inner rates are lengths of
@@ -65,9 +65,9 @@ class MAMLOptions(ClippedOptions):
     shrink: bool = True
     """Whether an inner step is shortened to what the gradients of its jobsets agree on, so that a
     policy that is good already does not follow noise; it needs at least 2 jobsets."""
-    rates_lr: Positive = 20.0
+    rates_lr: Annotated[Positive, ADJUSTABLE] = 20.0
     """Learning rate of the logarithms of the inner rates, in units of lr."""
-    entropy_target: Annotated[float, Field(ge=0)] = 0.25
+    entropy_target: Annotated[float, Field(ge=0), ADJUSTABLE] = 0.25
     """Mean entropy of adapted policies that the entropy bonus aims at, in nats of a decision that
     leaves a choice; a policy without any has nothing left to adapt."""
     warm_up: Share = 0.0

@@ -34,9 +34,6 @@ class RewardSums:
     """Sums over rewarded decisions of a task.
 
     A decision counts if its reward is not 0: elsewhere no time passed, or nothing was there.
-
-    Args:
-        world: whose states the decisions are made in.
     """
 
     def __init__(self, world: World) -> None:
@@ -86,12 +83,7 @@ class RewardSums:
 
 
 def world_in_context(seen: World, context: Vector) -> World:
-    """A world as a network sees it, with what rewards went with so far.
-
-    Args:
-        seen: as `rllib_configs.networks.conditions.seen_world` has it.
-        context: see `RewardSums.context`.
-    """
+    """A world as a network sees it, with what rewards went with so far; see `seen_world`."""
     assert isinstance(seen, ConditionedWorld)
     others = seen.condition[: -context.size]
     names = (name for name, _ in seen.condition[-context.size :])

@@ -41,13 +41,9 @@ class MetaUnit:
 
 @dataclass(frozen=True)
 class OuterStep:
-    """An update, whose gradient is that of the mean over some tasks.
+    """An update, whose gradient is that of the mean over some tasks."""
 
-    Attributes:
-        num_tasks: how many, with decisions to make and without.
-    """
-
-    num_tasks: int
+    num_tasks: int  # with decisions to make and without
 
 
 class MetaWork:

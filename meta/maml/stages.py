@@ -69,13 +69,7 @@ class TaskSample:
 
 @dataclass(frozen=True)
 class StageSampler:
-    """Plays the stages of tasks, one after the other.
-
-    Attributes:
-        training: episodes, discount and width of the network.
-        meta: how inner steps are taken.
-        seed: of the run's actions.
-    """
+    """Plays the stages of tasks, one after the other, with the seed of a run's actions."""
 
     training: TrainingSection
     meta: MAMLOptions
@@ -91,15 +85,10 @@ class StageSampler:
         iteration: int,
         index: int,
     ) -> TaskSample:
-        """Samples a stage with the given parameters, and one after each inner step.
+        """Samples a stage with the given parameters, and one after each of the inner steps.
 
-        Args:
-            task: of the training split; each stage has jobsets of its own.
-            parameters: of the network.
-            rates: see `meta.maml.steps.inner_step`.
-            num_steps: inner steps, 0 or more.
-            iteration: of the run, for the random numbers of actions.
-            index: of the task in the iteration, for the same.
+        For the rates see `meta.maml.steps.inner_step`. The random numbers of actions are those of
+        the iteration and the index of the task in it.
         """
         meta, training = self.meta, self.training
         episodes = StageEpisodes(task, training, (self.seed, iteration, index))
@@ -157,12 +146,7 @@ class StageEpisodes:
         self._task, self._training, self._keys = task, training, keys
 
     def sample(self, policy: SamplingPolicy, stage: int) -> tuple[Rollouts, StageScore]:
-        """Plays the episodes of a stage.
-
-        Args:
-            policy: what draws the actions.
-            stage: counted from 0; each has jobsets of its own.
-        """
+        """Plays the episodes of a stage, counted from 0; each has jobsets of its own."""
         task, count = self._task, self._training.jobsets
         episodes = self._training.episodes_per_jobset
         jobsets = task.jobsets(Split.TRAIN, range(stage * count, (stage + 1) * count))

@@ -89,12 +89,7 @@ class StepOptions:
 
     @staticmethod
     def of(meta: MAMLOptions, network: SetScorer) -> "StepOptions":
-        """Those that a config asks for.
-
-        Args:
-            meta: of the config.
-            network: has the parameters; their values do not count.
-        """
+        """Those that a config asks for, of a network whose values do not count."""
         return StepOptions(
             surrogate=meta.surrogate,
             gradient_clip=meta.gradient_clip,
@@ -156,18 +151,10 @@ def inner_step(
     decisions: Decisions,
     options: StepOptions,
 ) -> Parameters:
-    """One step of adaptation.
+    """One step of adaptation; without decisions nothing changes.
 
-    Args:
-        scorer: the policy, see `scorer_of`.
-        parameters: all of the policy's, by name.
-        rates: logarithm of the inner rate of each parameter tensor, by the same names; one number
-            each.
-        decisions: sampled on the task; without any nothing changes.
-        options: how the step is taken.
-
-    Returns:
-        The adapted parameters; what is not adapted are the tensors of ``parameters``.
+    Rates are the logarithm of the inner rate of each parameter tensor, by the same names. What is
+    not adapted are the tensors of ``parameters``.
     """
     if decisions.num_rows == 0:
         return dict(parameters)

@@ -91,16 +91,11 @@ class ActorShape:
     def logits(
         self, weights: torch.Tensor, features: Features, plans: Proposals | None = None
     ) -> torch.Tensor:
-        """What actors make of what they see.
+        """What actors make of what they see, ``(n, num_items + 1 + LEVELS)``.
 
-        Args:
-            weights: of the actor of each row, ``(n, size)``.
-            features: of the rows; what is allowed is left to the caller.
-            plans: not used.
-
-        Returns:
-            Logits ``(n, num_items + 1 + LEVELS)``: of what to do with each node and of waiting,
-            each against doing nothing; and of the levels of urgency, against each other.
+        They are logits of what to do with each node and of waiting, each against doing nothing; and
+        of the levels of urgency, against each other. Weights are of the actor of each row, ``(n,
+        size)``; what is allowed is left to the caller, and plans are not used.
         """
         items, context = (torch.from_numpy(one).to(weights.dtype) for one in features[:2])
         part, seen = self.split(weights), context.unsqueeze(1)
@@ -143,16 +138,7 @@ class PlanShape:
     def logits(
         self, weights: torch.Tensor, features: Features, plans: Proposals | None
     ) -> torch.Tensor:
-        """Of catching and releasing each node, of waiting, and of the levels of urgency.
-
-        Args:
-            weights: of the actor of each row, ``(n, size)``.
-            features: of the rows; what is allowed is left to the caller.
-            plans: of the rows.
-
-        Returns:
-            ``(n, num_items + 1 + LEVELS)``, each of the first against doing nothing.
-        """
+        """As those of `ActorShape`, by the plans of the rows."""
         assert plans is not None
         pairs = torch.from_numpy(plans.pairs).to(weights.dtype)
         possible = torch.from_numpy(plans.possible)

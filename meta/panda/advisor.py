@@ -115,12 +115,7 @@ class PolicyAdvisor(nn.Module):
         return self.shared + (units @ self.made) * self.made.shape[0] ** -0.5
 
     def forward(self, features: Features, plans: Proposals | None = None) -> torch.Tensor:
-        """Logits, see the actors' `logits`; those of what is not allowed are -1e9.
-
-        Args:
-            features: what agents see.
-            plans: what is proposed to them; read by actors that weigh plans alone.
-        """
+        """Logits, see the actors' `logits`; those of what is not allowed are -1e9."""
         specs = torch.from_numpy(features.context).to(self.shared.dtype)[:, self.columns]
         # An agent decides many times, so the advisor is asked once for each specification.
         rows = np.ascontiguousarray(specs.numpy())
@@ -139,10 +134,7 @@ def build_advisor(
 ) -> PolicyAdvisor:
     """The network of an experiment, its weights drawn from the run's seed.
 
-    Args:
-        experiment: with a policy advisor as its network.
-        world: where it acts.
-        tree: what the topology follows, if it is not to be loaded.
+    It follows a tree, if that is not to be loaded.
 
     Raises:
         InputError: if agents of the world have no specification.

@@ -201,13 +201,7 @@ class _Builder:
 
 
 def _cluster_exactly(rows: Floats, evidence: Evidence, alpha: float) -> Dendrogram:
-    """Joins the two clusters with the highest posterior until one is left (figure 3).
-
-    Args:
-        rows: statistics of each, float64 ``(n, size)``.
-        evidence: the model.
-        alpha: concentration.
-    """
+    """Joins the two clusters with the highest posterior until one is left (figure 3)."""
     n = len(rows)
     builder = _Builder(rows, evidence, alpha, n, np.random.default_rng(0))
     node = np.arange(n)  # of each place; -1 where it was joined into another place

@@ -1,6 +1,6 @@
 """The policy advisor in the registry of networks."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,25 +10,15 @@ from cluster_env.core.world import World
 from meta.panda.advisor import build_advisor
 from meta.panda.sampler import AdvisedSampler
 from rllib_configs.networks.registry import Network, Shapes, Weights
-
-if TYPE_CHECKING:
-    from ray.rllib.core.rl_module.torch import TorchRLModule
-
-    from rllib_configs.schema import ExperimentConfig
+from rllib_configs.schema import ExperimentConfig
 
 _DRAWING_NOTHING = ("evolution", "offline")  # algorithms that learn from what is likeliest
 
 
 def begin_as_shared(
-    source: "ExperimentConfig", trained: Weights, config: "ExperimentConfig", own: Weights
+    source: ExperimentConfig, trained: Weights, config: ExperimentConfig, own: Weights
 ) -> dict[str, NDArray[np.float32]]:
     """Weights that begin as a shared actor that is trained: the advisor adds nothing to it yet.
-
-    Args:
-        source: config of the policy to begin with.
-        trained: its weights.
-        config: of the run.
-        own: its weights.
 
     Raises:
         InputError: if that policy has other actors, or another advisor.
@@ -47,31 +37,28 @@ def begin_as_shared(
     return begun
 
 
-def _module() -> "type[TorchRLModule]":
-    from meta.panda.module import AdvisorModule
+class AdvisorNetwork(Network):
+    """The policy advisor as a network."""
 
-    return AdvisorModule
+    module_place = "meta.panda.module:AdvisorModule"
+    transfers = ("observed", "held")
+    fixed = ("network.tree_statistics", "network.tree_parent", "network.tree_model")
+
+    def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
+        """Experiment and world."""
+        return {"experiment": experiment, "world": world}
+
+    def sampler(
+        self, experiment: ExperimentConfig, weights: Weights, world: World
+    ) -> AdvisedSampler:
+        """See `AdvisedSampler`."""
+        draws = experiment.training.algorithm not in _DRAWING_NOTHING
+        return AdvisedSampler(build_advisor(experiment, world), weights, world, draws)
+
+    def shapes(self, experiment: ExperimentConfig, world: World) -> Shapes:
+        """Those of the advisor."""
+        state = build_advisor(experiment, world).state_dict()
+        return {f"network.{name}": tuple(value.shape) for name, value in state.items()}
 
 
-def _model_config(experiment: "ExperimentConfig", world: World) -> dict[str, Any]:
-    return {"experiment": experiment, "world": world}
-
-
-def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> AdvisedSampler:
-    draws = experiment.training.algorithm not in _DRAWING_NOTHING
-    return AdvisedSampler(build_advisor(experiment, world), weights, world, draws)
-
-
-def _shapes(experiment: "ExperimentConfig", world: World) -> Shapes:
-    state = build_advisor(experiment, world).state_dict()
-    return {f"network.{name}": tuple(value.shape) for name, value in state.items()}
-
-
-NETWORK = Network(
-    _module,
-    _model_config,
-    _sampler,
-    _shapes,
-    transfers=("observed", "held"),
-    fixed=("network.tree_statistics", "network.tree_parent", "network.tree_model"),
-)
+NETWORK = AdvisorNetwork()

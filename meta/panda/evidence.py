@@ -92,14 +92,7 @@ class Evidence:
         return np.concatenate([np.ones((len(real), 1)), real, real**2, *one_hot], axis=1)
 
     def log_likelihood(self, statistics: Floats) -> Floats:
-        """Logarithm of p(D | H1), that one cluster has generated its rows.
-
-        Args:
-            statistics: float64 ``(..., size)``, of clusters.
-
-        Returns:
-            float64 ``(...)``.
-        """
+        """Logarithm of p(D | H1), that one cluster has generated its rows, float64 ``(...)``."""
         # Real columns first, then the counts of categories; columns are independent.
         n, num_real = statistics[..., 0], self.mean.size
         sums = statistics[..., 1 : 1 + num_real]
@@ -117,11 +110,7 @@ class Evidence:
         """Logarithm of how likely rows are in clusters, float64 ``(rows, clusters)``.
 
         The posterior predictive of a cluster, times its number of rows (Heller and Ghahramani,
-        section 3.2).
-
-        Args:
-            clusters: their `statistics`, float64 ``(clusters, size)``.
-            rows: those of the rows, float64 ``(rows, size)``.
+        section 3.2), from the `statistics` of both.
         """
         joined = self.log_likelihood(clusters + rows[:, None])
         return np.asarray(joined - self.log_likelihood(clusters) + np.log(clusters[:, 0]))

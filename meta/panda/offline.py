@@ -51,12 +51,9 @@ class RegressionData(NamedTuple):
 def regression_data(records: Records, sharpness: float) -> RegressionData:
     """The weights of recorded actors, of which those that did better count more.
 
-    Each counts as the exponential of its advantage (Peters and Schaal, *Reinforcement learning by
-    reward-weighted regression*, 2007; the paper's "form of supervised learning").
-
-    Args:
-        records: of episodes with weights that differ.
-        sharpness: how much more better ones count.
+    Each counts as the exponential of its advantage times the sharpness (Peters and Schaal,
+    *Reinforcement learning by reward-weighted regression*, 2007; the paper's "form of supervised
+    learning").
 
     Raises:
         InputError: see `advantages_of`.

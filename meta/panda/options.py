@@ -41,11 +41,8 @@ class AdvisorOptions(Section):
     def world_at(self, world: "Panda", iteration: int | None) -> "Panda":
         """The world with the share of an iteration (PANDA, section 5: the hybrid approach).
 
-        It depends on nothing else, so that runners and resumed runs have the same.
-
-        Args:
-            world: the task's.
-            iteration: None where policies are measured, which is in the task's world.
+        It depends on nothing else, so that runners and resumed runs have the same. Policies are
+        measured in the task's own world, where the iteration is None.
         """
         if iteration is None or not self.hybrid:
             return world

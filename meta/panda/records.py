@@ -126,7 +126,6 @@ def record_episodes(
     jobsets: Sequence[JobSet],
     episodes: int = 1,
     noise: float = 0.0,
-    joint: float = 1.0,
     seed: int = 0,
 ) -> Records:
     """Plays jobsets with advised actors that weigh plans, and keeps the record of each consumer.
@@ -135,14 +134,7 @@ def record_episodes(
     same normal numbers are added to those of all actors of an episode (parameter-based exploration:
     Sehnke et al., Neural Networks 23, 2010), so that records say which weights are better.
 
-    Args:
-        network: the advisor.
-        task: world and objective.
-        jobsets: what arrives.
-        episodes: of each jobset.
-        noise: standard deviation of what is added to the weights.
-        joint: share of the mean over all consumers of the episode in each one's reward.
-        seed: of the noise.
+    The reward of a consumer is the mean over all of its episode.
 
     Raises:
         InputError: if its actors do not weigh plans.
@@ -170,7 +162,7 @@ def record_episodes(
         actions = decide_by_plans(world, simulator.states[rows], rows.astype(np.int64), actors)
         simulator.step(rows, actions, rewards)
         returns[rows] += rewards[: rows.size]
-    return _records_of(simulator, np.concatenate(specs), np.concatenate(weights), returns, joint)
+    return _records_of(simulator, np.concatenate(specs), np.concatenate(weights), returns)
 
 
 def _records_of(
@@ -178,7 +170,6 @@ def _records_of(
     specs: NDArray[np.float32],
     weights: NDArray[np.float32],
     returns: NDArray[np.float64],
-    joint: float,
 ) -> Records:
     """Records of episodes that have ended, in the order of the schedule."""
     schedule = simulator.schedule()
@@ -197,7 +188,6 @@ def _records_of(
     done = schedule.finish >= 0
     until = np.where(done, schedule.finish, schedule.end[schedule.episode]).astype(np.int64)
     use = np.where(done, until - began[row], 0)
-    # The reward: partly a consumer's own, partly the mean over all of its episode.
     counts = np.bincount(schedule.episode, minlength=schedule.num_episodes)
     means = np.bincount(schedule.episode, returns[row]) / np.maximum(counts, 1)
     return Records(
@@ -210,5 +200,5 @@ def _records_of(
         wait=until - schedule.arrival - use,
         use=use,
         nodes=tuple(nodes.get(int(one), ()) for one in row),
-        reward=(1 - joint) * returns[row] + joint * means[schedule.episode],
+        reward=means[schedule.episode],
     )

@@ -34,12 +34,7 @@ def logits_of(network: PolicyAdvisor, world: Panda, states: State) -> torch.Tens
 
 
 class ActorCache:
-    """The weights of actors, each computed once, when its specification is first seen.
-
-    Args:
-        network: the advisor; its weights are read once.
-        world: where it acts.
-    """
+    """The weights of actors, each computed once, when its specification is first seen."""
 
     def __init__(self, network: PolicyAdvisor, world: Panda) -> None:
         self._network, self._world = network, world
@@ -100,11 +95,7 @@ class ActorCache:
 class AdvisedSampler:
     """See `rllib_configs.networks.sampling.Sampler`.
 
-    Args:
-        network: takes the weights.
-        weights: by name, as the RLModule has them.
-        world: where it acts.
-        draws: whether `sample` draws; a search and records have but what is likeliest.
+    What a search and records have draws nothing: `sample` then takes what is likeliest.
     """
 
     def __init__(
@@ -130,9 +121,8 @@ class AdvisedSampler:
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Draws each bit by itself from the softmax of its logit and 0, and one level of urgency.
 
-        Returns:
-            Actions, int32 ``(n, num_actions)``: 0, or 1 plus the level; and log-probabilities,
-            float32 ``(n,)``, in which the level counts where something is done.
+        Actions are int32 ``(n, num_actions)``: 0, or 1 plus the level. In the log-probabilities,
+        float32 ``(n,)``, the level counts where something is done.
         """
         if not self._draws:
             return self.likeliest(states), np.zeros(len(states), np.float32)
@@ -156,9 +146,7 @@ class AdvisedSampler:
     def likeliest(self, states: State, void_bias: float = 0.0) -> NDArray[np.int32]:
         """What is more likely done than not, with the mean urgency, int32 ``(n, num_actions)``.
 
-        Args:
-            states: ``(n, state_size)``.
-            void_bias: added to the logit of waiting.
+        The bias is added to the logit of waiting.
         """
         if isinstance(self.network.shape, PlanShape):
             actor = self._actors.places(states)  # first, because it adds actors

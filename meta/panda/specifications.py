@@ -69,12 +69,7 @@ def specifications(world: World, jobsets: Sequence[JobSet]) -> NDArray[np.float3
 
 
 def consumers_table(specs: NDArray[np.float32], core_types: int) -> Table:
-    """Specifications to be clustered: three real columns, the core type and the topology.
-
-    Args:
-        specs: float32 ``(n, 7)``.
-        core_types: of the cloud.
-    """
+    """Specifications to be clustered: three real columns, the core type and the topology."""
     core_type = np.rint(specs[:, 4] * core_types).astype(np.int64).clip(0, core_types)
     topology = np.rint(specs[:, 5] + 2 * specs[:, 6]).astype(np.int64)
     return Table(
@@ -173,13 +168,10 @@ class Tree:
 def consumer_tree(
     world: World, jobsets: Sequence[JobSet], classes: int, clustered: bool = True
 ) -> Tree:
-    """The tree of the consumers of some jobsets.
+    """The tree of the consumers of some jobsets, with so many classes at most.
 
-    Args:
-        world: what they come to.
-        jobsets: at least `SAMPLE` consumers of them are looked at, if there are as many.
-        classes: at most.
-        clustered: whether the tree follows a clustering, see `Tree.balanced`.
+    At least `SAMPLE` consumers are looked at, if there are as many. One that is not clustered is a
+    `Tree.balanced`.
     """
     if not clustered:
         return Tree.balanced(_sampled_table(world, jobsets), classes)

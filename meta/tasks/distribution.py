@@ -16,7 +16,6 @@ from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.task import Task
 from rllib_configs.extensions import IMPORTS, allowed_imports
 from rllib_configs.loading import parse_section, read_yaml
-from rllib_configs.migration import migrate
 from rllib_configs.ranges import Ranges, ranges_of
 from rllib_configs.sections import Section, validated
 from rllib_configs.task_schema import TaskSection
@@ -84,13 +83,10 @@ class TaskSplit:
         return section.build(f"{self.distribution.name}:{part}{index}", seed)
 
     def balanced(self, count: int) -> list[Task]:
-        """The first tasks, but as many of each kind of objective as of any other.
+        """The first tasks, but as many of each kind of objective as of any other, or one more.
 
         The mean over them estimates the mean over the distribution with less noise than that over
         as many first tasks, if the distribution draws all kinds equally often.
-
-        Args:
-            count: how many; where the kinds do not divide it, some have one more than others.
         """
         candidates = [self.task(index) for index in range(_CANDIDATES * count)]
         # The first of each kind come before the second ones, and so on.
@@ -164,8 +160,6 @@ def read_family(path: Path) -> FamilySection:
     if not path.is_file():
         raise InputError(f"there is no file {path} of a task distribution")
     data = {"name": path.stem, **read_yaml(path)}
-    if isinstance(data.get("base"), Mapping):
-        data["base"] = migrate({"task": data["base"]})["task"]
     try:
         return parse_section(FamilySection, data).check()
     except InputError as error:

@@ -12,7 +12,6 @@ from meta.tasks.distribution import TaskSplit, get_distribution
 from rllib_configs.changes import changed_keys, flattened
 from rllib_configs.loading import change, parse_override, parse_section, read_yaml
 from rllib_configs.machines import machine_changes
-from rllib_configs.migration import migrate
 from rllib_configs.task_schema import TaskSection
 
 _SAMPLE = "objectives:3, my_task.yaml, or objective=makespan"
@@ -60,10 +59,10 @@ def _section_of(path: Path, home: TaskSection) -> TaskSection:
     if not path.is_file():
         raise InputError(f"there is no file {path} of a task")
     try:
-        settings = migrate({"task": read_yaml(path)})
-        workload = settings["task"].get("workload")
-        if isinstance(workload, dict) and "path" in workload:
-            workload["path"] = str(path.parent / Path(str(workload["path"])).expanduser())
+        settings = {"task": read_yaml(path)}
+        workload: Any = settings["task"].get("workload")
+        for key in {"path", "trace"} & set(workload if isinstance(workload, dict) else ()):
+            workload[key] = str(path.parent / Path(str(workload[key])).expanduser())
         return _changed(home, flattened(settings))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None

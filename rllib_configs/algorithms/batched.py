@@ -4,8 +4,8 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 import torch
@@ -25,8 +25,8 @@ from rllib_configs.learning.flat import (
     learned_parameters,
     shaped,
 )
-from rllib_configs.learning.optimizers import Adam, joined_state
-from rllib_configs.networks import network_spec
+from rllib_configs.learning.optimizers import Adam
+from rllib_configs.networks import network_of
 from rllib_configs.runners.dispatch import Iteration, Runners
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.unit_runner import UnitEnvRunner
@@ -34,14 +34,23 @@ from rllib_configs.runners.units import Arrays, FunctionUnit, FunctionWork, Unit
 from rllib_configs.schema import ExperimentConfig
 
 METRICS = "metasched"
+T = TypeVar("T")
 Vector = NDArray[np.float32]  # (num_learned,)
 
 
 class BatchedConfig(AlgorithmConfig):
-    """Config of a `UnitAlgorithm`; everything of ours is in `experiment`."""
+    """Config of a `UnitAlgorithm`; everything of ours is in `experiment`.
 
-    def __init__(self, algo_class: type[Algorithm]) -> None:
-        super().__init__(algo_class=algo_class)
+    Attributes:
+        algorithm_class: what it configures.
+        default_learner: what takes the steps.
+    """
+
+    algorithm_class: ClassVar[type[Algorithm] | None] = None
+    default_learner: "ClassVar[type[UnitLearner]]"
+
+    def __init__(self, algo_class: type[Algorithm] | None = None) -> None:
+        super().__init__(algo_class=algo_class or self.algorithm_class)
         self.experiment = ExperimentConfig()
         self.env_runner_cls = UnitEnvRunner
         self.max_requests_in_flight_per_env_runner = 8  # RLlib's 1 drops messages silently
@@ -50,9 +59,15 @@ class BatchedConfig(AlgorithmConfig):
         # Runners hold no state that would have to go round after each iteration.
         self.merge_env_runner_states = self.broadcast_env_runner_states = False
 
+    def get_default_learner_class(self) -> "type[UnitLearner]":
+        """What takes the steps."""
+        return self.default_learner
+
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         """The experiment's network."""
-        return network_spec(self.experiment)
+        network = network_of(self.experiment)
+        config = network.model_config(self.experiment, self.experiment.task.build_world())
+        return RLModuleSpec(module_class=network.module(), model_config=config)
 
     @abstractmethod
     def make_work(self, module: Any) -> UnitWork:
@@ -90,7 +105,12 @@ class UnitLearner(FiniteUpdates, TorchLearner):
         """
         self.set_options(lr)
         norm = math.sqrt(np.square(gradient, dtype=np.float64).sum())
-        accepted = self.accepts(math.isfinite(norm), lambda: self._by_parameter(gradient))
+
+        def by_parameter() -> dict[Any, torch.Tensor]:
+            learned = learned_parameters(self.module[DEFAULT_MODULE_ID].unwrapped())
+            return dict(shaped(gradient, learned))
+
+        accepted = self.accepts(math.isfinite(norm), by_parameter)
         if accepted:  # RLlib's `apply_gradients` would look whether they are finite twice more
             for vector, piece in shaped(gradient, self._vectors):
                 vector.grad = piece
@@ -123,16 +143,6 @@ class UnitLearner(FiniteUpdates, TorchLearner):
         """The optimizer, with the experiment's settings; to be said by whoever learns so."""
         raise NotImplementedError
 
-    def _set_optimizer_state(self, state: dict[str, Any]) -> None:
-        """Also takes states of before parameters were joined."""
-        super()._set_optimizer_state(
-            {name: {**each, "state": joined_state(each["state"])} for name, each in state.items()}
-        )
-
-    def _by_parameter(self, gradient: Vector) -> dict[Any, torch.Tensor]:
-        learned = learned_parameters(self.module[DEFAULT_MODULE_ID].unwrapped())
-        return dict(shaped(gradient, learned))
-
     def set_options(self, lr: float) -> None:
         """Sets what changes in the course of a run, or what a checkpoint may have brought back.
 
@@ -160,6 +170,11 @@ class UnitAlgorithm(Algorithm):
     """Has units done by runners, learns from their sums, and logs what happened in an iteration."""
 
     runners: Runners
+
+    @classmethod
+    def get_default_config(cls) -> BatchedConfig:
+        """The defaults of all algorithms here."""
+        return BatchedConfig(cls)
 
     def setup(self, config: AlgorithmConfig) -> None:
         """Builds what RLlib builds, with the driver's own runner alone, and starts the others."""
@@ -224,14 +239,14 @@ class UnitAlgorithm(Algorithm):
 
     def parameters(self) -> Vector:
         """What is learned, as the learner has it; see `rllib_configs.learning.flat`."""
-        found: Vector = self.on_learner(_parameters)
-        return found
+        return self.on_learner(
+            lambda learner: flat_parameters(learner.module[DEFAULT_MODULE_ID].unwrapped())
+        )
 
     def learn(self, gradient: Vector | None) -> Updated:
         """Has the learner take a step; see `UnitLearner.step`."""
         assert gradient is not None
-        found: Updated = self.on_learner(partial(_learner_step, gradient=gradient, lr=self.lr))
-        return found
+        return self.on_learner(lambda learner: learner.step(gradient, self.lr))
 
     def log_workers(self) -> None:
         """Logs how many runners there are, and how often one was replaced."""
@@ -262,18 +277,10 @@ class UnitAlgorithm(Algorithm):
         on_nan = self.config.experiment.training.on_nan
         return {"train/skipped_updates": judge_skipped(skipped, on_nan, self.iteration + 1)}
 
-    def on_learner(self, function: Any) -> Any:
+    def on_learner(self, function: Callable[[Any], T]) -> T:
         """What a function of the learner returns; it lives in this process."""
         (answer,) = self.learner_group.foreach_learner(function)
-        return answer.get()
-
-
-def _learner_step(learner: UnitLearner, gradient: Vector, lr: float) -> Updated:
-    return learner.step(gradient, lr)
-
-
-def _parameters(learner: UnitLearner) -> Vector:
-    return flat_parameters(learner.module[DEFAULT_MODULE_ID].unwrapped())
+        return cast("T", answer.get())
 
 
 def module_weights(algorithm: Algorithm) -> dict[str, NDArray[np.float32]]:

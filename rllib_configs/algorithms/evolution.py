@@ -1,7 +1,6 @@
 """Evolution strategies on units: candidates play the same jobsets, and no learner is needed."""
 
 from collections.abc import Sequence
-from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -30,21 +29,6 @@ from rllib_configs.search_problem import joined, judge_of, searched_shapes, spli
 _STATE = "evolution"
 
 
-class EvolutionConfig(BatchedConfig):
-    """Config of `Evolution`."""
-
-    def __init__(self, algo_class: type["Evolution"] | None = None) -> None:
-        super().__init__(algo_class=algo_class or Evolution)
-
-    def get_default_learner_class(self) -> type["WeightsHolder"]:
-        """See `WeightsHolder`."""
-        return WeightsHolder
-
-    def make_work(self, module: Any) -> CandidateWork:
-        """See `CandidateWork`."""
-        return CandidateWork(self.experiment)
-
-
 class WeightsHolder(UnitLearner):
     """Keeps the policy where RLlib's checkpoints look for it; it has no optimizer."""
 
@@ -65,11 +49,6 @@ class Evolution(UnitAlgorithm):
         self._search: Search | None = None
         self._best = np.inf
         self._judge = judge_of(self.config.experiment)
-
-    @classmethod
-    def get_default_config(cls) -> EvolutionConfig:
-        """See `rllib_configs.options.EvolutionOptions`."""
-        return EvolutionConfig()
 
     def training_step(self) -> None:
         """Draws candidates, has them played, and moves the mean to the best of them."""
@@ -134,7 +113,7 @@ class Evolution(UnitAlgorithm):
         super().set_state({name: value for name, value in state.items() if name != _STATE})
         if _STATE in state:
             self._best = state[_STATE]["best"]
-            self._judge.multipliers = state[_STATE].get("multipliers", self._judge.multipliers)
+            self._judge.multipliers = state[_STATE]["multipliers"]
             self._searching().set_state(state[_STATE]["search"])
 
     def _searching(self) -> Search:
@@ -160,7 +139,7 @@ class Evolution(UnitAlgorithm):
     def _limit(self, beyond: NDArray[np.float64]) -> dict[str, float]:
         """Lets multipliers adapt; returns by how much limits were broken, and what that cost."""
         found = {}
-        for k, name in enumerate(self.config.experiment.training.limits.given()):
+        for k, name in enumerate(self.config.experiment.training.limits):
             found[f"train/beyond_{name}"] = float(beyond[:, k].mean())
             found[f"train/multiplier_{name}"] = float(self._judge.multipliers[k])
         if self._judge.adapts:
@@ -189,8 +168,15 @@ class Evolution(UnitAlgorithm):
 
     def _hold(self, flat: Vector) -> None:
         weights = split_up(flat, self._shapes())
-        self.on_learner(partial(_hold, weights=weights))
+        self.on_learner(lambda learner: learner.hold(weights))
 
 
-def _hold(learner: WeightsHolder, weights: Weights) -> None:
-    learner.hold(weights)
+class EvolutionConfig(BatchedConfig):
+    """Config of `Evolution`."""
+
+    algorithm_class = Evolution
+    default_learner = WeightsHolder
+
+    def make_work(self, module: Any) -> CandidateWork:
+        """See `CandidateWork`."""
+        return CandidateWork(self.experiment)

@@ -1,7 +1,6 @@
 """PPO on batched rollouts, with the other episodes of a jobset as the baseline."""
 
 from collections.abc import Iterator
-from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -22,36 +21,8 @@ from rllib_configs.runners.sampling import iteration_units
 from rllib_configs.runners.sums import Part
 
 
-class BatchedPPOConfig(BatchedConfig):
-    """Config of `BatchedPPO`."""
-
-    def __init__(self, algo_class: type["BatchedPPO"] | None = None) -> None:
-        super().__init__(algo_class=algo_class or BatchedPPO)
-
-    def get_default_learner_class(self) -> type[AdamLearner]:
-        """See `AdamLearner`."""
-        return AdamLearner
-
-    def make_work(self, module: Any) -> PPOWork:
-        """See `PPOWork`."""
-        return PPOWork(self.experiment, module)
-
-
-def _set_critic_scale(learner: AdamLearner, scale: float) -> None:
-    """Keeps the critic's part of the gradient small beside the policy's, whatever the rewards are.
-
-    It is part of the weights from then on, so that a run resumes with the one that it had.
-    """
-    learner.module[DEFAULT_MODULE_ID].unwrapped().network.critic_scale.fill_(max(scale, 1e-6))
-
-
 class BatchedPPO(UnitAlgorithm):
     """Several passes over the decisions of an iteration, in minibatches."""
-
-    @classmethod
-    def get_default_config(cls) -> BatchedPPOConfig:
-        """See `rllib_configs.schema.TrainingSection`."""
-        return BatchedPPOConfig()
 
     def training_step(self) -> None:
         """Units sample; then each update is one round trip, weights out and gradients in."""
@@ -86,8 +57,14 @@ class BatchedPPO(UnitAlgorithm):
         if experiment.training.critic and self.iteration == 0:
             # The same episodes will be played again, with values on that scale.
             sums = self.begin(units, module_weights(self)).play().part.sums
-            scale = sums["returns_to_go"] / sums["decisions"]
-            self.on_learner(partial(_set_critic_scale, scale=scale))
+            scale = max(sums["returns_to_go"] / sums["decisions"], 1e-6)
+            # It keeps the critic's part of the gradient small beside the policy's, whatever the
+            # rewards are. It is part of the weights from then on, so that a resumed run has it.
+            self.on_learner(
+                lambda learner: (
+                    learner.module[DEFAULT_MODULE_ID].unwrapped().network.critic_scale.fill_(scale)
+                )
+            )
         return self.begin(units, module_weights(self))
 
     def _learn(self, iteration: Iteration, gathered: Gathered) -> dict[str, float]:
@@ -102,6 +79,17 @@ class BatchedPPO(UnitAlgorithm):
             found = {"train/gradient_norm": updated.norm}
             found |= {f"train/{name}": value / step.num_rows for name, value in part.sums.items()}
         return found
+
+
+class BatchedPPOConfig(BatchedConfig):
+    """Config of `BatchedPPO`."""
+
+    algorithm_class = BatchedPPO
+    default_learner = AdamLearner
+
+    def make_work(self, module: Any) -> PPOWork:
+        """See `PPOWork`."""
+        return PPOWork(self.experiment, module)
 
 
 def steps_of(training: Any, played: Part, iteration: int, left: float) -> Iterator[PPOStep]:

@@ -20,15 +20,15 @@ from rllib_configs.learning.losses import clipped_loss, symlog
 from rllib_configs.networks import make_sampler
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.networks.set_scorer.network import SetScorer
-from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
+from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss, UnitGradient
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
-from rllib_configs.networks.set_scorer.unit_gradient import UnitGradient, Vector
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.sampling import SampleUnit, UnitSampler
 from rllib_configs.runners.sums import Part
 from rllib_configs.runners.units import Arrays
 from rllib_configs.schema import ExperimentConfig
 
+Vector = NDArray[np.float32]
 KEPT_BYTES = 1 << 26
 """Features that a unit may keep from one update to the next, in bytes."""
 
@@ -193,13 +193,15 @@ class PPOWork:
                 rows.shown = shown
         else:
             shown = rows.shown
-        gradient, entropy = self._compiled(
+        choices = Choices(
             Features(shown.items[chosen], shown.context[chosen], shown.allowed[chosen]),
             rows.actions[chosen],
             rows.log_probabilities[chosen],
             advantages,
-            PolicyLoss(clip=self._training.clip, entropy_coefficient=step.entropy_coefficient),
+            np.array([0, chosen.size]),
         )
+        loss = PolicyLoss(clip=self._training.clip, entropy_coefficient=step.entropy_coefficient)
+        gradient, entropy = self._compiled(choices, loss)
         return gradient, {"entropy": entropy}
 
     def _by_torch(

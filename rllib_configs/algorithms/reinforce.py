@@ -30,21 +30,6 @@ from rllib_configs.runners.units import Arrays
 from rllib_configs.schema import ExperimentConfig
 
 
-class ReinforceConfig(BatchedConfig):
-    """Config of `Reinforce`."""
-
-    def __init__(self, algo_class: type["Reinforce"] | None = None) -> None:
-        super().__init__(algo_class=algo_class or Reinforce)
-
-    def get_default_learner_class(self) -> type["ReinforceLearner"]:
-        """See `ReinforceLearner`."""
-        return ReinforceLearner
-
-    def make_work(self, module: Any) -> "ReinforceWork":
-        """See `ReinforceWork`."""
-        return ReinforceWork(self.experiment, module)
-
-
 class ReinforceWork:
     """Samples the episodes of a unit, and answers with their gradient; see `UnitWork`.
 
@@ -133,11 +118,6 @@ class ReinforceLearner(UnitLearner):
 class Reinforce(UnitAlgorithm):
     """One update from all episodes of an iteration."""
 
-    @classmethod
-    def get_default_config(cls) -> ReinforceConfig:
-        """The paper's settings."""
-        return ReinforceConfig()
-
     def training_step(self) -> None:
         """Units sample and answer with gradients; the learner steps along their sum."""
         started = perf_counter()
@@ -167,3 +147,14 @@ class Reinforce(UnitAlgorithm):
         self.count(
             {"total/decisions": int(sums["decisions"]), "total/episodes": int(sums["episodes"])}
         )
+
+
+class ReinforceConfig(BatchedConfig):
+    """Config of `Reinforce`."""
+
+    algorithm_class = Reinforce
+    default_learner = ReinforceLearner
+
+    def make_work(self, module: Any) -> ReinforceWork:
+        """See `ReinforceWork`."""
+        return ReinforceWork(self.experiment, module)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import torch
 
 
@@ -72,28 +71,6 @@ class Adam(torch.optim.Adam):
                 amsgrad=False,
                 maximize=False,
             )
-
-
-def joined_state(given: dict[str, Any]) -> dict[str, Any]:
-    """The state of an optimizer with one vector in each group, from one with many parameters.
-
-    Args:
-        given: as ``state_dict`` gives it, with arrays; one of vectors stays as it is.
-    """
-    state, groups = {}, []
-    for number, group in enumerate(given["param_groups"]):
-        found = [given["state"][each] for each in group["params"] if each in given["state"]]
-        if found:
-            state[number] = {
-                name: _joined(name, [each[name] for each in found]) for name in found[0]
-            }
-        groups.append({**group, "params": [number]})
-    return {**given, "state": state, "param_groups": groups}
-
-
-def _joined(name: str, values: list[Any]) -> Any:
-    """Of all parameters; steps are the same of all."""
-    return values[0] if name == "step" else np.concatenate([np.ravel(value) for value in values])
 
 
 def _leave_compiler_out() -> None:

@@ -6,7 +6,6 @@ from rllib_configs.networks.registry import (
     Weights,
     make_sampler,
     network_of,
-    network_spec,
     require_shapes,
 )
 
@@ -16,6 +15,5 @@ __all__ = [
     "Weights",
     "make_sampler",
     "network_of",
-    "network_spec",
     "require_shapes",
 ]

@@ -22,10 +22,7 @@ def told(training: "TrainingSection", objective: Objective) -> Condition:
         InputError: if the objective counts what it is not told of.
     """
     names = getattr(training, "conditioned_on", ())
-    limits = getattr(training, "limits", None)
-    return (
-        condition_of(names, objective, None if limits is None else limits.given()) if names else ()
-    )
+    return condition_of(names, objective, getattr(training, "limits", None)) if names else ()
 
 
 def rewards_told(world: World) -> Condition:
@@ -78,11 +75,9 @@ def with_wanted(experiment: "ExperimentConfig", wanted: Wanted | None) -> "Exper
     if wanted.limits is None or not told_limits:
         return changed
     limits = {name: wanted.limits[name] for name in told_limits if name in wanted.limits}
-    section = type(experiment.training.limits)(
-        # From 100 % on there is nothing to tell, whichever way a metric is better; see `LIMIT`.
-        **{name: worse for name, worse in limits.items() if worse < 1.0}
-    )
-    training = experiment.training.model_copy(update={"limits": section})
+    # From 100 % on there is nothing to tell, whichever way a metric is better; see `LIMIT`.
+    limits = {name: worse for name, worse in limits.items() if worse < 1.0}
+    training = experiment.training.model_copy(update={"limits": limits})
     return changed.model_copy(update={"training": training})
 
 
@@ -101,7 +96,7 @@ def told_in_words(experiment: "ExperimentConfig", wanted: Wanted | None) -> str:
     known = limits_in(names)
     acting = with_wanted(experiment, wanted)
     words = [acting.task.build_objective().name] if len(known) < len(names) else []
-    given = acting.training.limits.given() if known else {}
+    given = acting.training.limits if known else {}
     words += [
         f"{name} {100 * given[name]:g}%" if name in given else f"{name} off" for name in known
     ]

@@ -13,24 +13,29 @@ from hashlib import sha256
 from typing import Any
 
 from numba.core import types
+from numba.core.types.containers import NamedTuple
 
 
 def install() -> None:
-    """Lets the names of both types say all that the types say; once or many times.
+    """Lets the names of these types say all that the types say; once or many times.
 
     Raises:
         RuntimeError: if this numba names types in another way, so that it cannot be helped so.
     """
-    kinds: tuple[Any, ...] = (types.Record, types.NestedArray)
+    kinds: tuple[Any, ...] = (types.Record, types.NestedArray, NamedTuple)
     for kind in kinds:
         if not isinstance(getattr(kind, "mangling_args", None), property):
             raise RuntimeError(
                 f"numba's {kind.__name__} has no property mangling_args, by which cached functions "
                 "are told apart; install a version of numba that constraints.txt names"
             )
-        kind.mangling_args = property(_full_name)
-
-
-def _full_name(kind: Any) -> tuple[str, tuple[str, ...]]:
-    """The type's class, and a short text that is another for every other type."""
-    return type(kind).__name__, (f"h{sha256(repr(kind.key).encode()).hexdigest()[:24]}",)
+    for kind in kinds[:2]:
+        # The type's class, and a short text that is another for every other type.
+        kind.mangling_args = property(
+            lambda one: (
+                type(one).__name__,
+                (f"h{sha256(repr(one.key).encode()).hexdigest()[:24]}",),
+            )
+        )
+    # What a named tuple holds has such a name then.
+    NamedTuple.mangling_args = property(lambda one: (one.instance_class.__name__, tuple(one.types)))

@@ -5,7 +5,7 @@ from typing import Any
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.torch import TorchRLModule
 
-from rllib_configs.networks.own_sampler import made, masked_logits
+from rllib_configs.networks.own import made, masked_logits
 
 
 class FeatureModule(TorchRLModule):

@@ -1,8 +1,8 @@
 """Networks by name: what RLlib trains, and what acts with the weights that came out."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,29 +12,21 @@ from cluster_env.core.world import World
 from rllib_configs.networks.conditions import Wanted, with_wanted
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.registries import NETWORKS, found
+from rllib_configs.schema import ExperimentConfig
 
 if TYPE_CHECKING:
-    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
     from ray.rllib.core.rl_module.torch import TorchRLModule
-
-    from rllib_configs.schema import ExperimentConfig
 
 Weights = Mapping[str, NDArray[np.float32]]
 Shapes = Mapping[str, tuple[int, ...]]
 W = TypeVar("W", bound=World)
 
 
-@dataclass(frozen=True)
-class Network:
+class Network(ABC):
     """A network by name.
 
     Attributes:
-        module: returns what RLlib trains.
-        model_config: what the module is built from, given the experiment and its world.
-        sampler: what samples with given weights, outside of RLlib, in a world that may differ from
-            the experiment's; it is called with weights of this network alone.
-        shapes: of the weights by name, as the RLModule has them, in a world; what an algorithm
-            keeps beside the network is not among them.
+        module_place: ``module:class`` of what RLlib trains, which only training imports.
         transfers: fields of the world in which it may meet another value than in training, beside
             those of the kind (`Training.transfers`); a network that has some may see states and
             features of other shapes.
@@ -42,27 +34,38 @@ class Network:
             they are at its beginning.
     """
 
-    module: "Callable[[], type[TorchRLModule]]"
-    model_config: "Callable[[ExperimentConfig, World], dict[str, Any]]"
-    sampler: "Callable[[ExperimentConfig, Weights, World], Sampler]"
-    shapes: "Callable[[ExperimentConfig, World], Shapes]"
-    transfers: tuple[str, ...] = ()
-    fixed: tuple[str, ...] = ()
+    module_place: ClassVar[str]
+    transfers: ClassVar[tuple[str, ...]] = ()
+    fixed: ClassVar[tuple[str, ...]] = ()
 
+    def module(self) -> "type[TorchRLModule]":
+        """What RLlib trains."""
+        return cast("type[TorchRLModule]", found(self.module_place))
 
-def network_spec(experiment: "ExperimentConfig") -> "RLModuleSpec":
-    """What RLlib builds an experiment's network from."""
-    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+    @abstractmethod
+    def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
+        """What the module is built from, given the experiment and its world."""
 
-    network = network_of(experiment)
-    world = experiment.task.build_world()
-    return RLModuleSpec(
-        module_class=network.module(), model_config=network.model_config(experiment, world)
-    )
+    @abstractmethod
+    def sampler(self, experiment: ExperimentConfig, weights: Weights, world: World) -> Sampler:
+        """What samples with weights of this network, outside of RLlib.
+
+        Args:
+            experiment: what they were trained with.
+            weights: of this network alone, by name.
+            world: where it acts; it may differ from the experiment's.
+        """
+
+    @abstractmethod
+    def shapes(self, experiment: ExperimentConfig, world: World) -> Shapes:
+        """Shapes of the weights by name, as the RLModule has them, in a world.
+
+        What an algorithm keeps beside the network is not among them.
+        """
 
 
 def make_sampler(
-    experiment: "ExperimentConfig",
+    experiment: ExperimentConfig,
     weights: Weights,
     world: World | None = None,
     wanted: Wanted | None = None,
@@ -131,7 +134,7 @@ def require_kind(world: World, kind: type[W], does: str, instead: str = "") -> W
     return world
 
 
-def network_of(experiment: "ExperimentConfig") -> Network:
+def network_of(experiment: ExperimentConfig) -> Network:
     """The network that an experiment names."""
     network: Network = found(NETWORKS.get(experiment.training.network).network)
     return network

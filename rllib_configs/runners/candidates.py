@@ -83,7 +83,7 @@ class CandidateWork:
     def __init__(self, experiment: ExperimentConfig) -> None:
         self._experiment = experiment
         self._problem = SearchProblem(experiment)
-        self._limits = tuple(experiment.training.limits.given())
+        self._limits = tuple(experiment.training.limits)
         self._slack = SLACK if experiment.training.limits_hold == "mean" else 0.0
         self._headline = get_metric(self._problem.task.spec.headline)
         self.shapes = searched_shapes(experiment, self._problem.task.world)

@@ -163,13 +163,13 @@ class Runners:
         if len(self._handles) == self._group.num_remote_env_runners():
             return
         if not self._group.num_in_flight_async_reqs(_HANDLES):  # none was asked, or has died since
-            self._group.foreach_env_runner_async(_handle, tag=_HANDLES, healthy_only=False)
+            self._group.foreach_env_runner_async(
+                lambda runner: ray.get_runtime_context().current_actor,
+                tag=_HANDLES,
+                healthy_only=False,
+            )
         started = self._group.fetch_ready_async_reqs(tags=_HANDLES, timeout_seconds=timeout_s)
         self._handles = dict(sorted({**self._handles, **dict(started)}.items()))
-
-
-def _handle(runner: Any) -> Any:
-    return ray.get_runtime_context().current_actor
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import row_keys, uniforms
 from cluster_env.core.spec import spec_of
-from cluster_env.core.world import Simulator, State, World
-from cluster_env.evaluation.metrics import Metric, get_metric
+from cluster_env.core.world import State, World
+from cluster_env.evaluation import Metric, get_metric
 from cluster_env.objectives import Objective
 from rllib_configs.networks.sampling import SamplingPolicy
 
@@ -125,7 +125,22 @@ def rollout(
             rows = np.flatnonzero(simulator.active).astype(np.int32)
         elif left < rows.size:
             rows = rows[simulator.active[rows]]
-    return _columns(simulator, steps, get_metric(spec_of(world).headline), alone)
+    states, actions, log_probabilities, rewards, row, time = (
+        np.concatenate(column) for column in zip(*steps, strict=True)
+    )
+    schedule = simulator.schedule()
+    return Rollouts(
+        states=states,
+        actions=actions,
+        log_probabilities=log_probabilities,
+        rewards=rewards,
+        row=row,
+        episode=row if alone else simulator.episode[row],
+        decision=np.repeat(np.arange(len(steps), dtype=np.int32), [len(step[1]) for step in steps]),
+        time=time,
+        jobset=schedule.jobset,
+        outcome=_outcome(schedule, get_metric(spec_of(world).headline)),
+    )
 
 
 def split(rollouts: Rollouts, num_jobsets: Sequence[int]) -> list[Rollouts]:
@@ -157,27 +172,6 @@ def split(rollouts: Rollouts, num_jobsets: Sequence[int]) -> list[Rollouts]:
             )
         )
     return parts
-
-
-def _columns(
-    simulator: Simulator, steps: Sequence[tuple[NDArray[Any], ...]], headline: Metric, alone: bool
-) -> Rollouts:
-    states, actions, log_probabilities, rewards, row, time = (
-        np.concatenate(column) for column in zip(*steps, strict=True)
-    )
-    schedule = simulator.schedule()
-    return Rollouts(
-        states=states,
-        actions=actions,
-        log_probabilities=log_probabilities,
-        rewards=rewards,
-        row=row,
-        episode=row if alone else simulator.episode[row],
-        decision=np.repeat(np.arange(len(steps), dtype=np.int32), [len(step[1]) for step in steps]),
-        time=time,
-        jobset=schedule.jobset,
-        outcome=_outcome(schedule, headline),
-    )
 
 
 def _outcome(schedule: Schedule, headline: Metric) -> dict[str, NDArray[Any]]:

@@ -9,7 +9,6 @@ import numpy as np
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.core.task import Task
-from cluster_env.core.world import World
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.runners.rollout import Rollouts, rollout, split
 from rllib_configs.schema import ExperimentConfig
@@ -74,7 +73,10 @@ class UnitSampler:
         world = training.world_at(self.task.world, iteration)
         jobsets = [jobset for unit in units for jobset in self._jobsets(unit)]
         found = rollout(world, policy, jobsets, self.task.objective, each, np.concatenate(keys))
-        found = without_overruled(world, found)
+        if getattr(world, "hybrid", 0.0):  # what the static scheduler decides counts as certain
+            hybrid: Any = world
+            learned = np.where(hybrid.overruled(found.time), 0, found.log_probabilities)
+            found = replace(found, log_probabilities=learned.astype(np.float32))
         if len(units) == 1:
             return [found]
         if not found.alone:  # the numbers of agents' rows depend on who is beside them
@@ -105,12 +107,3 @@ def iteration_units(experiment: ExperimentConfig, iteration: int) -> list[Sample
         SampleUnit(index, iteration, tuple(range(start, min(start + size, last))))
         for index, start in enumerate(range(first, last, size))
     ]
-
-
-def without_overruled(world: World, rollouts: Rollouts) -> Rollouts:
-    """Rollouts whose decisions count as certain where the static scheduler took them instead."""
-    hybrid: Any = world
-    if not getattr(hybrid, "hybrid", 0.0):
-        return rollouts
-    learned = np.where(hybrid.overruled(rollouts.time), 0, rollouts.log_probabilities)
-    return replace(rollouts, log_probabilities=learned.astype(np.float32))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster_env.core.batch import Batch, BatchSimulator, CostTable, served
+from cluster_env.core.batch import Batch, BatchSimulator, CostTable
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
@@ -57,24 +57,6 @@ def test_a_job_cannot_be_late_before_it_arrives():
         CostTable.of(
             [LONG], Objective("early", lambda jobs: jobs.duration * 1.0, late_costs=(late,))
         )
-
-
-def test_jobs_of_a_warm_up_cost_and_gain_nothing():
-    marked = JobSet.of([0, 1], [4, 2], [[1], [3]], attributes={"counted": [0, 1]})
-    late = LateCost(lambda jobs: jobs.duration * 1.0, lambda jobs: jobs.duration)
-    objective = Objective(
-        "all",
-        lambda jobs: jobs.duration * 1.0,
-        late_costs=(late,),
-        finish_gain=lambda jobs: jobs.duration * 1.0,
-        utility_gain=2.0,
-        busy_cost=1.0,
-    )
-    costs = CostTable.of([marked], objective)
-    for column in (costs.rate, costs.late_rate[0], costs.finish_gain, costs.utility_gain):
-        assert column[0] == 0
-        assert column[1] == 2
-    assert costs.busy_cost == 1
 
 
 def test_a_schedule_has_what_has_arrived():
@@ -152,7 +134,3 @@ def test_loading_checks_and_serves_jobsets_and_resets():
         simulator.load([LONG, SHORT], get_objective("slowdown"))
     with pytest.raises(InputError, match="at least one jobset"):
         simulator.load([], get_objective("slowdown"))
-
-
-def test_most_worlds_serve_jobs_as_they_are():
-    assert served(object(), LONG) is LONG

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
-from cluster_env.core.schedule import Pieces, Schedule, gather_attributes
+from cluster_env.core.schedule import Pieces, Schedule, join_attributes
 from cluster_env.core.seeding import Purpose, Split, episode_keys, generator, uniforms
 from cluster_env.evaluation import concatenate, get_metric
 from cluster_env.objectives import class_slowdown, get_objective, mixture, read_class_weights
@@ -119,12 +119,12 @@ def test_columns_that_do_not_fit_the_jobs_are_refused(column: object, message: s
 
 @pytest.mark.parametrize("rows", [slice(1, 3), np.array([1, 2]), np.array([False, True, True])])
 def test_some_jobs_of_a_jobset_keep_all_their_columns(rows: slice | np.ndarray) -> None:
-    some = with_attributes().select(rows, start=2)
-    assert (some.arrival.tolist(), some.duration.tolist()) == ([0, 2], [1, 2])
-    assert (some.window, some.job_class.tolist()) == (4, [0, 1])
+    some = with_attributes().select(rows)
+    assert (some.arrival.tolist(), some.duration.tolist()) == ([2, 4], [1, 2])
+    assert (some.window, some.job_class.tolist()) == (6, [0, 1])
     assert some.attributes["estimate"].tolist() == [2, 9]
     assert some.attributes["offer"].tolist() == [[0, 1], [2, 2]]
-    assert with_attributes().select(rows, start=2, window=9).window == 9
+    assert with_attributes().select(rows, window=9).window == 9
 
 
 def schedule_of(jobset: JobSet, pieces: Pieces | None = None) -> Schedule:
@@ -153,16 +153,13 @@ def test_attributes_of_schedules_come_from_their_jobsets_and_are_joined() -> Non
     schedule = concatenate([schedule_of(jobset), schedule_of(other)])
     assert schedule.attributes["estimate"].tolist() == [5, 2, 9, 4]
     assert schedule.attributes["offer"][3].tolist() == [8, 8]
-    of_job = schedule.jobset[schedule.episode]
-    gathered = gather_attributes([jobset, other], of_job, schedule.job)
-    assert gathered["estimate"].tolist() == [5, 2, 9, 4]
     assert [part.attributes["estimate"].tolist() for _, part in schedule.by_episode] == [
         [5, 2, 9],
         [4],
     ]
     for wrong in (ONE, JobSet.of([0], [1], [[1]], attributes={"estimate": [4]})):
         with pytest.raises(InputError, match="need the same attributes"):
-            gather_attributes([jobset, wrong], of_job, schedule.job)
+            join_attributes([jobset.attributes, wrong.attributes])
     with pytest.raises(InputError, match="each of 3 jobs"):
         replace(schedule_of(jobset), attributes={"estimate": np.zeros(2)})
 
@@ -227,6 +224,11 @@ def test_unknown_names_are_answered_with_the_nearest() -> None:
     assert (registry.today("aleph"), registry.today("beta")) == ("alpha", "beta")
     with pytest.raises(InputError, match="unknown thing 'alpah': did you mean 'alpha'"):
         registry.get("alpah")
+    figures = Registry("figure", {"first-fig4": 1, "second-fig4": 2, "second-fig40": 3})
+    with pytest.raises(InputError, match=r"'first-fig4' or 'second-fig4'\? known"):
+        figures.get("fig4")
+    with pytest.raises(InputError, match=r"figure 'fig4': none is known$"):
+        Registry[int]("figure").get("fig4")
 
 
 def test_slowdown_by_class_weighs_each_job_by_its_class() -> None:

@@ -153,9 +153,8 @@ class TestImage:
         assert "python -m tune_jobs.warm" in after
 
     def test_what_it_copies_travels_to_the_builder(self):
-        copied = re.findall(
-            r"^COPY --chown=\S+ (.+) \S+$", (DOCKER / "Dockerfile").read_text(), re.M
-        )
+        files = "".join((DOCKER / name).read_text() for name in ("Dockerfile", "Dockerfile.slurm"))
+        copied = re.findall(r"^COPY --chown=\S+ (.+) \S+$", files, re.M)
         allowed = set(re.findall(r"^!(\S+)$", (REPOSITORY / ".dockerignore").read_text(), re.M))
         wanted = {name for line in copied for name in line.split()}
         assert wanted == allowed

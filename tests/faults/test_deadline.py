@@ -9,7 +9,7 @@ import pytest
 
 from cluster_env.core.errors import Failure
 from tests.waiting import PATIENCE_S
-from tune_jobs.terminal.deadline import deadline
+from tune_jobs.terminal.signals import deadline
 
 
 def test_what_takes_too_long_is_interrupted_and_says_what() -> None:
@@ -35,7 +35,7 @@ def test_what_is_in_time_leaves_no_alarm_behind_and_those_of_others_alone() -> N
 
 def test_compiled_code_that_hears_no_alarm_ends_with_the_process() -> None:
     code = (
-        "import ctypes\nfrom tune_jobs.terminal.deadline import deadline\n"
+        "import ctypes\nfrom tune_jobs.terminal.signals import deadline\n"
         "libc = ctypes.CDLL(None)\n"
         "with deadline(0.1, 'Ray did not start', grace_s=0.3):\n"
         "    lock = ctypes.create_string_buffer(64)\n"

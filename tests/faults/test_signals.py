@@ -14,8 +14,7 @@ import pytest
 from tests.waiting import PATIENCE_S, started
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.running import run
-from tune_jobs.terminal.signals import heed, sigterm_held_back
-from tune_jobs.terminal.stopping import StopRequest
+from tune_jobs.terminal.signals import StopRequest, heed, sigterm_held_back
 
 
 def loop_that_nobody_ends(reached: list[str]) -> None:

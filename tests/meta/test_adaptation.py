@@ -150,8 +150,7 @@ def test_capacities_and_slots_may_differ_but_neither_horizon_nor_resources(
     world = CONFIG.task.world
 
     def on_cluster(**changes: object) -> Task:
-        cluster = world.cluster.model_copy(update=changes)
-        return task(world=world.model_copy(update={"cluster": cluster}))
+        return task(world=replace(world, cluster=replace(world.cluster, **changes)))
 
     other = on_cluster(capacity=(7, 9), num_slots=5)
     moved = adapt_policy(policy, other, 1, **STEP).parameters

@@ -129,8 +129,8 @@ def test_what_cannot_be_searched_is_refused(change: str, words: str) -> None:
         (["training.multiplier_rate=0.1"], "but there are no limits"),
         (["training.limits.wait=1", "training.limits_hold=median"], "'each' or 'mean'"),
         (["training.limits.wait=-0.1"], "greater than or equal to 0"),
-        (["training.limits.utilization=1"], "less than 1"),
-        (["training.limits.waits=0.1"], "did you mean 'training.limits.wait'"),
+        (["training.limits.utilization=1"], "limits: utilization .* less than 1, .* but 1 was"),
+        (["training.limits.wait=1", "training.multipliers.wait=0"], "wait: .*greater than 0"),
         (["training.mode=gated"], "'gate' or 'gated_easy'"),
     ],
 )
@@ -138,6 +138,17 @@ def test_settings_that_contradict_each_other_are_refused(change: list[str], word
     with pytest.raises(InputError, match=words) as error:
         config_of(*change, preset="hpc-universal")
     assert len(str(error.value)) < 500
+
+
+def test_every_registered_metric_can_be_limited_and_null_takes_a_limit_out() -> None:
+    limits = ["training.limits.completion_time=0.1", "training.limits.wait=0.2"]
+    config = config_of(*limits, preset="hpc-universal")
+    assert config.training.limits == {"completion_time": 0.1, "wait": 0.2}
+    assert config.to_dict()["training"]["limits"] == config.training.limits
+    without = config_of(*limits, "training.limits.wait=null", preset="hpc-universal")
+    assert without.training.limits == {"completion_time": 0.1}
+    with pytest.raises(InputError, match="limits: unknown metric 'waits': did you mean 'wait'"):
+        config_of("training.limits.waits=0.1")
 
 
 def test_a_scorer_needs_a_search_and_the_world_hpc() -> None:

@@ -9,17 +9,19 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.spec import WORLDS
 from rllib_configs import extensions, ranges
 from rllib_configs.loading import load_config
-from rllib_configs.options import owners
+from rllib_configs.options import adjustable_settings, owners
 from rllib_configs.registries import ALGORITHMS, NETWORKS
+from rllib_configs.sections import section_of
 from rllib_configs.task_schema import TaskSection
 
 MODULE = '''
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 from cluster_env.core.spec import WORLDS, WorkloadSpec, WorldSpec
 from rllib_configs.registries import ALGORITHMS, NETWORKS, Algorithm, NetworkEntry
-from rllib_configs.sections import Section, Share
+from rllib_configs.sections import ADJUSTABLE, Section, Share
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ WORLDS.register("yard")(YARD)
 
 
 class PatientOptions(Section):
-    patience: Share = 0.5
+    patience: Annotated[Share, ADJUSTABLE] = 0.5
     """How long it waits."""
 
 
@@ -80,6 +82,9 @@ def test_an_algorithm_and_a_network_of_ones_own_have_their_options() -> None:
     assert (training.patience, training.width, training.iterations) == (0.25, 3, 400)
     assert "clip" not in training.model_dump()
     assert owners("patience") == ["the algorithm patient"]
+    adjustable = adjustable_settings()
+    assert {"training.patience", "training.lr", "training.rates_lr"} <= set(adjustable)
+    assert not {"training.width", "training.iterations", "training.jobsets"} & set(adjustable)
     with pytest.raises(InputError, match=r"training.patience is not used .* algorithm patient"):
         load_config("deeprm", ["training.patience=0.25"])
     with pytest.raises(InputError, match=r"training\.patience: .*less than or equal to 1"):
@@ -98,7 +103,7 @@ def test_a_world_of_ones_own_has_sections() -> None:
     built = task.build("mine", 5)
     assert (built.workload.cranes, built.workload.rate) == (3, 0.25)
     assert TaskSection.of(built) == task
-    described = type(task.world).model_fields["cranes"].description
+    described = section_of(type(task.world)).model_fields["cranes"].description
     assert described == "how many there are, side by side."
     with pytest.raises(InputError, match=r"unknown key 'task\.world\.rules'"):
         load_config("deeprm", [*(f"{k}={v}" for k, v in changes.items()), "task.world.rules=paper"])

@@ -11,8 +11,10 @@ from pydantic import ValidationError
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.log import DeepRMLog
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from rllib_configs.changes import change
 from rllib_configs.loading import load_config, make_config, parse_config, preset_names, write_config
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.task_schema import TaskSection
@@ -147,6 +149,28 @@ def test_the_paper_text_cannot_reach_high_loads():
         load_config("deeprm", ["task.workload.demands=paper", "task.workload.load=1.1"])
 
 
+@pytest.mark.parametrize("changes", [[], ["training.lr=3e-4"], ["task.world.max_time=900"]])
+def test_a_config_is_checked_once_and_builds_one_world(monkeypatch, changes):
+    built = []
+    check = DeepRM.__post_init__
+    monkeypatch.setattr(DeepRM, "__post_init__", lambda world: (built.append(1), check(world))[1])
+    assert load_config("deeprm-ppo", changes).task.build().world.kind == "deeprm"
+    assert len(built) == 1
+
+
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [
+        ("training.lr=true", "training.lr"),
+        ("task.world.cluster.horizon=true", "task.world.cluster.horizon"),
+        ("task.workload.small_duration=[1, true]", "task.workload.small_duration.1"),
+    ],
+)
+def test_true_is_no_number(override, key):
+    with pytest.raises(InputError, match=f"^{re.escape(key)}: input should be a number, not true"):
+        load_config("deeprm", [override])
+
+
 def test_an_unknown_preset_is_answered_with_the_nearest():
     with pytest.raises(InputError, match=r"unknown preset 'deeprn': did you mean 'deeprm'\?"):
         load_config("deeprn")
@@ -188,7 +212,9 @@ def test_plain_data_makes_the_same_config():
 def test_a_trace_replaces_the_made_up_jobs(tmp_path, monkeypatch):
     make_trace(tmp_path / "jobs.csv")
     monkeypatch.chdir(tmp_path)
-    busy = written(tmp_path, "task: {workload: {load: 1.1, window: 40}, rules: released}\n")
+    busy = written(
+        tmp_path, "task: {world: {rules: released}, workload: {load: 1.1, window: 40}}\n"
+    )
     config = load_config(busy, ["task.workload.trace=jobs.csv"])
     workload = config.task.build_workload()
     assert isinstance(workload, DeepRMLog)
@@ -279,11 +305,45 @@ def test_a_trace_that_cannot_be_used_is_one_sentence(tmp_path, monkeypatch, over
     assert "\n" not in str(caught.value)
 
 
-def test_a_trace_of_a_config_takes_no_load(tmp_path):
-    trace = make_trace(tmp_path / "jobs.csv")
-    path = written(tmp_path, f"task: {{workload: {{kind: trace, path: {trace}}}}}\n")
-    with pytest.raises(InputError, match=r"task\.workload\.load is not used by the workload trace"):
-        load_config(path, ["task.workload.load=0.9"])
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "jobs.csv"
+    rows = "".join(f"{60 * k},60,4\n" for k in range(100))
+    path.write_text("arrival,duration,processors\n" + rows)
+    return path
+
+
+def rewritten(folder: Path, config: ExperimentConfig) -> Path:
+    write_config(config, folder / "written.yaml")
+    return folder / "written.yaml"
+
+
+@pytest.mark.parametrize("world", ["accrual", "panda"])
+def test_the_old_name_of_logs_becomes_todays(world: str, tmp_path: Path, log: Path) -> None:
+    path = written(
+        tmp_path,
+        f"task: {{world: {{kind: {world}}}, workload: {{kind: log, path: {log}, jobs: 8}}}}\n",
+    )
+    config = load_config(path)
+    assert config.task.workload.kind == config.to_dict()["task"]["workload"]["kind"] == "trace"
+    assert (config.task.workload.path, config.task.workload.jobs) == (log, 8)
+    same = load_config(path, ["task.workload.kind=log", "task.workload.splits=[0.5, 0.7]"])
+    assert (same.task.workload.kind, same.task.workload.jobs) == ("trace", 8)
+    drawn = load_config(path, ["task.workload.log=null"])
+    assert drawn.task.workload.kind in ("poisson", "clustered")
+    chosen = load_config(path, ["task.workload.kind=" + drawn.task.workload.kind])
+    again = load_config(rewritten(tmp_path, chosen), [f"task.workload.log={log}"])
+    assert (again.task.workload.path, again.task.workload.window) == (log, 0)
+
+
+def test_a_log_goes_along_to_another_world_without_its_windows(log: Path) -> None:
+    changes = ["task.world.kind=hpc", "task.world.processors=64", f"task.workload.trace={log}"]
+    data = load_config("deeprm", [*changes, "task.workload.window=900"]).to_dict()
+    drawn = load_config(rewritten(log.parent, parse_config(data)), ["task.workload.trace=null"])
+    assert (drawn.task.workload.kind, drawn.task.workload.jobs) == ("lublin", 256)
+    change(data, ["task.world.kind=accrual", "task.objective=utility"])
+    workload = parse_config(data).task.workload
+    assert (workload.path, workload.jobs, workload.window) == (log, 256, 0)
 
 
 VARY = (

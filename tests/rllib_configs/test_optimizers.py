@@ -2,16 +2,11 @@
 
 import subprocess
 import sys
-from functools import partial
-from typing import Any
 
 import numpy as np
-import pytest
 import torch
-from torch import nn
 
-from rllib_configs.learning.flat import joined
-from rllib_configs.learning.optimizers import Adam, RootMeanSquare, joined_state
+from rllib_configs.learning.optimizers import Adam, RootMeanSquare
 
 _STEPS = """
 import sys
@@ -56,43 +51,3 @@ def test_optimizer_is_rmsprop_with_its_constant_under_the_root() -> None:
         mean_square = 0.9 * mean_square + 0.1 * gradient**2
         expected -= 0.1 * gradient / np.sqrt(mean_square + 1e-2)
     assert np.allclose(parameter.detach().numpy(), expected, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    "kind", [partial(Adam, lr=0.1), partial(RootMeanSquare, lr=0.1, decay=0.9, eps=1e-6)]
-)
-def test_parameters_stand_in_a_vector_and_older_states_are_taken_over(kind: Any) -> None:
-    several, parts = ([nn.Parameter(torch.ones(2, 3)), nn.Parameter(torch.ones(()))] for _ in "ab")
-    optimizer, slopes = kind([{"params": several[:1]}, {"params": several[1:]}]), (1.0, -0.5)
-    optimizer.zero_grad()
-
-    def step() -> None:
-        for parameter, slope in zip(several, slopes, strict=True):
-            parameter.grad = torch.full_like(parameter, slope)
-        optimizer.step()
-
-    step()
-    for part, parameter in zip(parts, several, strict=True):
-        part.data.copy_(parameter)
-    vector = joined(parts)
-    whole = kind([{"params": [vector]}])
-    given = optimizer.state_dict()
-    given["param_groups"] = [{**given["param_groups"][0], "params": [0, 1]}]
-    whole.load_state_dict(tensors(joined_state(given)))
-    assert joined_state(whole.state_dict()).keys() == whole.state_dict().keys()
-    for _ in range(3):
-        step()
-        vector.grad = torch.tensor([slopes[0]] * 6 + [slopes[1]])
-        whole.step()
-    for part, parameter in zip(parts, several, strict=True):
-        assert torch.allclose(part, parameter, rtol=1e-6)
-        assert not torch.equal(part, torch.ones_like(part))
-
-
-def tensors(state: dict[str, Any]) -> dict[str, Any]:
-    """As RLlib gives them to an optimizer."""
-    found = {
-        number: {name: torch.tensor(np.array(value)) for name, value in each.items()}
-        for number, each in state["state"].items()
-    }
-    return {**state, "state": found}

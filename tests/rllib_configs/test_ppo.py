@@ -18,7 +18,6 @@ from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm
-from rllib_configs.learning.advantages import advantages_by_clock
 from rllib_configs.learning.equalizing import Equalizer, Spreads
 from rllib_configs.learning.losses import clipped_loss, symexp, symlog
 from rllib_configs.loading import load_config
@@ -45,73 +44,6 @@ def config_of(*overrides: str) -> ExperimentConfig:
         "resources.num_runners=0",
     )
     return load_config("deeprm-ppo", [*sizes, *overrides])
-
-
-def episodes_of(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows of two jobsets with three episodes each, of several decisions a time step."""
-    jobset = np.repeat(np.arange(2, dtype=np.int32), 3)
-    lengths = rng.integers(2, 6, jobset.size)
-    rows = [
-        (e, t) for e, n in enumerate(lengths) for t in range(n) for _ in range(rng.integers(1, 4))
-    ]
-    episode, time = np.array(rows, np.int32).T.copy()
-    return episode, time, jobset
-
-
-def last_of_step(episode: np.ndarray, time: np.ndarray) -> np.ndarray:
-    """Only the last decision of a time step lets time pass."""
-    following = np.append((episode[1:] != episode[:-1]) | (time[1:] != time[:-1]), True)
-    return np.flatnonzero(following)
-
-
-def test_without_a_critic_the_baseline_is_the_others_return_at_the_same_clock() -> None:
-    rng = np.random.default_rng(0)
-    episode, time, jobset = episodes_of(rng)
-    rewards = np.zeros(episode.size)
-    passing = last_of_step(episode, time)
-    rewards[passing] = rng.normal(size=passing.size)
-
-    def at(e: int, t: int) -> float:
-        return float(rewards[(episode == e) & (time >= t)].sum())
-
-    expected = [
-        at(e, t) - np.mean([at(o, t) for o in range(6) if o != e and jobset[o] == jobset[e]])
-        for e, t in zip(episode, time, strict=True)
-    ]
-    values = np.zeros(episode.size)
-    found, targets = advantages_by_clock(rewards, values, episode, time, jobset, 1.0, 1.0)
-    assert np.allclose(found, expected, rtol=0, atol=1e-12)
-    assert np.allclose(targets, [at(e, t) for e, t in zip(episode, time, strict=True)])
-
-
-@pytest.mark.parametrize(("gamma", "trace"), [(1.0, 1.0), (0.9, 0.6), (0.5, 0.0)])
-def test_advantages_with_a_critic_are_sums_of_deltas(gamma: float, trace: float) -> None:
-    rng = np.random.default_rng(1)
-    episode, time, jobset = episodes_of(rng)
-    passing = last_of_step(episode, time)
-    rewards = np.zeros(episode.size)
-    rewards[passing] = rng.normal(size=passing.size)
-    values = rng.normal(size=episode.size)
-
-    def value(e: int, t: int) -> float:
-        here = np.flatnonzero((episode == e) & (time == t))
-        return float(values[here[0]]) if here.size else 0.0
-
-    def delta(e: int, t: int) -> float:
-        reward = float(rewards[(episode == e) & (time == t)].sum())
-        return reward + gamma * value(e, t + 1) - value(e, t)
-
-    def alone(e: int, t: int) -> float:
-        others = [o for o in range(6) if o != e and jobset[o] == jobset[e]]
-        return delta(e, t) - float(np.mean([delta(o, t) for o in others]))
-
-    advantages, targets = advantages_by_clock(rewards, values, episode, time, jobset, gamma, trace)
-    for row, (e, t) in enumerate(zip(episode, time, strict=True)):
-        weights = [(gamma * trace) ** k for k in range(6)]
-        expected = sum(w * alone(e, t + k) for k, w in enumerate(weights))
-        assert advantages[row] == pytest.approx(expected + value(e, t) - values[row], abs=1e-9)
-        total = sum(w * delta(e, t + k) for k, w in enumerate(weights)) + value(e, t)
-        assert targets[row] == pytest.approx(total, abs=1e-9)
 
 
 def test_groups_that_vary_most_are_scaled_down_to_the_others() -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from tests.slurm.private_slurm import PrivateSlurm
 from tune_jobs.site.journal import read_journal
-from tune_jobs.site.private_slurm import PrivateSlurm
 
 _LINE = re.compile(r"\[([\d:.T-]+)\] (.*?JobId=(\d+).*)")
 _SAYS = {

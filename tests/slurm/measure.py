@@ -23,10 +23,10 @@ from scipy import stats
 from tests.conftest import REPOSITORY
 from tests.slurm.decisions import order_of, times
 from tests.slurm.predicting import NO_DELAYS, Delays, with_delays, without_delays
+from tests.slurm.private_slurm import CPUS, PrivateSlurm
 from tune_jobs.site.choosing import choose_adviser
 from tune_jobs.site.deciding import Limits
 from tune_jobs.site.journal import read_journal
-from tune_jobs.site.private_slurm import CPUS, PrivateSlurm
 
 NUM_NODES, NUM_JOBS = 4, 60
 TICK_S = 0.5

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Self
 
-from tune_jobs.site.private_slurm import PrivateSlurm, find_programs, free_ports
+from tests.slurm.private_slurm import PrivateSlurm, find_programs, free_ports
 
 PROGRAMS = ("mariadb-install-db", "mariadbd", "slurmdbd", "sacctmgr")
 

@@ -17,11 +17,11 @@ from tests.conftest import REPOSITORY
 from tests.slurm.decisions import order_of
 from tests.slurm.private_accounts import PROGRAMS as ACCOUNTS
 from tests.slurm.private_accounts import PrivateAccounts
+from tests.slurm.private_slurm import GPUS, PrivateSlurm, missing_programs
 from tests.waiting import wait_for
 from tune_jobs.site.choosing import choose_adviser
 from tune_jobs.site.deciding import Limits
 from tune_jobs.site.journal import read_journal
-from tune_jobs.site.private_slurm import GPUS, PrivateSlurm, missing_programs
 from tune_jobs.site.shadowing import Ticks
 from tune_jobs.site.slurm import SlurmBackend
 from tune_jobs.site.steering import Steerer, Steering

@@ -183,7 +183,12 @@ def _make_yaml(name: str, path: Path) -> None:
         "results": {
             "seeds": [0],
             "runs": [{"name": "mine-{seed}", "preset": "deeprm-ppo", "iterations": 9}],
-            "steps": [{"command": "compare --policies sjf,{out}/mine-* --out {out}/compared"}],
+            "steps": [
+                {
+                    "call": "compare",
+                    "options": {"policies": "sjf,{out}/mine-*", "out": "{out}/compared"},
+                }
+            ],
         },
         "adapt": {"objective": "makespan"},
     }

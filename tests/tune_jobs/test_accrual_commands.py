@@ -115,5 +115,5 @@ def test_rates_of_learning_are_tuned(local_ray: None, tmp_path: Path) -> None:
     rule = parse_section(Sweep, {**fields, "settings": settings, "space": rates})
     result = run_sweep(rule, runs=tmp_path, table=Quiet())
     assert result.counts["finished"] == 2
-    learned = [run.history.rows()[0]["values/p_LLS"] for _, run in result.folder.started()]
+    learned = [trial.run.history.rows()[0]["values/p_LLS"] for trial in result.folder.started()]
     assert learned[0] != learned[1]

@@ -10,14 +10,8 @@ from cluster_env.evaluation.intervals import Pooled, jobset_interval, two_level_
 from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_scorers import FOMAML, JOINT, ONE_TASK, make_scorer
 from tune_jobs.experiments.tables import markdown_of
-from tune_jobs.figures import (
-    adaptation,
-    adaptation_differences,
-    headroom,
-    inner_rates,
-    learning_curves,
-    meta_curves,
-)
+from tune_jobs.figures import adaptation, learning_curves, meta_curves
+from tune_jobs.figures.adaptation_comparisons import DIFFERENCES, HEADROOM
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.runs.history import History
 from tune_jobs.terminal.tables import number, read_table, write_table
@@ -212,9 +206,11 @@ def test_differences_are_in_pairs_of_tasks_and_joint_training_has_none(
         find(found, method="FOMAML K=1", step=3, reference="joint"), "worse"
     ) == pytest.approx(1 / 6)
     assert number(find(found, method="joint", step=3), "worse") == 0
-    said = texts(adaptation_differences.draw(tmp_path / "adaptation-differences.csv"))
-    assert "FOMAML K=1, 3 steps" in said
-    assert "scratch, 3 steps" not in said
+    ratios, worse = DIFFERENCES.draw(tmp_path / "adaptation-differences.csv").axes
+    assert [label.get_text() for label in ratios.get_yticklabels()] == ["FOMAML K=1"]
+    steps = [text.get_text() for text in ratios.texts[:-1]]  # at the intervals; a note is last
+    assert steps == ["0", "1", "3"]
+    assert len(worse.get_yticklabels()) == len(SEEDS)
 
 
 @pytest.mark.parametrize("ratio", [0.97, 0.5])
@@ -225,7 +221,7 @@ def test_axes_of_ratios_have_numbers_to_read_them_by(
     ends = {"ratio": ratio, "ratio_low": ratio - 0.02, "ratio_high": ratio**-2 + 0.02}
     found = made("adaptation-differences", rows, tmp_path)
     write_table(table, [{**row, **(ends if row["ratio"] else {})} for row in found])
-    figure = adaptation_differences.draw(table)
+    figure = DIFFERENCES.draw(table)
     figure.canvas.draw()
     for axes in figure.axes[::2]:
         low, high = axes.get_xlim()
@@ -252,7 +248,7 @@ def test_differences_from_a_policy_that_is_told_have_a_panel_of_their_own(
         "FOMAML K=1",
         "scratch",
     }
-    said = texts(adaptation_differences.draw(tmp_path / "adaptation-differences.csv"))
+    said = texts(DIFFERENCES.draw(tmp_path / "adaptation-differences.csv"))
     assert "Adaptation against joint training and the conditioned policy" in said
 
 
@@ -268,13 +264,13 @@ def test_rows_that_do_not_belong_together_are_refused(rows: Path) -> None:
     for file in (rows / "objectives").glob("joint*"):
         file.unlink()
     with pytest.raises(InputError, match="no rows of joint training"):
-        adaptation_differences.collect(request)
+        DIFFERENCES.collect(request)
 
 
 def test_joint_training_alone_has_nothing_to_be_compared_with(tmp_path: Path) -> None:
     write_table(tmp_path / "joint.csv", rows_of("joint", 0))
     with pytest.raises(InputError, match="joint training alone"):
-        adaptation_differences.collect(FigureRequest(rows=[tmp_path]))
+        DIFFERENCES.collect(FigureRequest(rows=[tmp_path]))
 
 
 def test_methods_of_one_name_are_told_apart_by_the_name_of_their_config(rows: Path) -> None:
@@ -285,7 +281,7 @@ def test_methods_of_one_name_are_told_apart_by_the_name_of_their_config(rows: Pa
 
 
 def test_without_rows_each_figure_says_where_they_come_from(tmp_path: Path) -> None:
-    for module in (adaptation.BY_FAMILY, adaptation.WIN_RATE, adaptation_differences):
+    for module in (adaptation.BY_FAMILY, adaptation.WIN_RATE, DIFFERENCES):
         with pytest.raises(InputError, match="give the folder of metasched study with --rows"):
             module.collect(FigureRequest())
     with pytest.raises(InputError, match="there are no rows to draw"):
@@ -302,14 +298,15 @@ def test_inner_rates_are_those_of_the_policies(tmp_path: Path) -> None:
     make_scorer(tmp_path / "joint", *JOINT, rates=3.0)
     make_scorer(tmp_path / "alone", *ONE_TASK)
     run("inner-rates", "--runs", f"{tmp_path}/*", "--out", str(tmp_path / "out"))
-    found = read_table(tmp_path / "out" / "inner-rates.csv", inner_rates.COLUMNS)
+    table = tmp_path / "out" / "inner-rates.csv"
+    found = read_table(table, meta_curves.OF_RATES)
     assert {row["method"] for row in found} == {"FOMAML K=1"}
     rates = {(row["meta_seed"], row["block"]): number(row, "rate") for row in found}
     assert rates["1", "score.weight"] == pytest.approx(8.0)
     assert {row["start"] for row in found} == {"1.0"}
-    assert "score.weight" in texts(inner_rates.draw(tmp_path / "out" / "inner-rates.csv"))
+    assert "score.weight" in texts(meta_curves.INNER_RATES.draw(table))
     with pytest.raises(InputError, match="none of these runs has learned inner rates"):
-        inner_rates.collect(FigureRequest(runs=[str(tmp_path / "joint")]))
+        meta_curves.INNER_RATES.collect(FigureRequest(runs=[str(tmp_path / "joint")]))
 
 
 def test_meta_curves_are_what_runs_recorded(tmp_path: Path) -> None:
@@ -328,10 +325,10 @@ def test_meta_curves_are_what_runs_recorded(tmp_path: Path) -> None:
             )
     run("meta-curves", "--runs", f"{tmp_path}/fomaml-*", "--out", str(tmp_path / "out"))
     table = tmp_path / "out" / "meta-curves.csv"
-    found = read_table(table, meta_curves.COLUMNS)
+    found = read_table(table, meta_curves.TEXTS)
     assert len(found) == 120
     assert number(found[10], "after") == pytest.approx(-1.0 + 0.002 * 11)
-    left, right = meta_curves.draw(table).axes
+    left, right = meta_curves.CURVES.draw(table).axes
     before, after = [line for line in left.lines if len(line.get_xdata()) > 1]
     # 60 iterations in 25 parts: the first is the mean of the first 3, over both seeds.
     assert after.get_ydata()[0] == pytest.approx(-1.0 + 0.002 * 2 + 0.05)
@@ -339,7 +336,7 @@ def test_meta_curves_are_what_runs_recorded(tmp_path: Path) -> None:
     assert [line.get_xdata()[0] for line in right.lines if len(line.get_xdata()) == 1] == [30, 30]
     plain = make_scorer(tmp_path / "alone", *ONE_TASK)
     with pytest.raises(InputError, match="no run of the algorithm maml"):
-        meta_curves.collect(FigureRequest(runs=[str(plain)]))
+        meta_curves.CURVES.collect(FigureRequest(runs=[str(plain)]))
     with pytest.raises(InputError, match="figure meta-curves draws its curves"):
         learning_curves.collect(FigureRequest(runs=[str(tmp_path / "fomaml-0")]))
 
@@ -374,14 +371,14 @@ def test_headroom_is_the_share_of_the_way_to_the_specialists(rows: Path, tmp_pat
     assert {round(number(row, "utilization"), 9) for row in found} == {0.1}
     line = markdown_of(tmp_path / "headroom.csv").splitlines()[4]
     assert line == "| specialist | 0 | 0.800 [0.700, 0.900] | 100% | 10.0% | 7.0 |"
-    said = texts(headroom.draw(tmp_path / "headroom.csv"))
+    said = texts(HEADROOM.draw(tmp_path / "headroom.csv"))
     assert all(name in said for name in ("FOMAML K=1", "joint", "specialists"))
     assert "scratch" not in said
 
 
 def test_headroom_needs_specialists(rows: Path) -> None:
     with pytest.raises(InputError, match="no specialists"):
-        headroom.collect(FigureRequest(rows=[rows]))
+        HEADROOM.collect(FigureRequest(rows=[rows]))
 
 
 def test_more_rules_than_lines_can_be_told_apart_have_none() -> None:
@@ -389,5 +386,5 @@ def test_more_rules_than_lines_can_be_told_apart_have_none() -> None:
         one = {"family": "sites", "ratio": "1.5", "baseline": "0"}
         return [{**one, "method": f"rule-{k}"} for k in range(count)]
 
-    assert len(adaptation._heuristics(rows(8))) == 8
-    assert adaptation._heuristics(rows(9)) == []
+    assert len(adaptation.rows_of_heuristics(rows(8))) == 8
+    assert adaptation.rows_of_heuristics(rows(9)) == []

@@ -40,6 +40,8 @@ def test_help_lists_every_command_and_imports_no_heavy_library():
     assert done.returncode == 0, done.stderr
     for name, summary in cli.COMMANDS.items():
         assert re.search(rf"^  {name} +{re.escape(summary)}$", done.stdout, re.MULTILINE)
+    for group in cli.GROUPS:
+        assert f"\n{group}:\n" in done.stdout
     assert "Examples:" in done.stdout
 
 
@@ -76,7 +78,7 @@ def test_a_wrong_option_gives_one_line_and_status_2(args, capsys):
 def test_no_command_shows_the_help_with_status_2(capsys):
     assert cli.run(cli.metasched, []) == 2
     captured = capsys.readouterr()
-    assert "Commands:" in captured.out + captured.err
+    assert "Evaluate:" in captured.out + captured.err
 
 
 @pytest.mark.parametrize(

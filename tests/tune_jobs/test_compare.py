@@ -244,9 +244,10 @@ def test_the_price_of_a_slowdown_stands_beside_it() -> None:
     lines = run("--policies", "hold:12", "--loads", "0.9").stdout.splitlines()
     heads = ["policy", "slowdown", "[95%]", "util", "wait", "longest", "to", "end", "small"]
     assert lines[1].split()[:9] == heads  # and more, as far as a line of 80 has room
-    assert max(map(len, lines[1:3])) <= 80
-    assert lines[2].split()[5:8] == [
-        f"{row['utilization']:.0%}",
+    assert lines[2].split()[:2] == ["steps", "steps"]  # under wait and longest
+    assert max(map(len, lines[1:])) <= 80
+    assert lines[3].split()[5:8] == [
+        f"{row['utilization']:.1%}",
         f"{row['wait']:.1f}",
         f"{row['longest_wait']:.1f}",
     ]

@@ -10,11 +10,12 @@ from cluster_env.worlds import WORLDS, get_spec
 from rllib_configs.loading import load_config
 from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_runs import make_run
-from tune_jobs import figures
+from tune_jobs import cli, figures
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.policy_specs import heuristic_spec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.figures import FIGURES, comparison, deeprm, learning_curves
+from tune_jobs.figures.registry import OPTIONS, FigureRequest
 from tune_jobs.figures.style import color_of, marker_of, spread
 from tune_jobs.terminal.tables import number, read_table, write_table
 
@@ -55,6 +56,59 @@ def test_all_figures_are_listed_with_what_they_show() -> None:
         assert callable(FIGURES.get(name).load().draw)
 
 
+GIVEN = {
+    **{"runs": "no-such-run", "rows": "no-such", "trace": "no-such.swf", "at": "0.5"},
+    **{"config": "deeprm", "set": "seed=1", "world": "50", "warmup": "3", "limit": "wait=1"},
+    **{"jobsets": "1000", "episodes": "1", "seed": "0", "decode": "sample", "time-limit": "12"},
+}
+"""An option each, many with the value that it has by default."""
+
+
+@pytest.mark.parametrize("name", FIGURES.names())
+def test_a_figure_takes_the_options_that_it_uses_and_refuses_others(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[FigureRequest] = []
+
+    def make(_: str, request: FigureRequest, *__: object) -> tuple[str, str]:
+        made.append(request)
+        return "image", "table"
+
+    monkeypatch.setattr("tune_jobs.figures.drawing.make_figure", make)
+    words = {option: "--window" if option == "world" else f"--{option}" for option in OPTIONS}
+    used = FIGURES.get(name).options
+    run(name, *(word for option in used for word in (words[option], GIVEN[option])))
+    assert len(made) == 1
+    for option in used:
+        assert getattr(made[0], OPTIONS[option]) not in (None, (), {})
+    for option in OPTIONS.keys() - used:
+        sentence = f"the figure {name} does not use {words[option]}; it uses --"
+        with pytest.raises(InputError, match=sentence):
+            run(name, words[option], GIVEN[option])
+        with pytest.raises(InputError, match=f"--table draws .*, so leave out {words[option]}"):
+            run(name, words[option], GIVEN[option], "--table", "some.csv")
+    assert len(made) == 1
+
+
+def test_all_that_a_figure_does_not_use_is_named_at_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["figure", "utility-fig2", "--runs", "no-such-run", "--rows", "no-such"]
+    words += ["--decode", "argmax", "--episodes", "7", "--time-limit", "3", "--jobsets", "2"]
+    assert cli.run(cli.metasched, words) == 2
+    assert (
+        "the figure utility-fig2 does not use --runs, --rows, --episodes, --decode, --time-limit; "
+        "it uses --config, --set, options of the world, --jobsets, --seed"
+    ) in capsys.readouterr().err
+
+
+def test_runs_may_say_where_a_figure_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tune_jobs.figures.drawing.make_figure", lambda *_: ("image", "table"))
+    for words in (["adaptation"], ["deeprm-fig4", "--table", "some.csv"]):
+        with pytest.raises(InputError, match="no run directory matches"):
+            run(*words, "--runs", "no/such/*", "--track")
+
+
 def test_fig4_holds_every_policy_at_every_load(fig4: Path) -> None:
     rows = read_table(fig4 / "deeprm-fig4.csv", comparison.COLUMNS)
     keys = [*HEURISTICS, "small"]
@@ -86,7 +140,7 @@ def test_fig4_draws_the_numbers_of_its_table(fig4: Path) -> None:
 
 
 def test_fig6_holds_the_curves_and_the_heuristics_on_the_same_jobsets(fig6: Path) -> None:
-    rows = read_table(fig6 / "deeprm-fig6.csv", learning_curves.COLUMNS)
+    rows = read_table(fig6 / "deeprm-fig6.csv", learning_curves.TEXTS)
     curves = [row for row in rows if row["series"] == "run"]
     assert [row["seed"] for row in curves] == ["0"] * 6 + ["1"] * 5
     assert [row["iteration"] for row in curves if row["value"]] == [
@@ -104,7 +158,7 @@ def test_fig6_holds_the_curves_and_the_heuristics_on_the_same_jobsets(fig6: Path
 
 
 def test_fig6_averages_the_iterations_that_all_seeds_have(fig6: Path) -> None:
-    rows = read_table(fig6 / "deeprm-fig6.csv", learning_curves.COLUMNS)
+    rows = read_table(fig6 / "deeprm-fig6.csv", learning_curves.TEXTS)
     left, right = learning_curves.draw(fig6 / "deeprm-fig6.csv").axes
     curve = next(line for line in left.get_lines() if line.get_marker() == "o")
     assert curve.get_xdata().tolist() == [2, 4]  # type: ignore[union-attr]
@@ -124,8 +178,8 @@ def test_fig6_says_what_it_rests_on(fig6: Path) -> None:
 def test_figures_say_that_jobs_varied(tmp_path: Path) -> None:
     vary = ("task.workload.vary.load=[0.1, 1.0]", "task.workload.vary.small_share=[0.6, 0.8]")
     wide = make_run(tmp_path / "wide", "name=wide", *vary)
-    for name in ("deeprm-fig4", "deeprm-fig6"):
-        run(name, "--runs", str(wide), "--out", str(tmp_path), "--jobsets", "4")
+    for name, more in (("deeprm-fig4", ["--jobsets", "4"]), ("deeprm-fig6", [])):
+        run(name, "--runs", str(wide), "--out", str(tmp_path), *more)
     shown = texts(comparison.draw(tmp_path / "deeprm-fig4.csv"))
     assert "wide\n(trained on loads 10 to 100%,\nshort jobs 60 to 80%, 1 seed)" in shown
     assert "rings" not in shown
@@ -185,10 +239,10 @@ def test_a_comparison_at_one_load_ranks_the_policies(tmp_path: Path) -> None:
     [
         ([], "say which figure: deeprm-fig4"),
         (["deeprm-fig8"], "unknown figure 'deeprm-fig8': did you mean"),
-        (["deeprm-fig6"], "learning curves need runs"),
+        (["deeprm-fig6"], "this figure needs runs: give them with --runs"),
         (["deeprm-fig6", "--runs", "no/such/*"], "no run directory matches"),
         (["deeprm-fig4", "--table", "no/such.csv"], "cannot read no/such.csv"),
-        (["deeprm-fig6", "--warmup", "5"], "deeprm-fig6 measures all jobs of an episode"),
+        (["deeprm-fig6", "--warmup", "5"], "deeprm-fig6 does not use --warmup; it uses --runs$"),
     ],
 )
 def test_bad_input_is_one_sentence(args: list[str], sentence: str) -> None:

@@ -12,7 +12,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.workloads.swf import write_swf
 from cluster_env.worlds import get_spec
 from tune_jobs.figure import command
-from tune_jobs.figures import FIGURES, places, ratios, run_times
+from tune_jobs.figures import cunha, ratios, run_times, scenarios
 from tune_jobs.figures.registry import FigureRequest, make_figure
 from tune_jobs.terminal.tables import read_table
 
@@ -45,7 +45,7 @@ def test_every_rule_stands_beside_its_price_on_published_windows(log: Path, tmp_
     assert {(row["processors"], row["jobsets"], row["protocol"]) for row in rows} == {
         ("10", "10", "rlscheduler")
     }
-    shown = texts(places.draw(tmp_path / "cunha-table5.6.csv"))
+    shown = texts(scenarios.draw_scenarios(tmp_path / "cunha-table5.6.csv"))
     assert {"util", "wait", "longest", *rules} <= set(shown)
     assert "office, RLScheduler's windows: 10 jobsets, 10,240 jobs" in shown
     sjf = next(row for row in rows if row["policy"] == "sjf")
@@ -58,7 +58,7 @@ def test_the_whole_price_stands_beside_the_headline(log: Path, tmp_path: Path) -
     args = ["cunha-table5.7", "--trace", str(log), "--out", str(tmp_path)]
     CliRunner().invoke(command, args, catch_exceptions=False)
     table = tmp_path / "cunha-table5.7.csv"
-    shown = texts(places.draw(table))
+    shown = texts(scenarios.draw_scenarios(table))
     heads = (
         "util",
         "slowdown",
@@ -76,7 +76,7 @@ def test_the_whole_price_stands_beside_the_headline(log: Path, tmp_path: Path) -
     assert f"{float(fcfs['utilization_to_end']):.0%}" in shown
 
 
-def test_many_places_are_columns_of_one_table(
+def test_many_scenarios_are_columns_of_one_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The best of each column is bold; rules without their tuned numbers."""
@@ -85,7 +85,7 @@ def test_many_places_are_columns_of_one_table(
     CliRunner().invoke(command, args, catch_exceptions=False)
     table = tmp_path / "cunha-fig5.5.csv"
     rows = read_table(table, ("place",))
-    figure = places.draw(table)
+    figure = scenarios.draw_scenarios(table)
     written = {text.get_text(): text for text in figure.findobj(Text)}  # type: ignore[attr-defined]
     assert {"sjf", "hold*", "tetris*"} <= set(written)
     first = [row for row in rows if row["place"] == rows[0]["place"]]
@@ -119,22 +119,12 @@ def test_a_log_that_is_missing_is_told_before_anything_is_evaluated(
         make_figure("hpc-families", FigureRequest(traces=[tmp_path / "nope.swf"]), tmp_path)
 
 
-def test_places_are_those_of_the_tables() -> None:
-    scenarios = list(places.FIGURE_5.places(FigureRequest()))
-    assert [place.settings["world.cluster.capacity"] for place in scenarios[:3]] == [
-        [10],
-        [10],
-        [64],
-    ]
-    generated = [place.settings for place in places.TABLE_9.places(FigureRequest())]
+def test_scenarios_are_those_of_the_tables() -> None:
+    simulated = list(cunha.FIGURE_5.scenarios(FigureRequest()))
+    capacities = [scenario.settings["world.cluster.capacity"] for scenario in simulated[:3]]
+    assert capacities == [[10], [10], [64]]
+    generated = [scenario.settings for scenario in cunha.TABLE_9.scenarios(FigureRequest())]
     assert {one["workload.estimates"] for one in generated} == {"exact", "gaussian:1", "tsafrir"}
     assert max(one["world.processors"] for one in generated) == 16_384
     with pytest.raises(InputError, match="name each with --trace FILE"):
-        next(iter(places.TABLE_10.places(FigureRequest())))
-
-
-def test_every_exhibit_has_a_name() -> None:
-    known = [name for name in FIGURES.names() if name.startswith("cunha-")]
-    assert len(known) == 14
-    for name in known:
-        assert callable(FIGURES.get(name).load().collect)
+        next(iter(cunha.TABLE_10.scenarios(FigureRequest())))

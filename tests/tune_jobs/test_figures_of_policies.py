@@ -192,8 +192,9 @@ def test_fig7_draws_its_numbers_and_joins_no_lengths_that_are_far_apart(fig7: Pa
     assert str(line.get_label()).splitlines()[0] == "sjf"
     assert np.array_equal(line.get_ydata(), sjf)
     assert "small\n(trained at 70%, 2 seeds)" in texts(figure)
-    far = [{"length": "1"}, {"length": "4"}, {"length": "8"}]
-    assert withheld_jobs._with_gaps(far) == [*far[:2], {}, far[2]]
+    recorded = withheld_jobs.draw(RECORDED / "deeprm-fig7.csv").axes[0].get_lines()[0]
+    lengths = np.asarray(recorded.get_xdata())
+    assert np.array_equal(lengths, [1, 2, 3, np.nan, *range(10, 16)], equal_nan=True)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +227,7 @@ def test_the_page_shows_win_rates_with_their_price(shares: Path) -> None:
     assert len(blocks) == 2 * len({row["load"] for row in rows})
     line = next(line for line in blocks[1].splitlines() if line.startswith("| sjf |"))
     sjf = next(row for row in rows if row["key"] == "sjf")
-    assert f"| {number(sjf, 'win_rate'):.0%} [" in line
+    assert f"| {number(sjf, 'win_rate'):.1%} [" in line
     assert f"| {number(sjf, 'utilization'):.1%} |" in line
 
 

@@ -31,8 +31,7 @@ from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import compare, figure, generate, guard
 from tune_jobs.comparing import comparison, protocol
 from tune_jobs.comparing.choices import choose_comparison
-from tune_jobs.comparing.guarded_jobs import with_guard_jobs
-from tune_jobs.comparing.guarding import load_decided
+from tune_jobs.comparing.guarding import load_decided, with_guard_jobs
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import format_rows
@@ -110,7 +109,7 @@ def test_what_is_decided_on_earlier_weeks_is_shown_on_later_ones(
             assert f"bounded_slowdown_{size}" in chosen
     assert not seen["usual"]["learned_is_used"]
     assert not seen["none"]["later"]["beyond"]
-    text = run(guard.command, *args[:-1]).stdout
+    text = " ".join(run(guard.command, *args[:-1]).stdout.split())
     assert "Later: 12 held-out jobsets" in text
     assert "narrow" in text
     assert (seen["usual"]["disjoint_windows"], seen["usual"]["all_before_held_out"]) == (5, True)
@@ -124,12 +123,50 @@ def test_a_log_that_is_too_short_decides_nothing_and_says_what_would(
     monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
     args = ("hpc-universal", "--set", f"task.workload.trace={log}", "--processors", "32")
     few = ("--jobsets", "4", "--limit", "wait=off", "--limit", "longest_wait=off")
-    text = run(guard.command, *args, *few, "--window", "1000000000").stdout
+
+    def said(*more: str) -> str:
+        return " ".join(run(guard.command, *args, *few, *more).stdout.split())
+
+    text = said("--window", "1000000000")
     assert "is not used: the log has room for 1 window side by side, and fewer than 5" in text
     (shorter,) = re.findall(r"Shorter ones come with (--warmup 0 --window \d+);", text)
-    text = run(guard.command, *args, *few, *shorter.split()).stdout
+    text = said(*shorter.split())
     assert re.search(r"share jobs: ([5-9]|\d\d) fit side by side\.", text)
     assert "Shorter" not in text
+
+
+@pytest.mark.parametrize(("window", "enough"), [((), False), (("--window", "900"), True)])
+def test_compare_and_a_look_at_later_weeks_say_the_same(
+    window: tuple[str, ...], enough: bool, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a log with too little room: neither an interval nor who is better."""
+    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs", "reserve"))
+    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
+    task = (*("--set", f"task.workload.trace={log}", "--processors", "32"), *window)
+    args = (*task, "--jobsets", "12", "--set", "task.world.kind=hpc")
+    compared = ("--policies", "saf,hpc-universal", *args)
+    rows = json.loads(run(compare.command, *compared, "--json").stdout)
+    later = json.loads(run(guard.command, "hpc-universal", *args, "--later", "--json").stdout)
+    (windows,) = {row["disjoint_windows"] for row in rows}
+    assert windows == later["later"]["disjoint_windows"]
+    assert (windows >= 5) == enough
+    texts = [
+        run(compare.command, *compared).stdout,
+        run(guard.command, "hpc-universal", *args, "--later").stdout,
+    ]
+    sentence = f"Windows of a log share jobs: {windows} of these fit side by side"
+    assert all(sentence in " ".join(text.split()) for text in texts)
+    marks = [line for line in texts[0].splitlines() if line.startswith((">", "~"))]
+    assert len(marks) == (3 if enough else 0)  # the best, one that is not different, the legend
+    for row in rows:
+        assert (row["difference_low"] is not None) == enough
+        if not enough:
+            assert row["bounded_slowdown_low"] is row["bounded_slowdown_high"] is None
+            continue
+        assert 1 <= row["bounded_slowdown_low"] <= row["bounded_slowdown"]
+        mean = f"{row['bounded_slowdown']:,.2f} [{row['bounded_slowdown_low']:,.2f}, "
+        assert all(mean in text for text in texts)
+    assert not enough or all("[1.00, " in text for text in texts)
 
 
 def test_a_guarded_line_is_what_the_guard_chose_for_each_seed(
@@ -157,7 +194,7 @@ def test_a_guarded_line_is_what_the_guard_chose_for_each_seed(
     for end in ("", "_low", "_high"):
         assert poor[f"slowdown{end}"] == sjf[f"slowdown{end}"]
     assert [row["guard_used"] for row in (good, mixed, poor)] == [2, 1, 0]
-    text = format_rows(rows, wide=True)
+    text = " ".join(format_rows(rows, wide=True).split())
     assert "guarded mixed (trained at 70%, 2 seeds) -> policy 1, sjf 1" in text
     assert "where 60 validation jobsets prove it better than the best heuristic" in text
 
@@ -405,11 +442,18 @@ def test_windows_of_a_trace_are_long_unless_somebody_says_how_long(gaps: Path) -
 def test_the_report_says_the_limits_and_who_is_beyond_them(trained: Path) -> None:
     text = run(guard.command, str(trained), "--jobsets", "20", "--limit", "makespan=0.5").stdout
     lines = text.splitlines()
-    assert lines[1].split()[:6] == ["policy", "slowdown", "[95%]", "util", "wait", "longest"]
-    table = lines[1 : lines.index("")]
-    assert max(map(len, table)) <= 80
-    assert "the reference, by at most: mean utilization in the arrival window 10%" in text
-    assert "mean makespan (steps) 50%" in text
+    assert lines[1].startswith("The learned policy is")  # the decision comes first
+    (head,) = [line for line in lines if line.startswith("         policy")]
+    assert head.split()[:6] == ["policy", "slowdown", "[95%]", "util", "wait", "longest"]
+    assert max(map(len, lines)) <= 80
+    (used,) = [line for line in lines if line.startswith("used ")]
+    refused = [line for line in lines if line.startswith("refused ")]
+    assert "!" not in used
+    assert refused
+    assert all("!" in line for line in refused)
+    under = " ".join(text.split())
+    assert "the reference, by more than: mean utilization in the arrival window 10%" in under
+    assert "mean makespan (steps) 50%" in under
     assert "difference" in run(guard.command, str(trained), "--jobsets", "20", "--wide").stdout
 
 

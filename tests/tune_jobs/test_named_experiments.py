@@ -8,9 +8,9 @@ import pytest
 from rllib_configs.loading import load_config
 from tests.conftest import REPOSITORY
 from tune_jobs import cli
-from tune_jobs.experiments.commands import list_commands
+from tune_jobs.experiments.checking import check_calls
 from tune_jobs.experiments.definition import experiment_names, in_order, load_experiment
-from tune_jobs.figures import FIGURES
+from tune_jobs.experiments.listing import list_calls
 from tune_jobs.terminal.running import run
 from tune_jobs.terminal.tables import read_table
 
@@ -153,15 +153,16 @@ def test_an_experiment_gives_the_commands_that_made_the_recorded_results(name, c
 
 def test_every_experiment_is_tested_and_listed_with_a_line_about_it(capsys):
     assert experiment_names() == sorted(COUNTS)
-    assert run(cli.metasched, ["results", "--list"]) == 0
-    listed = capsys.readouterr().out
-    for name in experiment_names():
-        assert re.search(rf"^{name} +\w", listed, re.MULTILINE)
+    for words in (["--list"], [], ["--dry-run"]):
+        assert run(cli.metasched, ["results", *words]) == 0
+        listed = capsys.readouterr().out
+        for name in experiment_names():
+            assert re.search(rf"^{name} +\w", listed, re.MULTILINE)
+    assert re.search(r"^all .*in about 1\d\d minutes", listed, re.MULTILINE)
 
 
-@pytest.mark.parametrize("words", [[], ["all"]])
-def test_all_results_are_made_one_after_the_other_and_it_says_how_far_it_is(words, capsys):
-    lines = shown(capsys, *words, "--out", "R")
+def test_all_results_are_made_one_after_the_other_and_it_says_how_far_it_is(capsys):
+    lines = shown(capsys, "all", "--out", "R")
     heads = [line for line in lines if line.startswith("# ")]
     minutes = {name: load_experiment(name).minutes for name in in_order()}
     assert [line.split()[1].rstrip(":") for line in heads] == in_order()
@@ -180,7 +181,7 @@ def test_all_results_take_three_hours():
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_training_comes_before_what_uses_the_runs(name, tmp_path):
-    kinds = [command.words[0] for command in list_commands(load_experiment(name), tmp_path)]
+    kinds = [call.name for call in list_calls(load_experiment(name), tmp_path)]
     assert kinds == sorted(kinds, key=lambda kind: kind != "train")
 
 
@@ -190,43 +191,34 @@ def test_what_is_joined_are_the_tables_of_the_commands_before(name, tmp_path):
     assert run(cli.metasched, ["compare", *small]) == 0
     of_comparisons = read_table(tmp_path / "comparison.csv", ())[0]
     written = set()
-    for command in list_commands(load_experiment(name), tmp_path, seeds=[0]):
-        words = command.words
-        out = words[words.index("--out") + 1] if "--out" in words else ""
-        if words[0] == "join":
-            column, _, values = words[words.index("--by") + 1].partition("=")
-            joined = {words[1].replace(f"{{{column}}}", value) for value in values.split(",")}
+    for call in list_calls(load_experiment(name), tmp_path, seeds=[0]):
+        if call.name == "join":
+            (tables,), (by,), (out,) = (call.texts(key) for key in ("tables", "by", "out"))
+            column, _, values = by.partition("=")
+            joined = {tables.replace(f"{{{column}}}", value) for value in values.split(",")}
             assert joined <= written
-            # As many as commands with such a folder: none is left out.
-            begin, _, end = words[1].partition(f"{{{column}}}")
+            # As many as calls with such a folder: none is left out.
+            begin, _, end = tables.partition(f"{{{column}}}")
             assert joined == {one for one in written if one.startswith(begin) and one.endswith(end)}
             header = (RECORDED / Path(out).name).read_text().partition(",")[0]
             assert header == column
             assert column not in of_comparisons
-        elif words[0] == "compare":
-            written.add(f"{out}/comparison.csv")
+        elif call.name == "compare":
+            written.add(f"{call.texts('out')[0]}/comparison.csv")
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_the_commands_have_options_that_exist(name, tmp_path):
-    for command in list_commands(load_experiment(name), tmp_path):
-        kind, *words = command.words
-        known = cli.metasched.get_command(None, kind)
-        known.make_context(kind, list(words))  # raises UsageError if it cannot be understood
-
-
-@pytest.mark.parametrize("name", COUNTS)
-def test_the_figures_exist_and_the_settings_make_configs(name, tmp_path):
-    commands = list_commands(load_experiment(name), tmp_path, seeds=[0])
-    figures = {command.words[1] for command in commands if command.words[0] == "figure"}
-    assert figures <= set(FIGURES.names())
-    for command in commands:
-        if command.words[0] == "train":
-            pairs = zip(command.words, command.words[1:], strict=False)
-            config = load_config(
-                command.words[1], [text for flag, text in pairs if flag == "--set"]
-            )
-            assert config.training.iterations == command.num_iterations
+def test_everything_that_an_experiment_names_exists(name, tmp_path):
+    calls = list_calls(load_experiment(name), tmp_path)
+    check_calls(calls, tmp_path)
+    for call in calls:
+        # The line that is shown means the same to the program.
+        command = cli.metasched.get_command(None, call.name)
+        context = command.make_context(call.name, list(call.words[1:]))
+        assert call.context().params == context.params
+        if call.run:
+            config = load_config(call.texts("preset")[0], call.texts("set"))
+            assert config.training.iterations == call.num_iterations
 
 
 def test_seeds_replace_those_of_all_runs(capsys):

@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from tune_jobs.terminal.progress import Progress, duration
-from tune_jobs.terminal.stopping import StopRequest
+from tune_jobs.terminal.signals import StopRequest
 
 
 def test_a_log_gets_a_line_now_and_then_and_all_that_is_said():
@@ -54,10 +54,9 @@ def test_what_takes_long_between_two_steps_is_shown_on_a_terminal_alone(interact
             now[0] += took_s / 4
             progress.aside(done, 4, "validation")
     progress.close()
-    shown = re.findall(r"validation .* (\d/\d)", stream.getvalue().replace("\r", "\n"))
-    bars = ["1/4", "2/4", "3/4", "4/4"] if interactive else []
-    assert list(dict.fromkeys(shown)) == bars
-    assert shown.count("1/4") <= 2  # once for the second alone, and where the bar begins
+    assert re.findall(r"(\d/\d) validation", stream.getvalue()) == (
+        ["1/4", "2/4", "3/4", "4/4"] if interactive else []
+    )
 
 
 def test_a_bar_of_80_columns_keeps_its_time_left():
@@ -76,7 +75,8 @@ def test_a_bar_of_80_columns_keeps_its_time_left():
         while not written.endswith(b"the end"):  # a terminal hands on what it has by now
             written += os.read(reader, 10_000)
     os.close(reader)
-    shown = written.decode().replace("\n", "\r").split("\r")
+    text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", written.decode())
+    shown = text.replace("\n", "\r").split("\r")
     assert max(map(len, shown)) <= 80
     assert any("32:40 min left" in line and "load 110%: a pol" in line for line in shown)
 

@@ -42,7 +42,7 @@ def test_three_protocols_in_one_call(tmp_path: Path) -> None:
     run = rng.integers(5, 900, count)
     columns = {"submit": np.arange(count) * 60, "run": run, "requested_time": run}
     write_swf(log, {**columns, "processors": rng.integers(1, 9, count)}, {"MaxProcs": 64})
-    asked = ["--policies", "fcfs,sjf", "--protocol", "unseen,rlscheduler,whole", "--jobsets", "3"]
+    asked = ["--policies", "fcfs,sjf", "--protocol", "unseen, rlscheduler,whole", "--jobsets", "3"]
     rows = compared(*asked, *options(log, 64))
     found = [(row["protocol"], row["policy"], row["jobsets"], row["num_jobs"]) for row in rows]
     assert [one for one in found if one[0] != "unseen"] == [

@@ -18,16 +18,21 @@ from tests.conftest import REPOSITORY
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tests.waiting import PATIENCE_S, started, wait_for
 from tune_jobs import cli
-from tune_jobs.experiments import recording, running
+from tune_jobs.experiments import record, running
 from tune_jobs.experiments.checking import check_trained
-from tune_jobs.experiments.commands import list_commands
 from tune_jobs.experiments.definition import load_experiment
+from tune_jobs.experiments.listing import list_calls
 from tune_jobs.runs.directory import RunDirectory
 from tune_jobs.runs.history import History
 from tune_jobs.terminal.running import run
 from tune_jobs.terminal.tables import read_table
 
 RECORDED = REPOSITORY / "tune_jobs" / "figures" / "recorded"
+
+
+def compare(policies, out, **options):
+    return {"call": "compare", "options": {"policies": policies, **options, "out": out}}
+
 
 TINY = {
     "seeds": [3],
@@ -40,26 +45,26 @@ TINY = {
             "vary": {"load": [0.7]},
         }
     ],
-    "steps": [{"command": "compare --policies sjf,{out}/tiny-* --jobsets 5 --out {out}/compared"}],
+    "steps": [compare("sjf,{out}/tiny-*", "{out}/compared", jobsets=5)],
 }
 
 
 def write(path, **changes):
-    path.write_text(yaml.safe_dump({**TINY, **changes}))
+    path.write_text(yaml.safe_dump({**TINY, **changes}, sort_keys=False))
     return str(path)
 
 
 @pytest.fixture(autouse=True)
 def committed(monkeypatch):
     """All that makes results is in the commit, whatever stands in the working tree."""
-    made = recording.provenance()
-    monkeypatch.setattr(recording, "provenance", lambda: {**made, "git.dirty": "no"})
+    made = record.provenance()
+    monkeypatch.setattr(record, "provenance", lambda: {**made, "git.dirty": "no"})
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"steps": [{"command": "figure {nmae}"}]}, "'{nmae}' uses a name in braces"),
+        ({"steps": [compare("{nmae}", "x")]}, "'{nmae}' uses a name in braces"),
         ({"seeds": []}, "seeds"),
         ({"stpes": []}, "stpes"),
         ({"runs": [{**TINY["runs"][0], "name": "tiny"}], "seeds": [0, 1]}, "share the folder"),
@@ -68,7 +73,7 @@ def committed(monkeypatch):
 def test_an_experiment_that_cannot_be_carried_out_is_refused(change, message, tmp_path):
     file = write(tmp_path / "tiny.yaml", **change)
     with pytest.raises(InputError, match=re.escape(message)):
-        list_commands(load_experiment(file), tmp_path)
+        list_calls(load_experiment(file), tmp_path)
 
 
 TINY_RUN = TINY["runs"][0]
@@ -78,13 +83,20 @@ TINY_RUN = TINY["runs"][0]
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"steps": [{"command": "bogus --x"}]}, "bogus --x' cannot be given: unknown command"),
-        ({"steps": [{"command": "compare --policis sjf"}]}, "No such option '--policis'"),
-        ({"steps": [{"command": "compare --policies sgf"}]}, "run directory 'sgf'"),
-        ({"steps": [{"command": "compare --config nope"}]}, "unknown preset 'nope'"),
-        ({"steps": [{"command": "figure --runs {out}/tiny-* fig"}]}, "unknown figure 'fig'"),
-        ({"steps": [{"command": "compare 'sjf"}]}, "steps.0.command: input should be a command"),
-        ({"steps": [{"command": " "}]}, "steps.0.command: input should be a command"),
+        ({"steps": [{"call": "bogus"}]}, "'bogus' cannot be called: unknown command 'bogus'"),
+        ({"steps": [compare("sjf", "x", jobstes=3)]}, "did you mean 'jobsets'"),
+        ({"steps": [compare("sjf", "x", jobsets=0)]}, "'--jobsets': 0 is not in the range"),
+        (
+            {"steps": [compare("sjf", "x", jobsets=2.5)]},
+            "'--jobsets': '2.5' is not a valid integer",
+        ),
+        ({"steps": [compare("sjf", "x", at=[0.7, 1.1])]}, "at takes one value"),
+        ({"steps": [compare("sjf", "x", decode="best")]}, "'--decode': 'best' is not one of"),
+        ({"steps": [{"call": "generate"}]}, "Missing argument 'FILE'"),
+        ({"steps": [compare("sgf", "x")]}, "run directory 'sgf'"),
+        ({"steps": [compare("sjf", "x", config="nope")]}, "unknown preset 'nope'"),
+        ({"steps": [{"call": "figure", "options": {"name": "fig"}}]}, "unknown figure 'fig'"),
+        ({"steps": [{"command": "compare"}]}, "steps.0.call: field required"),
         ({"runs": [TINY_RUN, {**TINY_RUN, "name": "b-{seed}", "preset": "nope"}]}, "preset 'nope'"),
         ({"runs": [{**TINY_RUN, "settings": {"training.laernings": 1}}]}, "training.laernings"),
         ({"runs": [{**TINY_RUN, "settings": {"seed": 4}}]}, "seed is not set here, but by seeds"),
@@ -137,8 +149,8 @@ def test_wrong_input_gives_one_line_and_status_2(args, message, capsys):
 def test_a_tiny_experiment_is_trained_and_compared_and_goes_on_where_it_was(
     local_ray, tmp_path, capfd, monkeypatch
 ):
-    # In this process; the next tests are about those that the commands have of their own.
-    monkeypatch.setattr(running, "run_one", lambda words: run(cli.metasched, list(words)))
+    # In this process; test_calls.py is about those that calls have of their own.
+    monkeypatch.setattr(running, "carry_out_all", carried_out_here([]))
     file, out = write(tmp_path / "tiny.yaml", steps=[]), tmp_path / "out"
     args = ["results", file, "--out", str(out)]
     assert run(cli.metasched, args) == 0
@@ -170,22 +182,36 @@ def test_a_tiny_experiment_is_trained_and_compared_and_goes_on_where_it_was(
 
 
 FREE_OF_RUNS = [
-    {"command": "compare --policies sjf,easy --jobsets 4 --window 20 --out {out}/compared"},
-    {"command": "figure deeprm-fig4 --table {out}/compared/comparison.csv --out {out}/figures"},
+    compare("sjf,easy", "{out}/compared", jobsets=4, window=20),
+    {
+        "call": "figure",
+        "options": {
+            "name": "deeprm-fig4",
+            "table": "{out}/compared/comparison.csv",
+            "out": "{out}/figures",
+        },
+    },
 ]
 
 
 @pytest.fixture
 def inside(monkeypatch) -> list[str]:
-    """Lets commands run in this process; says which did."""
-    given: list[str] = []
+    """Lets calls be made in this process; says which were."""
+    names: list[str] = []
+    monkeypatch.setattr(running, "carry_out_all", carried_out_here(names))
+    return names
 
-    def act(words) -> int:
-        given.append(words[0])
-        return run(cli.metasched, list(words))
 
-    monkeypatch.setattr(running, "run_one", act)
-    return given
+def carried_out_here(names):
+    def carry_out(calls, at_once=1) -> int:
+        for place, call in calls.items():
+            print(f"{place}{call}")
+            names.append(call.name)
+            if status := call.carry_out():
+                return status
+        return 0
+
+    return carry_out
 
 
 def digests(out) -> dict[str, str]:
@@ -199,7 +225,7 @@ def test_who_makes_results_with_files_that_no_commit_holds_hears_it_first(
     tmp_path, inside, capsys, monkeypatch
 ):
     changed = {"git.commit": "0123456789", "git.dirty": "yes"}
-    monkeypatch.setattr(recording, "provenance", lambda: changed)
+    monkeypatch.setattr(record, "provenance", lambda: changed)
     file, out = write(tmp_path / "tiny.yaml", runs=[], steps=FREE_OF_RUNS), tmp_path / "out"
     assert run(cli.metasched, ["results", file, "--out", str(out)]) == 2
     assert "files of metasched differ from the commit 0123456" in capsys.readouterr().err
@@ -210,7 +236,7 @@ def test_who_makes_results_with_files_that_no_commit_holds_hears_it_first(
     assert inside == ["compare", "figure"]
     assert json.loads((out / "results.json").read_text())["made"] == changed
     # What they were made with is not in the commit, so that they are not those of it.
-    monkeypatch.setattr(recording, "provenance", lambda: {**changed, "git.dirty": "no"})
+    monkeypatch.setattr(record, "provenance", lambda: {**changed, "git.dirty": "no"})
     inside.clear()
     assert run(cli.metasched, ["results", file, "--out", str(out)]) == 0
     assert inside == ["compare", "figure"]
@@ -256,7 +282,7 @@ def test_what_is_done_is_left_and_what_was_changed_is_made_again(tmp_path, insid
     table = out / "compared" / "comparison.csv"
     table.write_text(table.read_text().replace("sjf", "sjg"))
     assert again() == ["compare"]  # the same table again, so that the figure is that of its file
-    monkeypatch.setattr(recording, "provenance", lambda: {"git.commit": "another"})
+    monkeypatch.setattr(record, "provenance", lambda: {"git.commit": "another"})
     assert again() == ["compare", "figure"]
     for broken in ("[]", '{"commands": []}', "{"):
         (out / "results.json").write_text(broken)
@@ -265,23 +291,22 @@ def test_what_is_done_is_left_and_what_was_changed_is_made_again(tmp_path, insid
 
 def test_what_is_tracked_is_no_result(tmp_path, inside, monkeypatch):
     """Every command adds to the store beside the runs, and would undo those before it."""
-    act = running.run_one
+    act = running.carry_out_all
 
-    def tracking(words) -> int:
+    def tracking(calls, at_once=1) -> int:
         for name in ("mlflow.db", "mlflow.db.lock", "mlartifacts/a/comparison.csv"):
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(str(words))
-        return act(words)
+            path.write_text(str(calls))
+        return act(calls)
 
-    monkeypatch.setattr(running, "run_one", tracking)
-    compare = "compare --policies sjf,{out}/tiny-* --jobsets 3 --out {out}/"
-    steps = [{"command": f"{compare}{name}"} for name in ("one", "two")]
+    monkeypatch.setattr(running, "carry_out_all", tracking)
+    steps = [compare("sjf,{out}/tiny-*", out, jobsets=3) for out in ("{out}", "{out}/two")]
     args = ["results", made_runs(tmp_path, steps=steps), "--out", str(tmp_path)]
     assert run(cli.metasched, args) == 0
     assert run(cli.metasched, args) == 0
     assert inside == ["compare", "compare"]
-    assert all(name.startswith(("one/", "two/")) for name in digests(tmp_path))
+    assert all(name.startswith(("comparison.", "two/")) for name in digests(tmp_path))
 
 
 def test_what_a_command_finds_made_is_its_own(tmp_path, inside, monkeypatch):
@@ -290,7 +315,7 @@ def test_what_a_command_finds_made_is_its_own(tmp_path, inside, monkeypatch):
     assert run(cli.metasched, ["results", file, "--out", str(out)]) == 0
     before = digests(out)
     (out / "results.json").unlink()
-    monkeypatch.setattr(running, "run_one", lambda words: 0)
+    monkeypatch.setattr(running, "carry_out_all", lambda calls, at_once=1: 0)
     assert run(cli.metasched, ["results", file, "--out", str(out)]) == 0
     assert digests(out) == before
 
@@ -309,7 +334,7 @@ def test_the_page_says_at_which_commits_policies_were_trained(
     assert (
         "Of 1 runs, 1 are not known to be trained at this commit alone" in capsys.readouterr().out
     )
-    monkeypatch.setattr(recording, "provenance", lambda: {"git.commit": "1234567890"})
+    monkeypatch.setattr(record, "provenance", lambda: {"git.commit": "1234567890"})
     trained.write_made(0, {"git.commit": "1234567890", "git.dirty": "no"})
     assert "| tiny-3 | 1234567 |" in page()
     assert "not known" not in capsys.readouterr().out
@@ -330,7 +355,7 @@ def made_runs(out, *overrides, steps=None) -> str:
     ]
     folder = make_run(out / "tiny-3", "training.iterations=6", *overrides, seed=3)
     (folder / "checkpoints" / "iteration_000006").mkdir(parents=True)
-    alone = [{"command": "compare --policies sjf,{out}/tiny-* --jobsets 3 --out {out}/compared"}]
+    alone = [compare("sjf,{out}/tiny-*", "{out}/compared", jobsets=3)]
     return write(out / "tiny.yaml", runs=runs, steps=steps or alone)
 
 
@@ -368,17 +393,17 @@ def test_a_run_of_meta_learning_is_that_of_the_file_although_its_family_complete
     settings = {"training.family": "objectives"}
     runs = [{"name": "meta-{seed}", "preset": "deeprm-maml", "iterations": 6, "settings": settings}]
     file = write(tmp_path / "meta.yaml", runs=runs, steps=[])
-    (command,) = list_commands(load_experiment(file), tmp_path)
-    given = [*command.after("--set"), "seed=3"]
+    (call,) = list_calls(load_experiment(file), tmp_path)
+    given = [*call.texts("set"), "seed=3"]
     config = prepare(load_config("deeprm-maml", given))
     assert config.task != load_config("deeprm-maml", given).task
     (tmp_path / "meta-3").mkdir()
     write_config(config, tmp_path / "meta-3" / "config.yaml")
-    check_trained(command)
+    check_trained(call)
     other = load_config("deeprm-maml", [*given, "seed=4"])
     write_config(prepare(other), tmp_path / "meta-3" / "config.yaml")
     with pytest.raises(InputError, match="seed is 4 there and 3 here"):
-        check_trained(command)
+        check_trained(call)
 
 
 def test_a_comparison_takes_no_run_that_the_file_does_not_name(tmp_path, inside, capsys):
@@ -390,13 +415,17 @@ def test_a_comparison_takes_no_run_that_the_file_does_not_name(tmp_path, inside,
 
 
 def test_a_command_that_fails_ends_it_with_its_status(tmp_path, capfd):
-    steps = [{"command": "compare --policies nobody"}, {"command": "figure --list"}]
-    file = write(tmp_path / "tiny.yaml", runs=[], steps=steps)
+    absent = {"name": "deeprm-fig4", "table": "{out}/nobody.csv", "out": "{out}"}
+    file = write(
+        tmp_path / "tiny.yaml",
+        runs=[],
+        steps=[{"call": "figure", "options": absent}, compare("sjf", "{out}")],
+    )
     assert run(cli.metasched, ["results", file, "--out", str(tmp_path)]) == 2
     shown = capfd.readouterr()
-    assert "nobody" in shown.err
+    assert "nobody.csv" in shown.err
     assert "Give the same command again" not in shown.err  # it would fail again
-    assert "figure" not in shown.out
+    assert "compare" not in shown.out
 
 
 @pytest.mark.integration

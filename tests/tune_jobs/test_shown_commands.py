@@ -12,7 +12,7 @@ New ones are found by themselves. What takes long is not done, in one of these w
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from tests.tune_jobs.shown_commands import (
 )
 from tune_jobs import cli, results
 from tune_jobs.comparing import protocol
-from tune_jobs.experiments import recording
+from tune_jobs.experiments import record
 from tune_jobs.figures.registry import FIGURES, FigureRequest
 from tune_jobs.site.choosing import choose_adviser
 
@@ -49,7 +49,7 @@ LONG = {
     "specialists": "tune_jobs.adapting.specialists:ray_session",
     "figure": "tune_jobs.figures.drawing:make_figure",
     "bench": "tune_jobs.benchmarks.reporting:machine",
-    "results": "tune_jobs.experiments.running:run_one",
+    "results": "tune_jobs.experiments.running:carry_out_all",
     "ui": "tune_jobs.tracking.server:show_runs",
     "sync": "tune_jobs.tracking.sending:send_records",
     "shadow": "tune_jobs.site.reporting:report_shadow",
@@ -75,7 +75,7 @@ def work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[...
     monkeypatch.chdir(folder)
     monkeypatch.setattr(protocol, "NUM_TUNING_JOBSETS", 4)
     monkeypatch.setattr(results, "MOST_AT_ONCE", 1)
-    monkeypatch.setattr(recording, "provenance", dict)  # a working tree may hold changes
+    monkeypatch.setattr(record, "provenance", dict)  # a working tree may hold changes
     for module in ("reporting", "guarding"):
         name = f"tune_jobs.comparing.{module}"
         monkeypatch.setattr(import_module(name), "CALIBRATION_JOBSETS", 4)
@@ -113,7 +113,8 @@ def left_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             elif name in ("shadow", "steer") and ":" in (options["policy"] or ""):
                 choose_adviser(options["policy"])
             elif name == "results":
-                cli.understood(list(args[0]))
+                for call in args[0].values():
+                    call.context()
                 return 0
             raise click.exceptions.Exit(0)
 
@@ -158,7 +159,7 @@ def test_a_command_runs_as_it_is_shown(
     prepare_for(shown.words)
     if name == "demo":
         for line in demo_lines(shown):
-            cli.understood(line)
+            understood(line)
         return
     shorter = SHORTER.get(name, ())
     if shorter and "--runners" in shown.words:
@@ -168,8 +169,17 @@ def test_a_command_runs_as_it_is_shown(
     assert bool(left_out) == (name in LONG and not listing & set(shown.words))
 
 
+def understood(words: Sequence[str]) -> click.Context:
+    """What the program makes of a command line that it does not run."""
+    with click.Context(cli.metasched) as root:
+        name, command, rest = cli.metasched.resolve_command(root, [*words])
+        assert name is not None
+        assert command is not None
+        return command.make_context(name, rest)
+
+
 def demo_lines(shown: Shown) -> list[list[str]]:
     from tune_jobs.demo import command_lines
 
-    options = cli.understood(list(shown.words)).params
+    options = understood(shown.words).params
     return command_lines(options["runs"], "made-up", options["seed"], quick=options["quick"])

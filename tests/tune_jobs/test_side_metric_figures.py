@@ -1,8 +1,10 @@
 """Figures of cost against side metrics, and of ratios to the best rule, sequence by sequence."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -13,8 +15,8 @@ from cluster_env.evaluation.metrics import episode_means
 from cluster_env.worlds import get_heuristic, get_spec
 from rllib_configs.loading import load_config
 from tune_jobs.figures import pareto, ratios
-from tune_jobs.figures.places import Exhibit, Place
-from tune_jobs.figures.registry import FIGURES, FigureRequest
+from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures.scenarios import Scenario
 from tune_jobs.terminal.tables import write_table
 
 SMALL = {"world.processors": 64, "workload.jobs": 40, "workload.load": 1.2}
@@ -27,36 +29,36 @@ def texts(figure: Figure) -> list[str]:
 
 def test_the_front_holds_whom_no_other_beats_in_both_respects() -> None:
     points = {"a": (0.9, 50), "b": (0.8, 60), "c": (0.7, 20), "d": (0.7, 30), "e": (0.2, 20)}
-    rows = [
-        {"key": key, "utilization": str(use), "slowdown": str(cost)}
-        for key, (use, cost) in points.items()
-    ]
-    assert [row["key"] for row in pareto.front(rows, "slowdown", "utilization")] == ["a", "c"]
-    swapped = [{**row, "wait": row["utilization"]} for row in rows]  # of which less is better
-    assert [row["key"] for row in pareto.front(swapped, "slowdown", "wait")] == ["e"]
+    rows = pd.DataFrame(points, ["utilization", "slowdown"]).T
+    assert list(pareto.front(rows, "slowdown", "utilization").index) == ["a", "c"]
+    swapped = rows.rename(columns={"utilization": "wait"})  # of which less is better
+    assert list(pareto.front(swapped, "slowdown", "wait").index) == ["e"]
 
 
 def test_every_rule_and_policy_stands_in_cost_against_side_metrics(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exhibit = Exhibit("Small", lambda request: iter([Place("here", "hpc-smoke", SMALL)]))
-    monkeypatch.setattr(pareto, "EXHIBIT", exhibit)
+    here = [Scenario("here", "hpc-smoke", SMALL)]
+    figure = replace(pareto.FIGURE, scenarios=lambda request: here)
     monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "reserve"))
-    rows = pareto.collect(REQUEST)
+    rows = figure.collect(REQUEST)
     assert [row["key"] for row in rows] == ["saf", "reserve", "hpc-universal"]
     write_table(tmp_path / "it.csv", rows)
-    shown = texts(pareto.draw(tmp_path / "it.csv"))
+    shown = texts(figure.draw(tmp_path / "it.csv"))
     assert all(shown.count(str(row["key"])) == len(pareto.SIDE_METRICS) for row in rows)
     assert "here: 3 jobsets" in shown
 
 
 def test_ratios_are_geometric_means_over_sequences_and_drawn(tmp_path: Path) -> None:
-    places = [Place("here", "hpc-smoke", SMALL), Place("anywhere", "hpc-smoke", SMALL, "any-site")]
-    figure = ratios.Ratios("Small", lambda request: iter(places))
+    here_and_anywhere = [
+        Scenario("here", "hpc-smoke", SMALL),
+        Scenario("anywhere", "hpc-smoke", SMALL, "any-site"),
+    ]
+    figure = ratios.Ratios("Small", lambda request: iter(here_and_anywhere))
     rows = figure.collect(REQUEST)
     by_place = {
-        place.name: {str(row["key"]): row for row in rows if row["place"] == place.name}
-        for place in places
+        scenario.name: {str(row["key"]): row for row in rows if row["place"] == scenario.name}
+        for scenario in here_and_anywhere
     }
     for found in by_place.values():
         best = found[str(found["saf"]["best_rule"])]
@@ -81,12 +83,10 @@ def test_ratios_are_geometric_means_over_sequences_and_drawn(tmp_path: Path) -> 
     assert sum(text.startswith(("here: 3 seq", "anywhere: 3 seq")) for text in shown) == 2
 
 
-def test_places_are_sizes_families_and_logs() -> None:
-    sizes = [place.name for place in ratios.SIZES.places(REQUEST)]
+def test_scenarios_are_sizes_and_families() -> None:
+    sizes = [scenario.name for scenario in ratios.SIZES.scenarios(REQUEST)]
     assert sizes == [f"{size} processors" for size in ("64", "1,024", "8,192", "163,840")]
-    assert len(list(ratios.FAMILIES.places(REQUEST))) == 5
-    for name in ("hpc-pareto", "hpc-families", "hpc-sizes"):
-        assert {"collect", "draw"} <= set(dir(FIGURES.get(name).load()))
+    assert len(list(ratios.FAMILIES.scenarios(REQUEST))) == 5
 
 
 def test_training_seeds_make_one_line_with_an_interval_over_both() -> None:

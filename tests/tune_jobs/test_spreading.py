@@ -2,15 +2,13 @@
 
 import os
 import signal
-from contextlib import closing
+import time
 from pathlib import Path
 
 import pytest
 
 from cluster_env.core.errors import Failure, InputError
-from tune_jobs.terminal import own_processes
-from tune_jobs.terminal.own_processes import OwnProcesses
-from tune_jobs.terminal.spreading import here, spreading
+from tune_jobs.terminal.spreading import here, own_processes, spreading
 
 
 def squared(shared: dict, piece: int) -> int:
@@ -43,24 +41,30 @@ def test_runners_do_the_same_also_where_one_is_killed(local_ray: None, tmp_path:
             list(spread(squared, {"factor": 1}, [7]))
 
 
-def test_processes_of_this_machine_do_the_same_also_where_one_is_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_processes_of_this_machine_do_the_same_and_say_where_one_is_killed(
+    tmp_path: Path,
 ) -> None:
-    shared = {
-        "factor": 2,
-        "folder": str(tmp_path),
-        "lethal": 0,
-        "times": 2,
-    }  # another has the first
-    with closing(OwnProcesses(2)) as processes:
-        assert list(processes.spread(squared, shared, range(6))) == [0, 2, 8, 18, 32, 50]
-        assert len(list(tmp_path.iterdir())) == 2
-        assert list(processes.spread(squared, {"factor": 3}, [4])) == [48]
+    with own_processes(2) as spread:
+        assert list(spread(squared, {"factor": 2}, range(6))) == [0, 2, 8, 18, 32, 50]
+        assert list(spread(squared, {"factor": 3}, [4])) == [48]
         with pytest.raises(InputError, match=r"^nobody squares 7$"):
-            list(processes.spread(squared, {"factor": 1}, [7, 7]))
-        monkeypatch.setattr(own_processes, "ATTEMPTS", 0)
-        with pytest.raises(Failure, match="lost too often, maybe for want of memory"):
-            list(processes.spread(squared, {**shared, "times": 9}, range(6)))
+            list(spread(squared, {"factor": 1}, [7, 7]))
+        lethal = {"factor": 2, "folder": str(tmp_path), "lethal": 3, "times": 1}
+        with pytest.raises(Failure, match="was killed, maybe for want of memory; give the command"):
+            list(spread(squared, lethal, range(6)))
+        assert list(spread(squared, {"factor": 2}, range(6))) == [0, 2, 8, 18, 32, 50]
+
+
+def hang(seconds: float, piece: int) -> None:
+    time.sleep(seconds * piece)
+
+
+def test_a_process_of_this_machine_that_hangs_is_named() -> None:
+    with (
+        own_processes(2, limit_s=3) as spread,
+        pytest.raises(Failure, match=r"^no process has answered for 3 s; one may hang$"),
+    ):
+        list(spread(hang, 600.0, [0, 1, 1]))
 
 
 def test_a_cluster_without_runners_is_refused() -> None:

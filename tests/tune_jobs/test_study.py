@@ -53,7 +53,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ((*JOINT, "training.conditioned_on=[slowdown]"), "conditioned"),
         ((*FOMAML, "training.adapt=context"), "rewards"),
         (FOMAML, "FOMAML K=1"),
-        ((*FOMAML, "meta.inner_steps=3", "meta.order=second"), "ProMP K=3"),
+        ((*FOMAML, "training.inner_steps=3", "training.order=second"), "ProMP K=3"),
         ((*FOMAML, "meta.order=second", "meta.surrogate=log_probability"), "MAML K=1"),
         ((*FOMAML, "meta.adapt=head", "meta.learn_rates=false"), "FOMAML K=1, head, fixed rates"),
         ((*FOMAML, "meta.adapt=direct"), "FOMAML K=1, direct"),

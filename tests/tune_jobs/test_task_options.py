@@ -53,7 +53,7 @@ def test_a_new_option_is_there_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--window", "x"], "window"),
         (["--window", "0"], "at least 1 step"),
         (["--rules", "papr"], "paper"),
-        (["--rules", "paper", "--set", "task.rules=paper"], "say the same; give one of them"),
+        (["--rules", "paper", "--set", "task.world.rules=paper"], "say the same; give one of them"),
     ],
 )
 def test_a_value_that_makes_no_sense_is_refused(args: list[str], sentence: str) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import evaluate_summary
+from cluster_env.evaluation import evaluate
+from cluster_env.evaluation.summary import flat_summary
 from cluster_env.workloads import sample_jobsets
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy
@@ -70,8 +71,8 @@ class TestRun:
             "checkpoints",
         }
         assert {path.name for path in run.figures.iterdir()} == {
-            "deeprm-fig6.csv",
-            "deeprm-fig6.png",
+            "learning-curves.csv",
+            "learning-curves.png",
         }
         assert [checkpoint.iteration for checkpoint in run.checkpoints.all()] == [2, 4]
         assert all(checkpoint.damage() is None for checkpoint in run.checkpoints.all())
@@ -91,8 +92,9 @@ class TestRun:
         jobsets = sample_jobsets(
             config.task.build_workload(), config.seed, Split.VALIDATION, range(10)
         )
-        again = evaluate_summary(policy, jobsets, config.task.build_world(), run_seed=config.seed)
-        assert again == trained.evaluation
+        world = config.task.build_world()
+        again = evaluate(policy, jobsets, world, run_seed=config.seed)
+        assert flat_summary(again, world) == trained.evaluation
 
     def test_each_checkpoint_holds_the_policy_of_its_iteration(self, trained):
         checkpoints = trained.run.checkpoints.all()

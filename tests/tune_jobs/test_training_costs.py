@@ -7,11 +7,13 @@ import pytest
 from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
+from cluster_env.evaluation import get_metric
 from cluster_env.workloads.swf import write_swf
+from cluster_env.worlds import get_spec
 from rllib_configs.loading import load_config, write_config
-from tune_jobs.figures import trace_table
-from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.figures.training_costs import LENGTH, TIME
+from tune_jobs.figures import learning_curves, trace_table
+from tune_jobs.figures.learning_curves import LENGTH, TIME
+from tune_jobs.figures.registry import FigureRequest, make_figure
 from tune_jobs.runs.history import History
 from tune_jobs.terminal.tables import read_table, write_table
 
@@ -24,7 +26,8 @@ def make_run(folder: Path, reward: str, seed: int, length: float) -> None:
     history = History(folder / "metrics.csv")
     for k in (1, 2, 3):
         costs = {"time/iteration_s": 60.0 if k == 1 else 6.0, "total/decisions": 2000.0 * k}
-        history.append(k, {**costs, "train/decisions_per_episode": length - k - seed})
+        costs |= {"train/decisions_per_episode": length - k - seed, "train/return_mean": -length}
+        history.append(k, {**costs, "eval/bounded_slowdown": 9.0 - k, "train/return_max": -1.0})
 
 
 @pytest.fixture
@@ -61,6 +64,19 @@ def test_lengths_of_episodes_are_curves_of_several_rewards(runs: str, tmp_path: 
     assert "reduced" in shown
     with pytest.raises(InputError, match="needs runs"):
         LENGTH.collect(FigureRequest())
+
+
+def test_runs_of_every_world_have_learning_curves(runs: str, tmp_path: Path) -> None:
+    """Training draws this figure into each run's folder."""
+    request = FigureRequest(runs=[runs.replace("*", "base-*")])
+    _, table = make_figure("learning-curves", request, tmp_path)
+    left, right = learning_curves.draw(table).axes
+    (curve,) = (line for line in left.get_lines() if line.get_marker() == "o")
+    assert list(curve.get_ydata()) == [8.0, 7.0, 6.0]
+    assert left.get_ylabel() == get_metric("bounded_slowdown").label
+    rules = [row["key"] for row in read_table(table, ("key",)) if row["series"] == "heuristic"]
+    assert set(rules) == set(get_spec("hpc").baselines)
+    assert len(right.get_lines()) == 2
 
 
 def test_logs_stand_in_a_table(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ QUICK = (
     *("--jobsets", "2"),
     *("--evaluate", "4", "--rates", "0.5,2", "--rate-tasks", "2"),
 )
-JOINT = ("name=joint", "training.algorithm=maml", "meta.inner_steps=0")
-FOMAML = ("name=fomaml", "training.algorithm=maml", "meta.inner_steps=1")
+JOINT = ("name=joint", "training.algorithm=maml", "training.inner_steps=0")
+FOMAML = ("name=fomaml", "training.algorithm=maml", "training.inner_steps=1")
 ONE_TASK = ("name=alone",)
 
 

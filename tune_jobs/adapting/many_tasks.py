@@ -1,9 +1,8 @@
 """What ``metasched study`` does: measures how runs adapt to the tasks of a family."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -15,9 +14,9 @@ from meta.tasks import get_distribution
 from rllib_configs.policy_files import Decode
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.comparing.trained_runs import find_runs
+from tune_jobs.tables.frames import read_frame
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.spreading import Spread, spreading
-from tune_jobs.terminal.tables import read_table
 from tune_jobs.tracking.recording import record_result
 
 if TYPE_CHECKING:
@@ -26,61 +25,72 @@ if TYPE_CHECKING:
 N = TypeVar("N", int, float)
 
 
-def study_adaptation(
-    *,
-    runs: Sequence[str],
-    family: str,
-    num_tasks: int,
-    task_seed: int,
-    num_seeds: int,
-    steps: str,
-    num_episodes: int,
-    num_jobsets: int,
-    num_held_out: int,
-    decode: Decode,
-    rate: float | None,
-    rates: str,
-    num_rate_tasks: int,
-    num_scratch: int,
-    scratch_times: int,
-    num_runners: int,
-    address: str | None,
-    out: Path,
-    track: bool,
-) -> None:
-    """Measures runs and writes their rows; the arguments are the options of the command.
+@dataclass(frozen=True, kw_only=True)
+class StudyOptions:
+    """What a study measures: options of ``metasched study``, whose help says what each means."""
+
+    runs: Sequence[str]
+    family: str
+    num_tasks: int
+    task_seed: int
+    num_seeds: int
+    steps: str
+    num_episodes: int
+    num_jobsets: int
+    num_held_out: int
+    decode: Decode
+    rate: float | None
+    rates: str
+    num_rate_tasks: int
+    num_scratch: int
+    scratch_times: int
+    num_runners: int = 0
+    address: str | None = None
+
+    def plan(self) -> StudyPlan:
+        """Tasks, steps and seeds; raises `InputError` if a number makes no sense."""
+        return StudyPlan(
+            num_tasks=self.num_tasks,
+            task_seed=self.task_seed,
+            num_seeds=self.num_seeds,
+            steps=_numbers("--steps", self.steps, int),
+            num_episodes=self.num_episodes,
+            num_jobsets=self.num_jobsets,
+            num_evaluation_jobsets=self.num_held_out,
+            rates=_numbers("--rates", self.rates, float),
+            num_rate_tasks=self.num_rate_tasks,
+            decode=self.decode,
+        )
+
+
+def study_adaptation(options: StudyOptions, *, out: Path, track: bool) -> None:
+    """Measures runs and writes their rows.
+
+    Args:
+        options: what to measure.
+        out: folder for the rows.
+        track: whether to record means and rows.
 
     Raises:
         InputError: if no run is named, or one cannot be measured.
     """
-    found = find_runs(split_names(runs))
-    if not found:
+    runs = find_runs(split_names(options.runs))
+    if not runs:
         raise InputError("name the runs to measure, for instance 'runs/maml-*'")
-    plan = StudyPlan(
-        num_tasks=num_tasks,
-        task_seed=task_seed,
-        num_seeds=num_seeds,
-        steps=_numbers("--steps", steps, int),
-        num_episodes=num_episodes,
-        num_jobsets=num_jobsets,
-        num_evaluation_jobsets=num_held_out,
-        rates=_numbers("--rates", rates, float),
-        num_rate_tasks=num_rate_tasks,
-        decode=decode,
-    )
-    first = plan.split(get_distribution(family), Split.HELD_OUT)[0]
+    plan = options.plan()
+    first = plan.split(get_distribution(options.family), Split.HELD_OUT)[0]
     # Only now, because it imports PyTorch and Ray, which takes longer than all checks before.
     from tune_jobs.adapting.sources import sources_of
 
-    sources = sources_of(found, num_scratch, rate, scratch_times)
+    sources = sources_of(runs, options.num_scratch, options.rate, options.scratch_times)
     for source in sources:  # so that what cannot be measured is known before anything is
         source.load().after(first, replace(plan, steps=(0,)), 0)
     progress = Progress()
-    with spreading(num_runners, address, progress.say) as spread:
-        paths = _measure_all(sources, family, plan, out, spread, progress)
+    with spreading(options.num_runners, options.address, progress.say) as spread:
+        paths = _measure_all(sources, options.family, plan, out, spread, progress)
     click.echo(f"Wrote {', '.join(str(path) for path in paths)}")
     if track:
-        _track(paths, found[0])
+        _track(paths, runs[0])
     click.echo(f"Next: metasched figure adaptation --rows {out}")
 
 
@@ -88,10 +98,9 @@ def _track(paths: Sequence[Path], run: Path) -> None:
     """Records rows as a run of the family; MLflow's step is that of the adaptation."""
     curves = []
     for path in paths:
-        ratios: dict[int, list[float]] = {}
-        for row in read_table(path, ["step", "ratio"]):
-            ratios.setdefault(int(row["step"]), []).append(float(row["ratio"]))
-        curves += [(step, {f"{path.stem}/ratio": fmean(found)}) for step, found in ratios.items()]
+        rows = read_frame(path, ["step", "ratio"])
+        means = rows["ratio"].astype(float).groupby(rows["step"].astype(int)).mean()
+        curves += [(int(step), {f"{path.stem}/ratio": mean}) for step, mean in means.items()]
     folder = paths[0].parent
     record_result(folder, "study", f"{folder.name} study", curves=curves, files=paths, beside=run)
 

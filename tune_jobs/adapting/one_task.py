@@ -5,6 +5,7 @@ import shlex
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,105 +15,189 @@ import click
 from cluster_env.core.errors import InputError
 from meta.checks import check_numbers, require_features, require_scorer
 from meta.tasks import Task, read_task
+from rllib_configs.changes import changed_keys
 from rllib_configs.policy_files import Decode, read_policy_config
-from tune_jobs.adapting.windows import in_steady_operation
+from rllib_configs.task_schema import TaskSection
+from tune_jobs.comparing.choices import steady_operation
+from tune_jobs.tables.frames import Row, plain, write_table
 from tune_jobs.terminal.options import ADAPTATION_TABLE
 from tune_jobs.terminal.output import print_json
 from tune_jobs.terminal.running import program
-from tune_jobs.terminal.tables import Row, plain, write_table
 from tune_jobs.tracking.recording import annotate, record_result
 
 if TYPE_CHECKING:
-    from meta.adaptation import MetaPolicy
-    from meta.maml.steps import Parameters
+    from meta.adaptation import Adaptation
     from tune_jobs.adapting.table import Keep
 
 
+@dataclass(frozen=True, kw_only=True)
+class AdaptationOptions:
+    """An adaptation to one task: options of ``adapt``, and from Python.
+
+    Attributes:
+        run: folder of the policy.
+        task: a task, or texts as `meta.tasks.read_task` takes them, which change the one that the
+            policy was trained on.
+        num_steps: gradient steps.
+        num_episodes: of a step.
+        num_jobsets: of a step.
+        rate: inner rate of all parameters; that of the run if unset.
+        seed: of jobsets and actions.
+        decode: how the policies act.
+    """
+
+    run: str | Path
+    task: Task | Sequence[str]
+    num_steps: int = 3
+    num_episodes: int = 20
+    num_jobsets: int = 4
+    rate: float | None = None
+    seed: int = 0
+    decode: Decode = "argmax"
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """A policy that was adapted.
+
+    Attributes:
+        task: what it was adapted to.
+        adaptation: its steps, in the windows of a comparison.
+        warmup: units of time at both ends of a window whose jobs do not count.
+    """
+
+    task: Task
+    adaptation: "Adaptation"
+    warmup: int
+
+    def save(self, folder: Path, step: int) -> None:
+        """Writes the policy as it was after so many steps."""
+        from meta.adaptation import save_adapted
+
+        parameters = self.adaptation.parameters[step]
+        save_adapted(self.adaptation.policy, self.task, parameters, folder)
+
+
+def check_new(folder: Path | None) -> None:
+    """Makes sure that a folder, if it is there, is empty.
+
+    Raises:
+        InputError: if it is not.
+    """
+    if (
+        folder is not None
+        and folder.exists()
+        and not (folder.is_dir() and not any(folder.iterdir()))
+    ):
+        raise InputError(f"{folder} is not empty; take a new folder for the adapted policy")
+
+
+def adapt(options: AdaptationOptions) -> Adapted:
+    """Adapts a policy.
+
+    Raises:
+        InputError: if there is no policy, it cannot be adapted, or a number is out of range.
+    """
+    # Only now, because it imports PyTorch, which takes longer than all checks before.
+    from meta.adaptation import adapt_policy, load_meta_policy
+
+    policy = load_meta_policy(options.run, options.rate)
+    if isinstance(options.task, Task):
+        task, played, warmup = options.task, options.task, 0
+    else:
+        task = read_task(options.task, policy.task)
+        played, warmup = in_steady_operation(task, options.task)
+    adaptation = adapt_policy(
+        policy,
+        played,
+        options.num_steps,
+        num_episodes=options.num_episodes,
+        num_jobsets=options.num_jobsets,
+        seed=options.seed,
+        warmup=warmup,
+    )
+    return Adapted(task, adaptation, warmup)
+
+
+def in_steady_operation(task: Task, texts: Sequence[str]) -> tuple[Task, int]:
+    """A task in the windows that a comparison takes, so that costs can be compared with its own.
+
+    Args:
+        task: as asked for.
+        texts: how it was asked for, see `meta.tasks.read_task`; who names the length of windows
+            gets them so.
+
+    Returns:
+        The task, and a warm-up: units of time at both ends of a window whose jobs do not count.
+    """
+    said = changed_keys([f"task.{text}" for text in texts if "=" in text])
+    steady, warmup = steady_operation(task, said)
+    if not steady:
+        return task, warmup
+    changes = [
+        f"{task.spec.presentation.options[name].key}={value}" for name, value in steady.items()
+    ]
+    return replace(read_task(changes, TaskSection.of(task), task.seed), name=task.name), warmup
+
+
 def adapt_to_task(
+    options: AdaptationOptions,
     *,
-    run: Path,
-    texts: Sequence[str],
-    trace: Path | None,
-    objective: str | None,
-    num_steps: int,
-    num_episodes: int,
-    num_jobsets: int,
-    rate: float | None,
     num_held_out: int,
-    decode: Decode,
     keep: "Keep",
-    seed: int,
     out: Path | None,
     as_json: bool,
     track: bool | None,
 ) -> None:
-    """Adapts a policy and prints the table; the arguments are the options of the command.
+    """Adapts a policy and prints the table.
+
+    Args:
+        options: the adaptation, of a task in texts.
+        num_held_out: held-out jobsets that costs are means over.
+        keep: which policy is kept.
+        out: folder for it, and for the table.
+        as_json: whether to print rows as JSON.
+        track: whether to record the table; None adds it to the recorded run alone.
 
     Raises:
         InputError: if policy, task or folder cannot be used.
     """
     if track and out is None:
         raise InputError("--track records the table, so it needs --out FOLDER")
-    if out is not None and out.is_dir() and any(out.iterdir()):
-        raise InputError(f"{out} is not empty; take a new folder for the adapted policy")
+    check_new(out)
+    run, changes = options.run, options.task
     config = read_policy_config(run)
     require_scorer(config, f"the policy in {run}")
-    home = config.task.at_point()
-    changes = [*texts, *_in_short(trace, objective)]
-    if not changes:
+    if not changes or isinstance(changes, Task):
         raise InputError("say what to adapt to, with --task, --trace or --objective")
-    task = read_task(changes, home)
+    task = read_task(changes, config.task.at_point())
     require_features(config, task.world, f"the policy in {run}")
-    check_numbers(num_steps, num_episodes, num_jobsets, seed)
-    # Only now, because it imports PyTorch, which takes longer than all checks.
-    from meta.adaptation import adapt_policy, load_meta_policy
-    from tune_jobs.adapting.table import (
-        format_table,
-        kept_row,
-        markdown_table,
-        tabulate,
-        verdict,
-    )
+    check_numbers(options.num_steps, options.num_episodes, options.num_jobsets, options.seed)
+    from tune_jobs.adapting.table import format_table, kept_row, markdown_table, tabulate, verdict
 
-    policy = load_meta_policy(run, rate)
     started = time.perf_counter()
-    played, warmup = in_steady_operation(task, changes)
-    adaptation = adapt_policy(
-        policy,
-        played,
-        num_steps,
-        num_episodes=num_episodes,
-        num_jobsets=num_jobsets,
-        seed=seed,
-        warmup=warmup,
-    )
+    adapted = adapt(options)
     seconds = time.perf_counter() - started
+    played = adapted.adaptation.task
     rows = tabulate(
-        adaptation,
+        adapted.adaptation,
         num_jobsets=num_held_out,
-        num_episodes=num_episodes,
-        warmup=warmup,
-        decode=decode,
+        num_episodes=options.num_episodes,
+        warmup=adapted.warmup,
+        decode=options.decode,
         keep=keep,
     )
     kept = kept_row(rows)
+    note = markdown_table(played, rows)
     if out is not None:
-        _write(out, policy, task, adaptation.parameters[int(kept["step"])], rows)
+        _write(out, adapted, int(kept["step"]), rows)
         if track:
-            made_with = {
-                "run": str(run),
-                "seed": seed,
-                "rate": rate,
-                "decode": decode,
-                "keep": keep,
-            }
-            _track(out, run, rows, made_with, markdown_table(played, rows))
+            _track(out, options, keep, rows, note)
     if track is not False:
         with tempfile.TemporaryDirectory(prefix="metasched-adaptation-") as folder:
             table = Path(folder) / f"{datetime.now():%Y%m%d-%H%M%S}-{ADAPTATION_TABLE}"
             write_table(table, rows)
-            note = markdown_table(played, rows)
-            annotate(run, f"Adapted to {task.name}", note, {"adaptations": table})
+            annotate(Path(run), f"Adapted to {task.name}", note, {"adaptations": table})
     if as_json:
         print_json(plain(rows))
         return
@@ -121,9 +206,11 @@ def adapt_to_task(
     if out is not None:
         what = "adapted policy" if kept["changed"] else "policy as it was"
         click.echo(f"Wrote the {what} and {ADAPTATION_TABLE} to {out}")
-    if num_steps and not (kept["changed"] and float(kept["cost"]) <= float(rows[0]["cost"])):
-        more = f"--jobsets {2 * num_jobsets} --episodes {2 * num_episodes}"
-        other = ", or with another --rate" if any(step.changed for step in adaptation.steps) else ""
+    better = kept["changed"] and float(kept["cost"]) <= float(rows[0]["cost"])
+    if options.num_steps and not better:
+        more = f"--jobsets {2 * options.num_jobsets} --episodes {2 * options.num_episodes}"
+        moved = any(step.changed for step in adapted.adaptation.steps)
+        other = ", or with another --rate" if moved else ""
         click.echo(f"Next     the same with more jobsets per step, {more}{other}")
     elif out is None:
         click.echo("Next     the same with --out FOLDER keeps the adapted policy")
@@ -132,13 +219,9 @@ def adapt_to_task(
         click.echo(f"Next     {program()} compare --policies {policies}")
 
 
-def _in_short(trace: Path | None, objective: str | None) -> list[str]:
-    """What a log and an objective change, as `read_task` takes it."""
-    found = [] if objective is None else [f"objective={objective}"]
-    return found if trace is None else [*found, f"workload.trace={trace.absolute()}"]
-
-
-def _track(out: Path, run: Path, rows: Sequence[Row], params: dict[str, object], note: str) -> None:
+def _track(
+    out: Path, options: AdaptationOptions, keep: str, rows: Sequence[Row], note: str
+) -> None:
     """Records the adaptation as a run below the policy's; MLflow's step is that of it."""
     curves = [
         (int(row["step"]), {name: float(row[name]) for name in ("ratio", "cost")})
@@ -146,29 +229,27 @@ def _track(out: Path, run: Path, rows: Sequence[Row], params: dict[str, object],
         else (0, {f"reference/{str(row['policy']).partition(':')[0]}": float(row["ratio"])})
         for row in rows
     ]
+    made_with = {name: getattr(options, name) for name in ("seed", "rate", "decode")}
+    measured = {name: rows[0][name] for name in ("task", "metric", "jobsets")}
     record_result(
         out,
         "adaptation",
         f"{out.name} adaptation",
-        params={**params, **{name: rows[0][name] for name in ("task", "metric", "jobsets")}},
+        params={"run": str(options.run), **made_with, "keep": keep, **measured},
         curves=curves,
         files=[out / ADAPTATION_TABLE],
-        beside=run,
+        beside=Path(options.run),
         note=note,
     )
 
 
-def _write(
-    out: Path, policy: "MetaPolicy", task: Task, parameters: "Parameters", rows: Sequence[Row]
-) -> None:
+def _write(out: Path, adapted: Adapted, step: int, rows: Sequence[Row]) -> None:
     """Writes policy and table; the folder appears when all of it is there."""
-    from meta.adaptation import save_adapted
-
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{out.name}", dir=out.parent) as aside:
             folder = Path(aside) / out.name
-            save_adapted(policy, task, parameters, folder)
+            adapted.save(folder, step)
             write_table(folder / ADAPTATION_TABLE, rows)
             os.replace(folder, out)
     except OSError as error:

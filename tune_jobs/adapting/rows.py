@@ -26,8 +26,8 @@ from meta.study import Measured, StudyPlan, choose_rate, measure
 from meta.tasks import Task, get_distribution, objective_kind
 from rllib_configs.task_schema import TaskSection
 from tune_jobs.adapting.sources import SCRATCH, Source, method_of, trained_on
+from tune_jobs.tables.frames import Row, Value, number, read_table, write_table
 from tune_jobs.terminal.spreading import Spread, here
-from tune_jobs.terminal.tables import Row, Value, number, read_table, write_table
 from tune_jobs.tracking.provenance import made_with
 
 HEURISTICS_FILE = "heuristics.csv"
@@ -78,7 +78,8 @@ def measure_heuristics(
     rows: list[Row] = []
     of_tasks = spread(_costs_on, plan.num_evaluation_jobsets, tasks)
     for index, (task, costs) in enumerate(zip(tasks, of_tasks, strict=True)):
-        best = baseline_of(task.spec, costs)
+        best, axis = baseline_of(task.spec, costs), task.spec.presentation.axis
+        place: Row = {} if axis is None else {axis.name: task.position}
         rows += [
             {
                 "family": distribution.name,
@@ -87,7 +88,7 @@ def measure_heuristics(
                 "task": index,
                 "objective": objective_kind(task),
                 "full_objective": task.objective.name,
-                **_place(task),
+                **place,
                 "cost": costs[name].value,
                 "unfinished": costs[name].num_unfinished,
                 **costs[name].side_metrics,
@@ -102,13 +103,6 @@ def measure_heuristics(
         report(f"heuristics on {task.name}")
     write_table(path, rows)
     return path
-
-
-def _at_an_end(rate: float, plan: StudyPlan) -> str:
-    """A warning if a rate was chosen beyond which others, that were not tried, may be better."""
-    if len(plan.rates) > 1 and rate in (min(plan.rates), max(plan.rates)):
-        return f", the {'lowest' if rate == min(plan.rates) else 'highest'} of those tried"
-    return ""
 
 
 def measure_source(
@@ -136,8 +130,7 @@ def measure_source(
     Raises:
         InputError: if the policy cannot be used.
     """
-    distribution = get_distribution(family)
-    policy = source.load()
+    distribution, policy = get_distribution(family), source.load()
     path = folder / distribution.name / source.file
     plan = replace(plan, steps=tuple(source.times * step for step in plan.steps))
     tasks = plan.split(distribution, Split.HELD_OUT)
@@ -147,10 +140,13 @@ def measure_source(
     scores: dict[float, float] = {}
     rate = source.rate
     if isinstance(policy, MetaPolicy) and rate is None and not policy.learned_rates:
-        rate, found = choose_rate(policy, distribution, plan, spread)
-        scores = dict(found)
+        rate, scored = choose_rate(policy, distribution, plan, spread)
+        scores = dict(scored)
         policy = policy.with_rate(rate)
-        report(f"{path.stem}: inner rate {rate:g}{_at_an_end(rate, plan)}")
+        ends = {min(plan.rates): "lowest", max(plan.rates): "highest"}
+        last = len(ends) > 1 and rate in ends  # others, that were not tried, may be better
+        more = f", the {ends[rate]} of those tried" if last else ""
+        report(f"{path.stem}: inner rate {rate:g}{more}")
     method = method_of(policy.config) if source.scratch is None else f"{SCRATCH}{source.more}"
     head: dict[str, Value] = {
         "family": distribution.name,
@@ -163,12 +159,32 @@ def measure_source(
         "rates_tried": " ".join(f"{r:g}:{score:.4f}" for r, score in scores.items()),
         "fingerprint": mark,
     }
-    baselines = _baselines(path.with_name(HEURISTICS_FILE))
+    heuristics = read_table(path.with_name(HEURISTICS_FILE), ("task", "best"))
+    # The baseline of a task stands in the rows of each of its heuristics.
+    baselines = [row for row in heuristics if row["method"] == heuristics[0]["method"]]
+    axes = {axis.name for kind in WORLDS.names() if (axis := WORLDS.get(kind).presentation.axis)}
     rows: list[Row] = []
     for on_task in spread(_measure_on, (policy, tasks, plan), range(len(tasks))):
         for one in on_task:
-            cells = _cells(one, baselines[one.task], plan)
-            rows.append({**head, **cells, "step": one.step // source.times})
+            baseline = baselines[one.task]
+            best = number(baseline, "best")
+            rows.append(
+                {
+                    **head,
+                    "task": one.task,
+                    "objective": baseline["objective"],
+                    **{name: number(baseline, name) for name in sorted(axes) if name in baseline},
+                    "seed": one.seed,
+                    "step": one.step // source.times,
+                    "episodes": one.step * plan.num_episodes,
+                    "cost": one.cost,
+                    "unfinished": one.num_unfinished,
+                    **one.side_metrics,
+                    "best": best,
+                    "best_heuristic": baseline["best_heuristic"],
+                    "ratio": one.cost / best,
+                }
+            )
         report(f"{path.stem} on {tasks[on_task[0].task].name}")
     write_table(path, rows)
     return path
@@ -216,37 +232,6 @@ def read_rows(folders: Iterable[str | Path]) -> tuple[list[dict[str, str]], list
     if not learned:
         raise InputError("there are no rows to draw; metasched study RUN --out FOLDER makes them")
     return learned, heuristics
-
-
-def _cells(one: Measured, baseline: dict[str, str], plan: StudyPlan) -> dict[str, Value]:
-    best = number(baseline, "best")
-    axes = {axis.name for kind in WORLDS.names() if (axis := WORLDS.get(kind).presentation.axis)}
-    return {
-        "task": one.task,
-        "objective": baseline["objective"],
-        **{name: number(baseline, name) for name in sorted(axes) if name in baseline},
-        "seed": one.seed,
-        "step": one.step,
-        "episodes": one.step * plan.num_episodes,
-        "cost": one.cost,
-        "unfinished": one.num_unfinished,
-        **one.side_metrics,
-        "best": best,
-        "best_heuristic": baseline["best_heuristic"],
-        "ratio": one.cost / best,
-    }
-
-
-def _baselines(path: Path) -> list[dict[str, str]]:
-    """The row of one heuristic for each task; the baseline stands in all of them."""
-    rows = read_table(path, ("task", "best"))
-    return [row for row in rows if row["method"] == rows[0]["method"]]
-
-
-def _place(task: Task) -> dict[str, Value]:
-    """Where a task stands on the axis of its world: ``load`` in DeepRM's."""
-    axis = task.spec.presentation.axis
-    return {} if axis is None else {axis.name: task.position}
 
 
 def _fingerprint(

@@ -12,8 +12,11 @@ from meta.adaptation import Adaptation
 from meta.costs import TUNING_JOBSETS, Cost, baseline_of, costs_on, heuristic_costs
 from meta.tasks import Task, describe
 from rllib_configs.policy_files import Decode
-from tune_jobs.comparing.table import column_of
-from tune_jobs.terminal.tables import Row, Value, aligned, markdown
+from tune_jobs.comparing.markdown import side_cells, side_titles
+from tune_jobs.comparing.table import times_of
+from tune_jobs.tables.columns import TIME, column, digits_of
+from tune_jobs.tables.frames import Row, Value
+from tune_jobs.tables.printing import aligned, markdown
 
 Keep = Literal["best", "last"]
 
@@ -53,8 +56,11 @@ def tabulate(
     task, adapted = adaptation.task, adaptation.steps
     last = len(adapted) - 1
     steps = [*(step for step in shown if step < last), last]
+    named = {step: f"after {step} step{'s' if step > 1 else ''}" for step in steps if step}
     policies = [
-        adaptation.policy.acting(task, adapted[step].parameters, _name(step), decode)
+        adaptation.policy.acting(
+            task, adapted[step].parameters, named.get(step, "before adaptation"), decode
+        )
         for step in steps
     ]
     trials = costs_on(
@@ -93,14 +99,20 @@ def tabulate(
 def format_table(task: Task, rows: Sequence[Row]) -> str:
     """The rows of `tabulate` for people, under a heading."""
     heading = click.style(f"{task.name}: {describe(task)}", bold=True)
-    table = "\n".join(aligned(_lines(task, rows), names=1))
-    return "\n".join([heading, *_measured(task, rows), "", table])
+    names, (_, unit) = _side_metrics(task, rows), times_of(task.spec)
+    columns = [column(name) for name in names]
+    heads = ["policy", "cost", "over best baseline", *(one.head for one in columns)]
+    units = ["", "", "", *(unit if one.unit == TIME else "" for one in columns)]
+    lines = [heads, *([units] if any(units) else []), *_cells_of(task, rows, names)]
+    return "\n".join([heading, *_measured(task, rows), "", *aligned(lines, names=1)])
 
 
 def markdown_table(task: Task, rows: Sequence[Row]) -> str:
     """The same with the verdict, in Markdown."""
+    names = _side_metrics(task, rows)
+    heads = ["Policy", "Cost", "Over best baseline", *side_titles(task.spec, names)]
     words = f"**{verdict(task, rows)}** {describe(task)}. {'; '.join(_measured(task, rows))}."
-    return f"{words}\n\n{markdown(_lines(task, rows), names=1)}"
+    return f"{words}\n\n{markdown([heads, *_cells_of(task, rows, names)], names=1)}"
 
 
 def _measured(task: Task, rows: Sequence[Row]) -> list[str]:
@@ -112,32 +124,29 @@ def _measured(task: Task, rows: Sequence[Row]) -> list[str]:
     return words
 
 
-def _lines(task: Task, rows: Sequence[Row]) -> list[list[str]]:
+def _side_metrics(task: Task, rows: Sequence[Row]) -> list[str]:
+    """Names of the columns behind the cost; unfinished jobs where there are any."""
     metric = nonnegative_cost(task.objective).name
-    known = (*task.spec.side_metrics, *by_size(task.spec.headline, rows[0]))
-    side = [(name, *column_of(name)) for name in known if name != metric]
-    repeated = _repeated(rows)
-    lines = [["policy", "cost", "over best baseline", *(title for _, title, _ in side)]]
-    lines += [
+    names = [*task.spec.side_metrics, *by_size(task.spec.headline, rows[0])]
+    cut = any(row["unfinished"] for row in rows)
+    return [name for name in names if name != metric] + (["unfinished"] if cut else [])
+
+
+def _cells_of(task: Task, rows: Sequence[Row], names: Sequence[str]) -> list[list[str]]:
+    steps = [row for row in rows if "step" in row]
+    above = enumerate(pairwise(steps), start=1)
+    repeated = {k for k, (one, two) in above if one["changed"] == two["changed"]}
+    digits = digits_of(float(row["cost"]) for row in rows)
+    return [
         [
-            f"{row['policy']}{repeated.get(k, '')}{', kept' if row.get('kept') else ''}",
-            f"{row['cost']:.4g}",
+            f"{row['policy']}{', as above' if k in repeated else ''}"
+            f"{', kept' if row.get('kept') else ''}",
+            f"{row['cost']:,.{digits}f}",
             f"{row['ratio']:.3f}",
-            *(write(float(row[name])) for name, _, write in side),
+            *side_cells(task.spec, row, names),
         ]
         for k, row in enumerate(rows)
     ]
-    if any(row["unfinished"] for row in rows):
-        ends = ("unfinished", *(f"{row['unfinished']:,}" for row in rows))
-        lines = [[*line, end] for line, end in zip(lines, ends, strict=True)]
-    return lines
-
-
-def _repeated(rows: Sequence[Row]) -> dict[int, str]:
-    """Remarks on rows of steps that moved nothing since the row above, by index."""
-    steps = [row for row in rows if "step" in row]
-    above = enumerate(pairwise(steps), start=1)
-    return {k: ", as above" for k, (one, two) in above if one["changed"] == two["changed"]}
 
 
 def verdict(task: Task, rows: Sequence[Row]) -> str:
@@ -187,12 +196,6 @@ def _cells(cost: Cost, best: float) -> dict[str, Value]:
         "unfinished": cost.num_unfinished,
         **cost.side_metrics,
     }
-
-
-def _name(step: int) -> str:
-    if step == 0:
-        return "before adaptation"
-    return f"after {step} step{'s' if step > 1 else ''}"
 
 
 def _compared(cost: Value, other: Value) -> str:

@@ -1,40 +1,50 @@
 """What ``metasched bench`` does: measures what is asked for, and shows it beside references."""
 
+import os
+import platform
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import click
 
 from rllib_configs.loading import load_config
-from tune_jobs.benchmarks.machine import machine
 from tune_jobs.benchmarks.measuring import Entry
 from tune_jobs.terminal.output import print_json
+from tune_jobs.tracking.provenance import processor
 
 SUBJECTS = ("simulator", "replay", "sampling", "training")
 """What is measured by default; the others take minutes."""
 
-WITH_PRESET = ("training", "runners")
+PACKAGES = ("metasched", "numpy", "numba", "gymnasium", "torch", "ray")
 
 
-def report_benchmarks(subjects: Sequence[str], as_json: bool, seconds: float, preset: str) -> None:
+def report_benchmarks(
+    subjects: Sequence[str], as_json: bool, seconds: float, preset: str | None
+) -> None:
     """Measures and prints; the arguments are the options of the command."""
-    load_config(preset)
+    if preset is not None:
+        load_config(preset)
     facts = machine()
     entries: list[Entry] = []
     for subject in subjects or SUBJECTS:
         if not as_json:
             click.echo(f"Measuring {subject} ...", err=True)
-        measure: Callable[..., list[Entry]] = import_module(
-            f"tune_jobs.benchmarks.{subject}"
-        ).measure
-        entries += measure(seconds, preset) if subject in WITH_PRESET else measure(seconds)
+        module = import_module(f"tune_jobs.benchmarks.{subject}")
+        measure: Callable[..., list[Entry]] = module.measure
+        chosen = [preset] if preset and subject in ("training", "runners") else []
+        entries += measure(seconds, *chosen)
     if as_json:
         print_json([*(entry.as_dict() for entry in entries), facts])
         return
     for entry in entries:
         click.echo(describe(entry))
-    click.echo(_describe_machine(facts))
+    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items() if number)
+    click.echo(
+        f"{click.style('machine', bold=True)}: {facts['cores']} cores, {facts['cpu']}, load "
+        f"average {facts['load_average']:.1f}; Python {facts['python']}, {versions}"
+    )
 
 
 def describe(entry: Entry) -> str:
@@ -45,28 +55,33 @@ def describe(entry: Entry) -> str:
         format(data[key], digits) for key in ("value", "min", "max", "reference_value")
     )
     part = "" if entry.share is None else f", {entry.share:.1%} of an iteration"
-    return (
-        f"{click.style(entry.name, bold=True)}: {ours} {entry.unit} [{low} to {high}]{part}\n"
-        f"  {entry.ratio:,.1f} times as good as {theirs}: {entry.reference}{_parts(entry)}"
-    )
-
-
-def _parts(entry: Entry) -> str:
-    """What an entry is made of, as a line of its own."""
-    if not entry.parts:
-        return ""
-    parts = (
-        f"{name.replace('_', ' ')} {value:,.3g}"
-        if value < 1000
-        else f"{name.replace('_', ' ')} {value:,.0f}"
+    parts = ", ".join(
+        f"{name.replace('_', ' ')} {format(value, ',.3g' if value < 1000 else ',.0f')}"
         for name, value in entry.parts.items()
     )
-    return f"\n  {', '.join(parts)}"
-
-
-def _describe_machine(facts: dict[str, Any]) -> str:
-    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items() if number)
+    last_line = f"\n  {parts}" if parts else ""
     return (
-        f"{click.style('machine', bold=True)}: {facts['cores']} cores, {facts['cpu']}, load "
-        f"average {facts['load_average']:.1f}; Python {facts['python']}, {versions}"
+        f"{click.style(entry.name, bold=True)}: {ours} {entry.unit} [{low} to {high}]{part}\n"
+        f"  {entry.ratio:,.1f} times as good as {theirs}: {entry.reference}{last_line}"
     )
+
+
+def machine() -> dict[str, Any]:
+    """What this ran on: cores, CPU and versions, as the entry ``machine``."""
+    return {
+        "name": "machine",
+        "cores": len(os.sched_getaffinity(0)),
+        "cpu": processor(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "load_average": os.getloadavg()[0],
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": {name: _version(name) for name in PACKAGES},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Container, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cluster_env.core.errors import InputError, shortened
@@ -12,10 +12,10 @@ from cluster_env.evaluation import get_metric
 from cluster_env.objectives import get_objective
 from cluster_env.worlds import WorldSpec, get_spec
 from rllib_configs.changes import Changes, change, changed_keys
-from rllib_configs.loading import make_config, parse_config, read_config, take_machine_of_log
+from rllib_configs.loading import make_config_of_log, parse_config, read_config
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
-from tune_jobs.comparing.trained_runs import Decode, TrainedRun, is_heuristic
+from tune_jobs.comparing.protocol import DEFAULT_JOBSETS, EvaluationProtocol
+from tune_jobs.comparing.trained_runs import Decode, TrainedRun
 
 
 def parse_values(text: str) -> list[float]:
@@ -82,8 +82,7 @@ def changed_config(
         settings = {f"task.{key}": setting for key, setting in follows.items()}
         change(data, {key: settings[key] for key in settings if key not in given})
         said.add(key)
-    take_machine_of_log(data, before, given | said)
-    return make_config(data)
+    return make_config_of_log(data, before, given | said)
 
 
 def choose_comparison(
@@ -152,25 +151,77 @@ def parse_limits(texts: Sequence[str], spec: WorldSpec) -> dict[str, float]:
     return limits
 
 
-def order_specs(
-    policies: Sequence[str], runs: Sequence[TrainedRun], decode: Decode
-) -> list[PolicySpec]:
-    """Heuristics in the order in which they were named, then what was learned."""
-    heuristics = [heuristic_spec(name) for name in policies if is_heuristic(name)]
-    return [*heuristics, *learned_specs(runs, decode)]
-
-
 def metric_of(objective: str | None, config: ExperimentConfig) -> str:
     """Name of the metric of an objective."""
     chosen = config.task.build_objective() if objective is None else get_objective(objective)
     return chosen.metric.name
 
 
-def task_for(objective: str | None, config: ExperimentConfig, seed: int) -> Task:
-    """The task of a config, with another objective, if there is one, that policies may be told of.
+@dataclass(frozen=True, kw_only=True)
+class EvaluationOptions:
+    """What policies are evaluated on: options of ``compare`` and ``guard``, and from Python.
 
-    Raises:
-        InputError: if there is no such objective, or the task is impossible.
+    Attributes:
+        source: preset or file, a config, or a task; see `choose_config`.
+        overrides: changes to a config.
+        task_options: values, or texts of them, by names of the world's options.
+        objective: name of what decides who is best, and what policies are told; the task's if
+            unset.
+        num_jobsets: jobsets, at each value of the axis.
+        num_episodes: episodes of each.
+        warmup: see `choose_comparison`.
+        limits: of side metrics, by name, or texts as for `parse_limits`.
+        seed: of jobsets and of the policies' random numbers; a task has its own.
+        decode: how learned policies choose.
+        num_runners: processes that evaluate; 0 is this one.
+        address: of the Ray cluster that they are on.
     """
-    task = config.task.build(config.name, seed)
-    return task if objective is None else replace(task, objective=get_objective(objective))
+
+    source: Task | ExperimentConfig | str | None = None
+    overrides: Changes = ()
+    task_options: Mapping[str, Any] = field(default_factory=dict)
+    objective: str | None = None
+    num_jobsets: int = DEFAULT_JOBSETS
+    num_episodes: int = 1
+    warmup: int | None = None
+    limits: Sequence[str] | Mapping[str, float] | None = None
+    seed: int = 0
+    decode: Decode = "sample"
+    num_runners: int = 0
+    address: str | None = None
+
+    def protocol(
+        self, runs: Sequence[TrainedRun], num_guard_jobsets: int = 0
+    ) -> EvaluationProtocol:
+        """What these options ask for.
+
+        Args:
+            runs: the trained policies that are evaluated.
+            num_guard_jobsets: see `EvaluationProtocol`.
+
+        Raises:
+            InputError: if something cannot be used.
+        """
+        if isinstance(self.source, Task):
+            if changed_keys(self.overrides):
+                raise InputError("changes are made to a config or a preset, and not to a task")
+            task, warmup = self.source, self.warmup or 0
+        else:
+            config, warmup = choose_comparison(
+                self.source, self.overrides, self.task_options, runs, self.warmup
+            )
+            task = config.task.build(config.name, self.seed)
+        if self.objective is not None:
+            task = replace(task, objective=get_objective(self.objective))
+        limits = self.limits
+        if limits is not None and not isinstance(limits, Mapping):
+            limits = parse_limits(limits, task.spec)
+        return EvaluationProtocol(
+            task,
+            task.objective.metric.name,
+            num_jobsets=self.num_jobsets,
+            num_episodes=self.num_episodes,
+            warmup=warmup,
+            limits=limits,
+            num_guard_jobsets=num_guard_jobsets,
+        )

@@ -11,15 +11,14 @@ from cluster_env.evaluation import (
     check_warmup,
     get_metric,
 )
-from tune_jobs.comparing.evaluating import evaluation_of
-from tune_jobs.comparing.guarded_jobs import with_guard_jobs
-from tune_jobs.comparing.guarding import Guarded, guards_of
+from tune_jobs.comparing.evaluating import estimate_of, evaluation_of, trusted
+from tune_jobs.comparing.guarding import Guarded, guards_of, with_guard_jobs
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
 from tune_jobs.comparing.table import beside
+from tune_jobs.tables.frames import Row, Value
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.spreading import Spread, here
-from tune_jobs.terminal.tables import Row, Value
 
 WITH_INTERVAL = ("completion_time", "makespan", "utilization", "within_2")
 """Metrics with an interval beside the headline and the side metrics, as far as there are any."""
@@ -66,14 +65,14 @@ def compare(
     evaluation = evaluation_of(places, specs)
     num_done = evaluation.num_pieces
     progress.start(num_done + len(places), unit="evaluation")
-    found = list(evaluation.do(progress, spread))
-    guarded = guards_of(evaluation, found, spread) if guards else [[]] * len(places)
+    evaluated = list(evaluation.do(progress, spread))
+    guarded = guards_of(evaluation, evaluated, spread) if guards else [[]] * len(places)
     pieces = [
-        (place, [one.result for one in evaluated[: len(specs)]], lines)
-        for place, (evaluated, lines) in enumerate(zip(found, guarded, strict=True))
+        (place, [one.result for one in at_place[: len(specs)]], lines)
+        for place, (at_place, lines) in enumerate(zip(evaluated, guarded, strict=True))
     ]
     rows: list[Row] = []
-    for of_place in spread(_rows_of_piece, (places, specs), pieces):
+    for of_place in spread(_rows_of_place, (places, specs), pieces):
         rows += of_place
         num_done += 1
         progress.step(num_done, "intervals")
@@ -99,22 +98,14 @@ def check_specs(protocol: EvaluationProtocol, specs: Sequence[PolicySpec]) -> No
     check_warmup(protocol.warmup, [jobset.window for jobset in first])
 
 
-def _rows_of_piece(
+def _rows_of_place(
     shared: tuple[Sequence[EvaluationProtocol], Sequence[PolicySpec]],
     piece: tuple[int, Sequence[Result], Sequence[Guarded]],
 ) -> list[Row]:
     """The rows of a place, a piece of work: their intervals take as long as many an evaluation."""
     places, specs = shared
     place, results, guarded = piece
-    return _rows(places[place], specs, results, guarded)
-
-
-def _rows(
-    protocol: EvaluationProtocol,
-    specs: Sequence[PolicySpec],
-    results: Sequence[Result],
-    guarded: Sequence[Guarded],
-) -> list[Row]:
+    protocol = places[place]
     winner = best([*results, *(line.result for line in guarded)], protocol.metric)
     pairs = list(zip(specs, results, strict=True))
     baselines = [
@@ -145,24 +136,25 @@ def _row(
     ``_high`` its 95 % interval over ``interval_over``. ``difference`` is that to the best mean on
     the same jobsets, with its interval. ``win_rate`` is the share of jobsets at or below the best
     of the world's baselines among the specs, averaged over training seeds, with its interval.
+    ``disjoint_windows``, of a log alone: how many jobsets fit side by side into its held-out part.
     """
     row: dict[str, Value] = {**spec_cells(spec, result.name), "told": spec.told(protocol)}
     row["best"] = result is winner
     row |= result.means
-    metric = protocol.metric
-    world_spec = protocol.task.spec
+    metric, world_spec = protocol.metric, protocol.task.spec
+    windows = None if protocol.named else protocol.num_disjoint_held_out
     for name in dict.fromkeys(
         (world_spec.headline, *WITH_INTERVAL, *world_spec.side_metrics, metric)
     ):
         if name in result.means:
-            estimate = result.estimate(name)
+            estimate = estimate_of(result, name, windows)
             row |= {f"{name}_low": estimate.low, f"{name}_high": estimate.high}
             row["interval_over"] = estimate.over
-    gap = result.difference(winner, metric)
+    gap = trusted(result.difference(winner, metric, windows), windows)
     row |= {"difference": gap.value, "difference_low": gap.low, "difference_high": gap.high}
-    share = result.win_rate(baselines, metric) if baselines else _NOTHING
+    share = trusted(result.win_rate(baselines, metric), windows) if baselines else _NOTHING
     row |= {"win_rate": share.value, "win_rate_low": share.low, "win_rate_high": share.high}
-    return row
+    return row if windows is None else {**row, "disjoint_windows": windows}
 
 
 def side_cells(protocol: EvaluationProtocol, result: Result) -> dict[str, Value]:

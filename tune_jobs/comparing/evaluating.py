@@ -1,14 +1,23 @@
 """Specs at places of the axis, as pieces of work that anyone may do: tuned, then evaluated."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from time import perf_counter
 
 from cluster_env.core.jobs import JobSet
-from cluster_env.evaluation import PolicyGroup, Result, compare_policies
+from cluster_env.evaluation import (
+    MIN_DISJOINT,
+    Estimate,
+    PolicyGroup,
+    Result,
+    compare_policies,
+)
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.wording import jobs_of
+from tune_jobs.tables.columns import within_range
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.spreading import Spread, here
 
@@ -67,19 +76,15 @@ class Evaluation:
             spread: what does the pieces, a spec at a place each.
             num_done: steps of it that were made before.
         """
-        pieces = [(place, spec) for place in range(len(self.places)) for spec in self._specs]
-        found = iter(spread(evaluate_piece, self, pieces))
+        pieces = list(product(range(len(self.places)), range(len(self.specs))))
+        results = iter(spread(evaluate_piece, self, pieces))
         for place in self.places:
             at_place = []
-            for _ in self._specs:
-                at_place.append(next(found))
+            for _ in self.specs:
+                at_place.append(next(results))
                 num_done += 1
                 progress.step(num_done, f"{jobs_of(place.task)}: {at_place[-1].group.name}")
             yield at_place
-
-    @property
-    def _specs(self) -> range:
-        return range(len(self.specs))
 
 
 def evaluation_of(
@@ -102,24 +107,18 @@ def evaluation_of(
 
 
 def evaluate_piece(whole: Evaluation, piece: tuple[int, int]) -> Evaluated:
-    """What becomes of a spec at a place: a piece of work, see `Spread`.
-
-    Args:
-        whole: what it is a piece of.
-        piece: index of the place, and of the spec.
-    """
+    """What becomes of a spec at a place, by their indices: a piece of work, see `Spread`."""
     place, spec = whole.places[piece[0]], whole.specs[piece[1]]
     started = perf_counter()
     group = spec.make(place)
     calibration: list[Result] = []
     if place.num_guard_jobsets and (spec.learned or spec.key in judged_heuristics(place)):
-        also = [place.metric, *place.side_metrics]
         calibration = compare_policies(
             [PolicyGroup(spec.key if spec.learned else group.name, (p,)) for p in group.members],
             _kept(place, "guard", place.guard_jobsets),
             place.task.world,
             run_seed=place.task.seed,
-            also=also,
+            also=[place.metric, *place.side_metrics],
             warmup=place.warmup,
         )
     seconds = perf_counter() - started
@@ -139,6 +138,22 @@ def evaluate_group(place: EvaluationProtocol, group: PolicyGroup) -> Result:
         warmup=place.warmup,
     )
     return result
+
+
+def trusted(estimate: Estimate, num_disjoint: int | None) -> Estimate:
+    """An estimate without its interval where too few windows of a log fit side by side.
+
+    Args:
+        estimate: any.
+        num_disjoint: windows that fit side by side; none where jobsets are drawn one by one.
+    """
+    few = num_disjoint is not None and num_disjoint < MIN_DISJOINT
+    return replace(estimate, low=math.nan, high=math.nan, over="nothing") if few else estimate
+
+
+def estimate_of(result: Result, metric: str, num_disjoint: int | None) -> Estimate:
+    """A mean with an interval inside the metric's range, if any can be trusted; see `trusted`."""
+    return within_range(metric, trusted(result.estimate(metric, num_disjoint), num_disjoint))
 
 
 def judged_heuristics(place: EvaluationProtocol) -> list[str]:

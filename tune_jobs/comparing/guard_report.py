@@ -1,7 +1,8 @@
 """What ``metasched guard`` does: decides on one task, shows why, and keeps the decision."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -9,162 +10,235 @@ from typing import Any
 import click
 
 from cluster_env.core.errors import InputError, shortened
-from cluster_env.evaluation import MIN_DISJOINT, Estimate, GuardDecision, by_size, get_metric
-from rllib_configs.networks.conditions import Wanted
-from tune_jobs.comparing.choices import choose_comparison, metric_of, parse_limits, task_for
+from cluster_env.evaluation import (
+    MIN_DISJOINT,
+    Estimate,
+    GuardDecision,
+    PolicyGroup,
+    Result,
+    by_size,
+    compare_policies,
+    get_metric,
+)
+from cluster_env.worlds import get_heuristic
+from tune_jobs.comparing.choices import EvaluationOptions
 from tune_jobs.comparing.comparison import check_specs
-from tune_jobs.comparing.evaluating import evaluation_of
-from tune_jobs.comparing.guarded_jobs import with_guard_jobs
-from tune_jobs.comparing.guarding import calibrate, plain_limits, write_decision
-from tune_jobs.comparing.later import Later, look_later
-from tune_jobs.comparing.policy_specs import learned_specs
+from tune_jobs.comparing.evaluating import estimate_of, evaluation_of, trusted
+from tune_jobs.comparing.guarding import calibrate, plain_limits, with_guard_jobs, write_decision
+from tune_jobs.comparing.policy_specs import learned_specs, wanted_in
 from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.table import column_of
-from tune_jobs.comparing.trained_runs import Decode, find_runs, load_runs
+from tune_jobs.comparing.table import about_windows, policy_lines
+from tune_jobs.comparing.trained_runs import TrainedRun, find_runs, load_runs
 from tune_jobs.comparing.wording import described, jobs_in
+from tune_jobs.tables.columns import column, with_interval, within_range
+from tune_jobs.tables.printing import WIDTH, aligned, folded, title_case
 from tune_jobs.terminal.output import print_json
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.spreading import spreading
-from tune_jobs.terminal.tables import aligned
+
+_SLACK = 1e-9  # of what is compared in the last digits
 
 
-def report_decision(
-    *,
-    run: Path,
-    source: str | None,
-    overrides: Sequence[str],
-    objective: str | None,
-    num_jobsets: int,
-    task_options: Mapping[str, str],
-    warmup: int | None,
-    limits: Sequence[str],
-    later: bool,
-    seed: int,
-    decode: Decode,
-    wide: bool,
-    as_json: bool,
-    out: Path | None,
-    num_runners: int,
-    address: str | None,
-) -> None:
-    """Lets the guard decide, and prints what it found; the arguments are the command's options."""
-    paths = find_runs([str(run)])
+@dataclass(frozen=True, kw_only=True)
+class GuardOptions(EvaluationOptions):
+    """What a guard decides on.
+
+    Attributes:
+        run: names the policy.
+        later: whether the decision is looked at on held-out jobsets, too.
+    """
+
+    run: Path
+    later: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Later:
+    """What became of a decision on other jobsets: of a log, those of later weeks.
+
+    Attributes:
+        num_jobsets: how many.
+        num_disjoint: how many of them fit side by side into the log's later part; none where
+            jobsets are drawn one by one.
+        results: of the reference, of what was chosen, and of the learned policy if it was not.
+        beyond: for each limit that what was chosen does not keep there, by how much its metric is
+            worse than the reference's, as a share.
+    """
+
+    num_jobsets: int
+    num_disjoint: int | None
+    results: tuple[Result, ...]
+    beyond: Mapping[str, float]
+
+
+def report_decision(options: GuardOptions, *, wide: bool, as_json: bool, out: Path | None) -> None:
+    """Lets the guard decide, and prints what it found.
+
+    Args:
+        options: what it decides on.
+        wide: whether to show differences, too.
+        as_json: whether to print JSON.
+        out: file for the decision.
+
+    Raises:
+        InputError: if something cannot be used, or several policies are named.
+    """
+    paths = find_runs([str(options.run)])
     if len(paths) > 1:
         raise InputError(
-            f"a guard decides on one policy at a time, but {shortened(str(run))} names "
+            f"a guard decides on one policy at a time, but {shortened(str(options.run))} names "
             f"{len(paths):,}, as {paths[0].name} and {paths[1].name}; name one of them"
         )
-    runs = load_runs(paths, decode)
-    config, steps = choose_comparison(source, overrides, task_options, runs, warmup)
-    metric = metric_of(objective, config)
-    task = task_for(objective, config, seed)
-    whole = EvaluationProtocol(
-        task,
-        metric,
-        warmup=steps,
-        num_guard_jobsets=num_jobsets,
-        limits=parse_limits(limits, task.spec),
-        num_jobsets=num_jobsets,
-    )
-    (spec,) = learned_specs(runs, decode)
+    runs = load_runs(paths, options.decode)
+    whole = options.protocol(runs, options.num_jobsets)
+    (spec,) = learned_specs(runs, options.decode)
     protocol = with_guard_jobs(whole.at(*whole.values()), [spec])
     check_specs(protocol, [spec])
     started = perf_counter()
     evaluation = evaluation_of([protocol], [], [spec])
     progress = NoProgress() if as_json else Progress()
     progress.start(evaluation.num_pieces, unit="evaluation")
-    with spreading(num_runners, address, progress.say) as spread:
-        (found,) = evaluation.do(progress, spread)
+    with spreading(options.num_runners, options.address, progress.say) as spread:
+        (evaluated,) = evaluation.do(progress, spread)
     progress.close()
-    (decision,) = calibrate(protocol, evaluation.specs, found).decide(found[-1])
+    (decision,) = calibrate(protocol, evaluation.specs, evaluated).decide(evaluated[-1])
     seconds = perf_counter() - started
-    seen = None
-    if later:
-        policy = runs[0].policy.acting_in(task.world, Wanted(task.objective, protocol.side_metrics))
-        seen = look_later(protocol, decision, policy, spec.key)
+    later = _look_later(protocol, decision, runs[0], spec.key) if options.later else None
     if as_json:
-        data = _as_data(protocol, decision, metric, seconds)
-        print_json(data | ({"later": _later_data(seen)} if seen else {}))
+        print_json(_as_data(protocol, decision, seconds, later))
     else:
-        click.echo(click.style(_title(protocol), bold=True))
-        for line in _side_by_side(protocol):
-            click.echo(line)
-        click.echo(_table(decision, metric, wide))
-        for line in (*_sizes(decision, metric), *_side_metrics(decision)):
-            click.echo(line)
-        verb = "is" if decision.learned_is_used else "is not"
-        click.echo(f"\nThe learned policy {verb} used: {decision.reason}.")
-        for line in _shorter(protocol):
-            click.echo(line)
-        click.echo(f"Deciding took {seconds:.1f} s, tuning the heuristics included.")
-        for line in _later_table(seen, decision, metric) if seen else ():
-            click.echo(line)
+        lines = _text(protocol, decision, wide)
+        lines.append(f"Deciding took {seconds:.1f} s, tuning the heuristics included.")
+        click.echo("\n".join([*lines, *(_later_text(protocol, decision, later) if later else [])]))
     if out is not None:
-        write_decision(out, decision, protocol, runs[0].path, decode)
+        write_decision(out, decision, protocol, runs[0].path, options.decode)
         if not as_json:
             click.echo(f"Wrote {out}")
 
 
-def _title(protocol: EvaluationProtocol) -> str:
-    row = protocol.columns()
-    jobs, details = jobs_in(row), described(row)
-    return (
-        f"{jobs[:1].upper()}{jobs[1:]}: {protocol.num_guard_jobsets:,} validation jobsets"
-        f"{'; ' if details else ''}{details}"
+def _look_later(
+    protocol: EvaluationProtocol, decision: GuardDecision, run: TrainedRun, name: str
+) -> Later:
+    """Evaluates a decision, made in a protocol on a run of a name, on held-out jobsets."""
+    world, jobsets = protocol.task.world, protocol.held_out()
+    policies = {decision.reference: get_heuristic(decision.reference, world)}
+    policies |= {decision.name: decision.chosen}
+    policies |= {name: run.policy.acting_in(world, wanted_in(protocol))}
+    results = compare_policies(
+        [PolicyGroup(key, (policy,)) for key, policy in policies.items()],
+        jobsets,
+        world,
+        run_seed=protocol.task.seed,
+        also=[protocol.metric, *decision.limits],
+        warmup=protocol.warmup,
     )
+    means = {result.name: result.means for result in results}
+    beyond = {}
+    for metric, limit in decision.limits.items():
+        value, reference = means[decision.name][metric], means[decision.reference][metric]
+        worse = 0.0 if value == reference else math.inf
+        if reference:
+            change = value / reference - 1
+            worse = -change if get_metric(metric).higher_is_better else change
+        if worse > limit + _SLACK:
+            beyond[metric] = worse
+    return Later(len(jobsets), protocol.num_disjoint_held_out, tuple(results), beyond)
 
 
-def _side_by_side(protocol: EvaluationProtocol) -> list[str]:
-    """What windows of a log are worth, in a line; nothing where jobsets are drawn."""
-    held = protocol.num_disjoint
-    if held is None:
-        return []
-    of = "all jobs before the held-out ones" if protocol.all_before else "its validation part"
-    return [f"Windows of a log, of {of}, share jobs: {held:,} fit side by side."]
+def _text(protocol: EvaluationProtocol, decision: GuardDecision, wide: bool) -> list[str]:
+    """The decision, then what it rests on."""
+    row, metric = protocol.columns(), protocol.metric
+    details = described(row)
+    title = f"{title_case(jobs_in(row))}: {protocol.num_guard_jobsets:,} validation jobsets"
+    verb = "is" if decision.learned_is_used else "is not"
+    sentences = [f"The learned policy {verb} used: {decision.reason}."]
+    if protocol.num_disjoint is not None:
+        part = "all jobs before the held-out ones" if protocol.all_before else "its validation part"
+        sentences.append(
+            f"Windows of a log, of {part}, share jobs: {protocol.num_disjoint:,} fit side by side."
+        )
+        sentences += _shorter(protocol, protocol.num_disjoint)
+    means = {one.name: one.means for one in decision.candidates}
+    learned = decision.candidates[-1].name
+    shown = (decision.reference, decision.candidates[0].name, decision.name, learned)
+    limits = [
+        f"{get_metric(name).label} {limit:.0%}"
+        for name, limit in decision.limits.items()
+        if math.isfinite(limit)
+    ]
+    under = (
+        f"Refused, with ! where: what may be worse than {decision.reference}, the reference, by "
+        f"more than: {', '.join(limits)}."
+    )
+    return [
+        click.style(f"{title}{'; ' if details else ''}{details}", bold=True),
+        *folded(sentences),
+        *aligned(_candidates(protocol, decision, wide), names=2, width=0 if wide else WIDTH),
+        *_by_size(metric, {name: means[name] for name in dict.fromkeys(shown)}),
+        "",
+        *folded([under] if limits else []),
+    ]
 
 
-def _shorter(protocol: EvaluationProtocol) -> list[str]:
-    """What to give, in a line, where a log has no room for enough windows; else nothing."""
-    held, task = protocol.num_disjoint, protocol.task
+def _candidates(
+    protocol: EvaluationProtocol, decision: GuardDecision, wide: bool
+) -> list[list[str]]:
+    """Cells of all candidates: who is used, who is refused, and where."""
+    metric = protocol.metric
+    names = list(decision.limits)
+    windows = decision.num_disjoint
+    means = {
+        one.name: {**one.means, "unfinished": one.num_unfinished} for one in decision.candidates
+    }
+    if wide or any(one.num_unfinished for one in decision.candidates):
+        names.append("unfinished")
+    lines = policy_lines(
+        protocol.task.spec,
+        metric,
+        names,
+        (
+            (
+                "used" if one.name == decision.name else "refused" if one.too_dear else "",
+                one.name,
+                _interval(within_range(metric, trusted(one.mean, windows))),
+                means[one.name],
+            )
+            for one in decision.candidates
+        ),
+    )
+    refused = any(one.too_dear for one in decision.candidates)
+    for line, one in zip(lines[-len(means) :], decision.candidates, strict=True):
+        for place, name in enumerate(decision.limits if refused else (), start=3):
+            line[place] += "!" if f"its {get_metric(name).label} of" in one.too_dear else " "
+    if wide:
+        gaps = [trusted(one.difference, windows) for one in decision.candidates]
+        heads = ["difference", ""][: len(lines) - len(gaps)]
+        for line, cell in zip(lines, [*heads, *(_interval(one, "+") for one in gaps)], strict=True):
+            line.append(cell)
+    return lines
+
+
+def _interval(estimate: Estimate, sign: str = "") -> str:
+    return with_interval((estimate.value, estimate.low, estimate.high), sign=sign)
+
+
+def _shorter(protocol: EvaluationProtocol, num_disjoint: int) -> list[str]:
+    """What to give where a log has no room for enough windows."""
+    task = protocol.task
     usual, _ = task.spec.presentation.steady(task)
-    if held is None or held >= MIN_DISJOINT or not usual:
+    if num_disjoint >= MIN_DISJOINT or not usual:
         return []
     given = {"warmup": protocol.warmup}
     for name, length in usual.items():
         field = task.spec.presentation.options[name].key.rpartition(".")[2]
         given[name] = min(length, getattr(task.workload, field) or length)
-    options = [f"--{name} {length * held // MIN_DISJOINT}" for name, length in given.items()]
+    options = [
+        f"--{name} {length * num_disjoint // MIN_DISJOINT}" for name, length in given.items()
+    ]
     return [
         f"Shorter ones come with {' '.join(options)}; but the shorter they are, the more it pays "
         f"to keep jobs waiting."
     ]
-
-
-def _with_interval(mean: Estimate, sign: str = "") -> str:
-    """``5.1 [4.8, 5.4]``; without an interval where there is none."""
-    value, low, high = (f"{number:{sign}.3f}" for number in (mean.value, mean.low, mean.high))
-    return value if math.isnan(mean.low) else f"{value} [{low}, {high}]"
-
-
-def _table(decision: GuardDecision, metric: str, wide: bool) -> str:
-    """The candidates, the chosen one marked."""
-    shown = [name for name in decision.limits if name != metric]
-    cut = wide or any(one.num_unfinished for one in decision.candidates)
-    titles = ["", "policy", f"{metric} [95%]", *(column_of(name)[0] for name in shown)]
-    lines = [[*titles, *(["unfinished"] if cut else []), *(["difference"] if wide else [])]]
-    for one in decision.candidates:
-        cells = [
-            ">" if one.name == decision.name else "",
-            one.name,
-            _with_interval(one.mean),
-            *(column_of(name)[1](one.means[name]) for name in shown),
-        ]
-        if cut:
-            cells.append(f"{one.num_unfinished:,}")
-        if wide:
-            cells.append(_with_interval(one.difference, "+"))
-        lines.append(cells)
-    return "\n".join(aligned(lines, names=2))
 
 
 def _by_size(metric: str, means: Mapping[str, Mapping[str, float]]) -> list[str]:
@@ -172,78 +246,56 @@ def _by_size(metric: str, means: Mapping[str, Mapping[str, float]]) -> list[str]
     names = by_size(metric, next(iter(means.values())))
     if not names:
         return []
-    lines = [["by size of jobs", *(column_of(name)[0] for name in names)]]
-    lines += [
-        [policy, *(column_of(name)[1](found[name]) for name in names)]
-        for policy, found in means.items()
-    ]
+    lines = [["by size of jobs", *(column(name).head for name in names)]]
+    for policy, values in means.items():
+        lines.append([policy, *(column(name).write(values[name]) for name in names)])
     return ["", *aligned(lines, names=1)]
 
 
-def _sizes(decision: GuardDecision, metric: str) -> list[str]:
-    """Likewise of the reference, of the best heuristic and of the learned policy."""
-    learned = decision.candidates[-1].name
-    wanted = (decision.reference, decision.candidates[0].name, decision.name, learned)
-    found = {one.name: one.means for one in decision.candidates}
-    return _by_size(metric, {name: found[name] for name in dict.fromkeys(wanted)})
-
-
-def _later_table(later: Later, decision: GuardDecision, metric: str) -> list[str]:
+def _later_text(protocol: EvaluationProtocol, decision: GuardDecision, later: Later) -> list[str]:
     """What the reference, what was chosen and the learned policy do on later jobs."""
-    shown = [name for name in decision.limits if name != metric]
-    lines = [["", "policy", f"{metric} [95%]", *(column_of(name)[0] for name in shown)]]
-    lines += [
-        [
-            ">" if one.name == later.chosen else "",
-            one.name,
-            _with_interval(one.estimate(metric, later.num_disjoint)),
-            *(column_of(name)[1](one.mean(name)) for name in shown),
-        ]
-        for one in later.results
-    ]
+    metric = protocol.metric
+    lines = policy_lines(
+        protocol.task.spec,
+        metric,
+        list(decision.limits),
+        (
+            (
+                "used" if one.name == decision.name else "",
+                one.name,
+                _interval(estimate_of(one, metric, later.num_disjoint)),
+                one.means,
+            )
+            for one in later.results
+        ),
+    )
     broken = [
         f"its {get_metric(name).label} is {worse:.1%} worse than that of {decision.reference}"
         for name, worse in later.beyond.items()
     ]
-    words = f"There {later.chosen} keeps all limits."
+    words = f"There {decision.name} keeps all limits."
     if broken:
-        words = f"There {later.chosen} does not keep its limits: {', '.join(broken)}."
+        words = f"There {decision.name} does not keep its limits: {', '.join(broken)}."
+    windows = [] if later.num_disjoint is None else [about_windows(later.num_disjoint)]
     title = f"Later: {later.num_jobsets:,} held-out jobsets, which nothing was decided on"
-    sizes = _by_size(metric, {one.name: one.means for one in later.results})
-    return ["", click.style(title, bold=True), *aligned(lines, names=2), *sizes, "", words]
-
-
-def _side_metrics(decision: GuardDecision) -> list[str]:
-    """What the limits are, and who is out because of them."""
-    limits = [
-        f"{get_metric(name).label} {limit:.0%}"
-        for name, limit in decision.limits.items()
-        if math.isfinite(limit)
+    return [
+        "",
+        click.style(title, bold=True),
+        *aligned(lines, names=2, width=WIDTH),
+        *_by_size(metric, {one.name: one.means for one in later.results}),
+        "",
+        *folded([*windows, words]),
     ]
-    if not limits:
-        return []
-    said = f"Prices may be worse than those of {decision.reference}, the reference, by at most:"
-    dear = [one for one in decision.candidates if one.too_dear]
-    return ["", f"{said} {', '.join(limits)}.", *(f"{one.name}: {one.too_dear}." for one in dear)]
-
-
-def _later_data(later: Later) -> dict[str, Any]:
-    return {
-        "jobsets": later.num_jobsets,
-        "disjoint_windows": later.num_disjoint,
-        "beyond": dict(later.beyond),
-        "policies": [{"policy": one.name, **one.means} for one in later.results],
-    }
 
 
 def _as_data(
-    protocol: EvaluationProtocol, decision: GuardDecision, metric: str, seconds: float
+    protocol: EvaluationProtocol, decision: GuardDecision, seconds: float, later: Later | None
 ) -> dict[str, Any]:
-    return {
+    data: dict[str, Any] = {
         "chosen": decision.name,
         "learned_is_used": decision.learned_is_used,
         "reason": decision.reason,
-        "metric": metric,
+        "metric": protocol.metric,
         "seconds": seconds,
         "jobsets": protocol.num_guard_jobsets,
         "disjoint_windows": decision.num_disjoint,
@@ -252,17 +304,25 @@ def _as_data(
         "limits": plain_limits(decision.limits),
         "candidates": [
             {
-                "policy": candidate.name,
-                "mean": candidate.mean.value,
-                "low": candidate.mean.low,
-                "high": candidate.mean.high,
-                "difference": candidate.difference.value,
-                "difference_low": candidate.difference.low,
-                "difference_high": candidate.difference.high,
-                "unfinished": candidate.num_unfinished,
-                **candidate.side_metrics,
-                "too_dear": candidate.too_dear,
+                "policy": one.name,
+                "mean": one.mean.value,
+                "low": one.mean.low,
+                "high": one.mean.high,
+                "difference": one.difference.value,
+                "difference_low": one.difference.low,
+                "difference_high": one.difference.high,
+                "unfinished": one.num_unfinished,
+                **one.side_metrics,
+                "too_dear": one.too_dear,
             }
-            for candidate in decision.candidates
+            for one in decision.candidates
         ],
     }
+    if later is not None:
+        data["later"] = {
+            "jobsets": later.num_jobsets,
+            "disjoint_windows": later.num_disjoint,
+            "beyond": dict(later.beyond),
+            "policies": [{"policy": one.name, **one.means} for one in later.results],
+        }
+    return data

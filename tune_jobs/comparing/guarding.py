@@ -9,9 +9,12 @@ from pathlib import Path
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
+from cluster_env.core.registry import Registry
+from cluster_env.core.spec import WorkloadSpec
 from cluster_env.evaluation import GuardDecision, Judge, PolicyGroup, Result
 from cluster_env.objectives import get_objective
-from cluster_env.worlds import get_heuristic, shipped_policies
+from cluster_env.workloads import DividedWorkload
+from cluster_env.worlds import get_heuristic, get_spec, shipped_policies
 from rllib_configs.networks.conditions import Wanted
 from rllib_configs.task_schema import TaskSection
 from tune_jobs.comparing.evaluating import (
@@ -22,14 +25,46 @@ from tune_jobs.comparing.evaluating import (
 )
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import Decode
+from tune_jobs.comparing.trained_runs import Decode, TrainedRun
+from tune_jobs.tables.frames import Value
 from tune_jobs.terminal.files import replacing
 from tune_jobs.terminal.spreading import Spread, here
-from tune_jobs.terminal.tables import Value
 
 CALIBRATION_JOBSETS = 500
 """Validation jobsets that the guard decides on: of heuristics that are nearly equally good, the
 better one shows on many jobsets only."""
+
+
+def with_guard_jobs(
+    protocol: EvaluationProtocol, specs: Sequence[PolicySpec]
+) -> EvaluationProtocol:
+    """The protocol with as many jobs for its guard as all learned policies are strangers to.
+
+    Whoever was trained on drawn jobs alone knows none of a log, so that the training part can be
+    decided on, too: four times as many jobs as in the validation part.
+
+    Args:
+        protocol: that guards.
+        specs: those that are compared or judged.
+    """
+    learned = [spec for spec in specs if spec.learned]
+    strange = all(spec.runs and all(map(knows_no_log, spec.runs)) for spec in learned)
+    return replace(protocol, all_before=bool(learned) and strange)
+
+
+def knows_no_log(run: TrainedRun) -> bool:
+    """Whether a policy was certainly trained on drawn jobs alone: as those that come along are."""
+    shipped = shipped_policies()
+    if run.path in shipped.values():
+        return True
+    training, task = run.config.training, run.config.task
+    if training.start is not None and str(training.start) not in shipped:
+        return False  # what it began with may know some
+    world_spec = get_spec(task.world.kind)
+    if getattr(training, "family", "") not in ("", *world_spec.training.families):
+        return False  # a family of tasks may hold logs
+    workloads: Registry[WorkloadSpec] = world_spec.workloads
+    return not issubclass(workloads.get(task.workload.kind).workload, DividedWorkload)
 
 
 @dataclass(frozen=True)
@@ -63,7 +98,7 @@ class Guarded:
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class TaskGuard:
     """The guard on one task.
 
     Attributes:
@@ -111,8 +146,8 @@ class Calibration:
 
 
 def calibrate(
-    protocol: EvaluationProtocol, specs: Sequence[PolicySpec], found: Sequence[Evaluated]
-) -> Calibration:
+    protocol: EvaluationProtocol, specs: Sequence[PolicySpec], evaluated: Sequence[Evaluated]
+) -> TaskGuard:
     """Prepares the guard: what a learned policy has to beat are all heuristics of the world.
 
     They are tuned on some validation jobsets and evaluated on others, on which the guard decides.
@@ -120,15 +155,15 @@ def calibrate(
     Args:
         protocol: at one place of the axis; it says on how many jobsets the guard decides.
         specs: what was evaluated, see `evaluation_of`.
-        found: what became of them.
+        evaluated: what became of them.
     """
     world_spec = protocol.task.spec
-    given = {spec.key: one for spec, one in zip(specs, found, strict=True)}
-    heuristics = {name: given[name] for name in judged_heuristics(protocol)}
+    by_key = {spec.key: one for spec, one in zip(specs, evaluated, strict=True)}
+    heuristics = {name: by_key[name] for name in judged_heuristics(protocol)}
     reference = world_spec.training.reference(protocol.task.world)
-    wanted = world_spec.baselines or tuple(heuristics)
-    baselines = [one for name, one in heuristics.items() if name in wanted]
-    others = [one for name, one in heuristics.items() if name not in wanted]
+    first = world_spec.baselines or tuple(heuristics)
+    baselines = [one for name, one in heuristics.items() if name in first]
+    others = [one for name, one in heuristics.items() if name not in first]
     judge = Judge(
         [one.calibration[0] for one in baselines],
         [one.calibration[0] for one in others],
@@ -137,7 +172,7 @@ def calibrate(
         reference=heuristics[reference].calibration[0] if reference else None,
         num_disjoint=protocol.num_disjoint,
     )
-    return Calibration(
+    return TaskGuard(
         judge,
         [*baselines, *others][judge.best].group,
         protocol.num_guard_jobsets,
@@ -156,13 +191,13 @@ def guards_of(
         spread: what evaluates best heuristics that are not among those compared.
     """
     specs, compared = evaluation.specs, slice(evaluation.num_compared)
-    calibrations = [
+    task_guards = [
         calibrate(place, specs, at) for place, at in zip(evaluation.places, found, strict=True)
     ]
     known = [{one.result.name: one.result for one in at[compared]} for at in found]
     missing = [
         (place, one.heuristic)
-        for place, one in enumerate(calibrations)
+        for place, one in enumerate(task_guards)
         if one.heuristic.name not in known[place]
     ]
     more = spread(_evaluate_heuristic, evaluation.places, missing)
@@ -170,11 +205,11 @@ def guards_of(
         known[place][heuristic.name] = result
     return [
         [
-            calibration.line(spec, one, results[calibration.heuristic.name])
+            guard.line(spec, one, results[guard.heuristic.name])
             for spec, one in zip(specs[compared], at[compared], strict=True)
             if spec.learned
         ]
-        for calibration, at, results in zip(calibrations, found, known, strict=True)
+        for guard, at, results in zip(task_guards, found, known, strict=True)
     ]
 
 
@@ -206,8 +241,8 @@ def write_decision(
     Args:
         path: the file; its folder is created if need be.
         decision: of the guard.
-        protocol: what it was made on: a policy may be told of its objective and limits.
-        run: folder of the trained policy; one that comes along is written by its name.
+        protocol: what it was made on: a policy may be conditioned on its objective and limits.
+        run: folder of the trained policy; one that ships is written by its name.
         decode: how it chooses.
     """
     shipped = {folder: name for name, folder in shipped_policies().items()}
@@ -231,12 +266,12 @@ def load_decided(path: Path | str) -> Policy:
     """The policy that a decision in a file says to use, in the world that it was made for.
 
     Args:
-        path: a file that `write_decision` wrote; a run that is to be used must still be where
+        path: a file that `write_decision` wrote; a run to be used must still be where it was.
 
     Raises:
         InputError: if the file or the run cannot be read.
     """
-    from rllib_configs.policy_files import load_policy
+    from rllib_configs.policy_files import load_policy  # imports PyTorch
 
     try:
         data = json.loads(Path(path).read_text())

@@ -1,11 +1,7 @@
 """Policies and, on the same unseen jobsets, the best that anybody could have done in hindsight."""
 
-import multiprocessing
-import os
-import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +19,8 @@ from cluster_env.evaluation.intervals import Estimate, Pooled, ratio_interval, t
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.terminal.progress import NoProgress, Progress
+from tune_jobs.terminal.ray_session import num_local_cpus
+from tune_jobs.terminal.spreading import own_processes
 
 Starts = NDArray[np.int32]
 
@@ -198,35 +196,25 @@ def _search_all(
     """The reference of each jobset, searched for in as many processes as there are cores."""
     progress.start(len(jobsets), unit="jobset")
     references: list[Reference] = []
-    search = partial(_search, protocol.task.world, protocol.metric, time_limit_s)
-    workers = min(len(os.sched_getaffinity(0)), len(jobsets))
-    # Not forked: the learned policies' libraries have threads, which a fork would cut off.
-    with multiprocessing.get_context("spawn").Pool(workers, _ignore_interrupts) as pool:
-        found = pool.imap(search, zip(jobsets, known, strict=True))
-        for done in range(1, len(jobsets) + 1):
-            try:
-                references.append(found.next(timeout=_START_UP_S + 3 * time_limit_s))
-            except multiprocessing.TimeoutError:
-                raise RuntimeError(
-                    f"the search for the best schedule of jobset {done} does not answer; its "
-                    f"process may have been killed for want of memory"
-                ) from None
-            proven = sum(reference.status == "optimal" for reference in references)
+    shared = protocol.task.world, protocol.metric, time_limit_s
+    problems = list(zip(jobsets, known, strict=True))
+    limit_s = _START_UP_S + 3 * time_limit_s
+    with own_processes(min(num_local_cpus(), len(jobsets)), limit_s) as spread:
+        for done, reference in enumerate(spread(_search, shared, problems), start=1):
+            references.append(reference)
+            proven = sum(each.status == "optimal" for each in references)
             progress.step(done, f"best in hindsight: {proven} of {done} proven optimal")
     progress.close()
     return references
 
 
-def _ignore_interrupts() -> None:
-    """Leaves Ctrl-C to the main process, which ends this one."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
 def _search(
-    world: World, metric: str, time_limit_s: float, problem: tuple[JobSet, Sequence[Starts]]
+    shared: tuple[World, str, float], problem: tuple[JobSet, Sequence[Starts]]
 ) -> Reference:
-    jobset, known = problem
+    (world, metric, time_limit_s), (jobset, known) = shared, problem
     optimum = spec_of(world).tools.optimum
     assert optimum is not None
-    found: Reference = optimum.search(jobset, world, metric, known=known, time_limit_s=time_limit_s)
-    return found
+    reference: Reference = optimum.search(
+        jobset, world, metric, known=known, time_limit_s=time_limit_s
+    )
+    return reference

@@ -100,7 +100,7 @@ def split_names(texts: Iterable[str]) -> list[str]:
 
 def learned_specs(runs: Sequence[TrainedRun], decode: Decode) -> list[PolicySpec]:
     """One spec for each group of runs that differ in their seed alone."""
-    return [_learned(key, group, decode) for key, group in group_by_experiment(runs)]
+    return [learned_spec(key, group, decode) for key, group in group_by_experiment(runs)]
 
 
 def learned_name(key: str) -> str:
@@ -110,7 +110,8 @@ def learned_name(key: str) -> str:
     return f"{name} {decode}" if at and decode else name
 
 
-def _learned(key: str, runs: Sequence[TrainedRun], decode: Decode) -> PolicySpec:
+def learned_spec(key: str, runs: Sequence[TrainedRun], decode: Decode) -> PolicySpec:
+    """The policies of runs that differ in their seed alone, under a name."""
     played = isinstance(runs[0].policy, PlayedPolicy)  # nothing is drawn then
     name = key if decode == "sample" or (played and decode == "argmax") else f"{key} ({decode})"
     known: dict[str, PolicyGroup] = {}
@@ -122,7 +123,10 @@ def _learned(key: str, runs: Sequence[TrainedRun], decode: Decode) -> PolicySpec
             return PolicyGroup(name, tuple(policies))
         where = repr((protocol.task, protocol.metric, protocol.warmup))
         if where not in known:
-            known[where] = _tuned(key, policies, protocol)
+            members = [tuned_void_bias(policy, protocol) for policy in policies]
+            biases = sorted({member.void_bias for member in members})
+            shown = " to ".join(f"{bias:g}" for bias in dict.fromkeys((biases[0], biases[-1])))
+            known[where] = PolicyGroup(f"{key}*(void bias {shown})", tuple(members))
         return known[where]
 
     trained_at, trained_on = training_jobs(runs[0].config)
@@ -136,16 +140,6 @@ def _learned(key: str, runs: Sequence[TrainedRun], decode: Decode) -> PolicySpec
         trained_for=runs[0].config.task.build_objective().name,
         runs=runs,
     )
-
-
-def _tuned(
-    key: str, policies: "Sequence[LearnedPolicy]", protocol: EvaluationProtocol
-) -> PolicyGroup:
-    """The policies with the void bias that suits a protocol, and a name that says which."""
-    members = [tuned_void_bias(policy, protocol) for policy in policies]
-    biases = sorted({member.void_bias for member in members})
-    shown = f"{biases[0]:g}" if len(biases) == 1 else f"{biases[0]:g} to {biases[-1]:g}"
-    return PolicyGroup(f"{key}*(void bias {shown})", tuple(members))
 
 
 def tuned_void_bias(policy: "LearnedPolicy", protocol: EvaluationProtocol) -> "LearnedPolicy":

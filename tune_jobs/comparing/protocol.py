@@ -10,7 +10,7 @@ from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from cluster_env.workloads import RecordedWorkload, num_disjoint
 from tune_jobs.comparing.wording import jobs_of
-from tune_jobs.terminal.tables import Value
+from tune_jobs.tables.frames import Value
 
 DEFAULT_JOBSETS = 1000
 

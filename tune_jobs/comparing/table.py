@@ -1,64 +1,65 @@
-"""A comparison as text for a terminal."""
+"""A comparison as text for a terminal, and what stands beside its metric everywhere."""
 
 import math
 import shutil
-import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 
 import click
 
-from cluster_env.evaluation import by_size, get_metric
+from cluster_env.evaluation import MIN_DISJOINT, by_size, get_metric
+from cluster_env.worlds import WorldSpec
 from tune_jobs.comparing.policy_specs import learned_name
 from tune_jobs.comparing.protocol import UNSEEN
-from tune_jobs.comparing.wording import described, jobs_in, spec_of_row, trained_on, value_of
-from tune_jobs.terminal.tables import Row, aligned, markdown
+from tune_jobs.comparing.wording import (
+    described,
+    jobs_in,
+    number_in,
+    spec_of_row,
+    trained_on,
+    value_of,
+)
+from tune_jobs.tables.columns import COLUMNS as ALL_COLUMNS
+from tune_jobs.tables.columns import SHARE, TIME, Time, column, share_with_interval, with_interval
+from tune_jobs.tables.frames import Row, Value
+from tune_jobs.tables.printing import WIDTH, aligned, folded, title_case, width_of
 
+COMPARED = (
+    *("utilization", "wait", "longest_wait", "utilization_to_end"),
+    *("bounded_slowdown_narrow", "bounded_slowdown_medium", "bounded_slowdown_wide"),
+    *("slowdown", "slowdown_small", "slowdown_large"),
+    *("largest_slowdown", "slowdown_p95", "within_2"),
+    *("completion_time", "makespan", "win_rate"),
+)
+"""Columns behind the one that decides, as far as the world has them."""
 
-def _number(value: object, digits: int) -> str:
-    number = float(str(value))
-    return "-" if math.isnan(number) else f"{number:.{digits}f}"
+COLUMNS = {name: (ALL_COLUMNS[name].head, ALL_COLUMNS[name].write) for name in COMPARED}
+"""The same with titles and how values are written, for figures."""
 
-
-def _share(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.0%}"
-
-
-COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
-    "utilization": ("util", _share),
-    "wait": ("wait", lambda value: _number(value, 1)),
-    "longest_wait": ("longest", lambda value: _number(value, 1)),
-    "utilization_to_end": ("to end", _share),
-    "bounded_slowdown_narrow": ("narrow", lambda value: _number(value, 2)),
-    "bounded_slowdown_medium": ("medium", lambda value: _number(value, 2)),
-    "bounded_slowdown_wide": ("wide", lambda value: _number(value, 2)),
-    "slowdown": ("slowdown", lambda value: _number(value, 2)),
-    "slowdown_small": ("small", lambda value: _number(value, 2)),
-    "slowdown_large": ("large", lambda value: _number(value, 2)),
-    "largest_slowdown": ("largest", lambda value: _number(value, 1)),
-    "slowdown_p95": ("p95", lambda value: _number(value, 1)),
-    "within_2": ("<=2", _share),
-    "completion_time": ("completion", lambda value: _number(value, 1)),
-    "makespan": ("makespan", lambda value: _number(value, 1)),
-    "win_rate": ("win rate", _share),
-}
-"""Columns of the table behind the one that decides, as far as the world has them: title, and how a
-value is written."""
-
-TIMES = ("wait", "longest_wait", "makespan", "completion_time")
+TIMES = tuple(name for name in COMPARED if ALL_COLUMNS[name].unit == TIME)
 """Columns that are times of the world."""
 
 _LAST = ("completion_time", "largest_slowdown")
 _ALWAYS = ("utilization", "utilization_to_end", "wait", "longest_wait", "makespan")
-
-WIDTH = 80
-"""Columns of a terminal that rows fit into, unless they are to be wide."""
-_LONGEST_TITLE, _SHORTEST_NAME = 20, 12
+_LONGEST_TITLE = 20
 
 
 def column_of(metric: str) -> tuple[str, Callable[[float], str]]:
     """Title of a metric's column, and how its values are written."""
-    return COLUMNS.get(metric, (metric, "{:.3g}".format))
+    return column(metric).head, column(metric).write
+
+
+def times_of(world_spec: WorldSpec) -> tuple[Time, str]:
+    """How a world writes times, and their unit for the head, unless each has its own."""
+    shown = world_spec.presentation
+    in_cells = any(map(str.isalpha, shown.time(1.0)))
+    return shown.time, "" if in_cells else shown.time_unit
+
+
+def label_of(row: Mapping[str, object], metric: str) -> str:
+    """What a metric is, with the unit of the world's times."""
+    unit = spec_of_row(row).presentation.time_unit
+    return get_metric(metric).label.replace("steps", unit)
 
 
 def beside(row: Mapping[str, object]) -> list[str]:
@@ -69,74 +70,115 @@ def beside(row: Mapping[str, object]) -> list[str]:
     completion time and largest slowdown.
     """
     world_spec = spec_of_row(row)
-    names = (world_spec.headline, *_ALWAYS, *by_size(world_spec.headline, COLUMNS), *_LAST)
+    sizes = by_size(world_spec.headline, dict.fromkeys(COMPARED))
+    names = (world_spec.headline, *_ALWAYS, *sizes, *_LAST)
     return [name for name in names if name in row and name != row["metric"]]
 
 
-def format_rows(rows: Sequence[Row], wide: bool = False) -> str:
+def few_windows(row: Mapping[str, object]) -> bool:
+    """Whether a log has room for too few windows side by side to show who is better."""
+    return number_in(row.get("disjoint_windows")) < MIN_DISJOINT
+
+
+def format_rows(rows: Sequence[Row], wide: bool = False, bold: bool = False) -> str:
     """The rows as text: one block for each place of the axis, and what its columns mean.
 
     Args:
         rows: of a comparison.
-        wide: whether to show all of `COLUMNS`; else the side metrics, and of what else
-            belongs beside it as much as the terminal has room for.
+        wide: whether to show all columns; else the side metrics, and of what else belongs beside
+            the metric as much as the terminal has room for.
+        bold: whether headings have a terminal's mark for bold, which does not belong into files.
     """
     room = max(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
-    names = _columns(rows[0]) if wide else _that_fit(list(_blocks(rows)), room)
-    blocks = []
-    for block in _blocks(rows):
-        table = _cells(block, names, wide)
-        lines = aligned(table if wide else _narrow(table, room), names=2)
-        blocks.append("\n".join([click.style(_heading(block[0]), bold=True), *lines]))
-    return "\n\n".join([*blocks, _legend(rows, names, wide)])
+    blocks = blocks_of(rows)
+    names = _columns(rows[0]) if wide else _that_fit(blocks, room)
+    texts = []
+    for block in blocks:
+        lines = aligned(_lines(block, names, wide), names=2, width=0 if wide else room)
+        heading = click.style(heading_of(block[0]), bold=True) if bold else heading_of(block[0])
+        texts.append("\n".join([heading, *lines]))
+    legend = legend_of(rows, names, wide)
+    if not all(map(few_windows, rows)):
+        legend.insert(
+            0,
+            "> best mean; ~ not significantly different: the 95% interval of the difference "
+            "includes 0.",
+        )
+    return "\n\n".join([*texts, "\n".join(folded(legend, room))])
 
 
-def markdown_rows(rows: Sequence[Row]) -> str:
-    """The rows with all that belongs beside their metric, in Markdown."""
-    names = beside(rows[0])
-    blocks = [
-        f"**{_heading(block[0])}**\n\n{markdown(_cells(block, names, wide=False), names=2)}"
-        for block in _blocks(rows)
-    ]
-    legend = _legend(rows, names, False).splitlines()
-    return "\n\n".join([*blocks, "\n".join(f"- {line}" for line in legend).replace("- >", r"- \>")])
+def blocks_of(rows: Sequence[Row]) -> list[list[Row]]:
+    """The rows of each place of the axis and protocol."""
+
+    def block_of(row: Row) -> tuple[str, str]:
+        return str(value_of(row)), _protocol(row)
+
+    return [list(block) for _, block in groupby(rows, block_of)]
 
 
-def _blocks(rows: Sequence[Row]) -> list[list[Row]]:
-    return [list(block) for _, block in groupby(rows, _block_of)]
-
-
-def _block_of(row: Row) -> tuple[str, str]:
-    return str(value_of(row)), str(row.get("protocol") or UNSEEN)
-
-
-def _cells(rows: Sequence[Row], names: Sequence[str], wide: bool) -> list[list[str]]:
-    """Cells of a block, the head first."""
-    heads = [column_of(name)[0] for name in names]
-    table = [["", "policy", _title(str(rows[0]["metric"])), *heads]]
-    cut = wide or any(float(row["unfinished"]) for row in rows)
-    for row in rows:
-        cells = [column_of(name)[1](float(row[name])) for name in names]
-        table.append([_mark(row), _name(row), _interval(row), *cells])
-    if cut:
-        ends = ("unfinished", *(f"{float(row['unfinished']):,.4g}" for row in rows))
-        table = [[*line, end] for line, end in zip(table, ends, strict=True)]
-    return table
-
-
-def _heading(first: Row) -> str:
-    episodes = f" x {first['episodes']} episodes" if first["episodes"] != 1 else ""
-    jobs, details = jobs_in(first), described(first)
-    unseen = "unseen " if _block_of(first)[1] == UNSEEN else ""
+def heading_of(first: Row) -> str:
+    """What the rows of a block rest on."""
+    episodes = f" x {first['episodes']} episodes" if float(first["episodes"]) != 1 else ""
+    details = described(first)
+    unseen = "unseen " if _protocol(first) == UNSEEN else ""
     return (
-        f"{jobs[:1].upper()}{jobs[1:]}: {first['jobsets']:,} {unseen}jobsets{episodes}, "
+        f"{title_case(jobs_in(first))}: {float(first['jobsets']):,.0f} {unseen}jobsets{episodes}, "
         f"{float(first['num_jobs']):,.0f} jobs{'; ' if details else ''}{details}"
     )
 
 
+def _protocol(row: Row) -> str:
+    return str(row.get("protocol") or UNSEEN)
+
+
+def policy_lines(
+    world_spec: WorldSpec,
+    metric: str,
+    names: Sequence[str],
+    policies: Iterable[tuple[str, str, str, Mapping[str, Value]]],
+) -> list[list[str]]:
+    """Policies as cells: the head, a line of units where there are any, and a line for each.
+
+    Args:
+        world_spec: of the world that they act in.
+        metric: that decides who is best.
+        names: columns behind it.
+        policies: a mark, the name, the mean with its interval, and what stands in the columns.
+    """
+    time, unit = times_of(world_spec)
+    columns = [column(name) for name in names]
+    lines = [["", "policy", _title(metric), *(one.head for one in columns)]]
+    own = world_spec.presentation.time_unit if column(metric).unit == TIME else ""
+    units = ["", "", own, *(unit if one.unit == TIME else "" for one in columns)]
+    lines += [units] if any(units) else []
+    for *texts, means in policies:
+        cells = (column(name).write(float(means[name]), time) for name in names)
+        lines.append([*map(str, texts), *cells])
+    return lines
+
+
+def _lines(rows: Sequence[Row], names: Sequence[str], wide: bool) -> list[list[str]]:
+    """Cells of a block."""
+    metric = str(rows[0]["metric"])
+    cut = wide or any(float(row["unfinished"]) for row in rows)
+    return policy_lines(
+        spec_of_row(rows[0]),
+        metric,
+        [*names, *(["unfinished"] if cut else [])],
+        ((_mark(row), _name(row), interval_of(row, metric), row) for row in rows),
+    )
+
+
+def interval_of(row: Mapping[str, object], name: str) -> str:
+    """What stands in a column, with its interval if there is one."""
+    ends = [number_in(row.get(f"{name}{end}")) for end in ("", "_low", "_high")]
+    return share_with_interval(ends) if column(name).unit == SHARE else with_interval(ends)
+
+
 def _columns(row: Row) -> list[str]:
     """Names of all columns behind the one that decides."""
-    return [name for name in COLUMNS if name in row and name != row["metric"]]
+    names = dict.fromkeys((*COMPARED, spec_of_row(row).headline))
+    return [name for name in names if name in row and name != row["metric"]]
 
 
 def _that_fit(blocks: Sequence[Sequence[Row]], room: int) -> list[str]:
@@ -146,42 +188,20 @@ def _that_fit(blocks: Sequence[Sequence[Row]], room: int) -> list[str]:
     chosen = [name for name in _columns(first) if name in side]
     for name in beside(first):
         more = [one for one in _columns(first) if one in (*chosen, name)]
-        tables = [_cells(block, more, wide=False) for block in blocks]
-        if (
-            name in more
-            and max(len(line) for one in tables for line in aligned(one, names=2)) > room
-        ):
+        if max(width_of(_lines(block, more, wide=False)) for block in blocks) > room:
             break
         chosen = more
     return chosen
 
 
 def _title(metric: str) -> str:
-    title = f"{metric} [95%]"
+    title = f"{column(metric).head} [95%]"
     return title if len(title) <= _LONGEST_TITLE else "objective [95%]"
 
 
-def _interval(row: Row) -> str:
-    metric = str(row["metric"])
-    digits = 3 if metric == "utilization" else 2
-    value, low, high = (_number(row[f"{metric}{end}"], digits) for end in ("", "_low", "_high"))
-    return f"{value} [{low}, {high}]"
-
-
-def _narrow(table: Sequence[Sequence[str]], width: int) -> list[list[str]]:
-    """The table with names that go on in a second line where it would be too wide."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    room = max(_SHORTEST_NAME, width - sum(widths) - 2 * (len(widths) - 1) + widths[1])
-    lines = []
-    for mark, name, *cells in table:
-        begin, *rest = textwrap.wrap(name, room, subsequent_indent="  ")
-        lines.append([mark, begin, *cells])
-        lines += [["", more, *[""] * len(cells)] for more in rest]
-    return lines
-
-
 def _mark(row: Row) -> str:
-    """``>`` for the best, ``~`` for what cannot be told from it."""
+    if few_windows(row):
+        return ""
     if row["best"]:
         return ">"
     low, high = float(row["difference_low"]), float(row["difference_high"])
@@ -196,9 +216,11 @@ def _name(row: Row) -> str:
     return f"{learned_name(str(row['key']))} ({trained_on(row)}{seeds}){choice}"
 
 
-def _legend(rows: Sequence[Row], shown: Sequence[str], wide: bool) -> str:
+def legend_of(rows: Sequence[Row], shown: Sequence[str], wide: bool) -> list[str]:
+    """Sentences about what the columns of rows mean, beside the marks."""
     metric = str(rows[0]["metric"])
-    lines = [] if metric in _title(metric) else [f"objective: {get_metric(metric).label}."]
+    title = _title(metric).partition(" ")[0]
+    lines = [] if title == metric else [f"{title}: {label_of(rows[0], metric)}."]
     if "wait" in shown:
         lines.append("wait: mean over jobs; longest: mean of each episode's longest wait.")
     if "utilization_to_end" in shown:
@@ -208,13 +230,15 @@ def _legend(rows: Sequence[Row], shown: Sequence[str], wide: bool) -> str:
             "narrow, medium, wide: bounded slowdown of jobs of at most a sixteenth of the machine, "
             "at most a quarter, and more."
         )
-    lines += ["> best mean; ~ not to be told from it: the 95% interval of the difference holds 0."]
     over = {row["interval_over"] for row in rows}
-    if over - {"nothing"}:
+    windows = [number_in(row.get("disjoint_windows")) for row in rows]
+    if known := [int(one) for one in windows if not math.isnan(one)]:
+        lines.append(about_windows(min(known)))
+    elif over - {"nothing"}:
         lines.append("Intervals are bootstrapped over jobsets; means pool all jobs of all jobsets.")
     if "seeds and jobsets" in over:
         lines.append("Of several training seeds: mean over seeds, interval over seeds and jobsets.")
-    if any(str(row["policy"]).partition("*")[1] for row in rows):
+    if any("*" in str(row["policy"]) for row in rows):
         lines.append("The star: the best number of a sweep on validation jobsets of the same task.")
     if wide and any(not math.isnan(float(row["win_rate"])) for row in rows):
         *some, last = spec_of_row(rows[0]).baselines
@@ -243,4 +267,12 @@ def _legend(rows: Sequence[Row], shown: Sequence[str], wide: bool) -> str:
             "Unfinished jobs count with the time they had spent when their episode was cut: "
             "means with any are lower bounds."
         )
-    return "\n".join([*lines, *spec_of_row(rows[0]).presentation.remarks(rows)])
+    return [*lines, *spec_of_row(rows[0]).presentation.remarks(rows)]
+
+
+def about_windows(num_disjoint: int) -> str:
+    """What windows of a log are worth, where a comparison or a guard shows means over them."""
+    words = f"Windows of a log share jobs: {num_disjoint:,} of these fit side by side"
+    if num_disjoint < MIN_DISJOINT:
+        return f"{words}, and fewer than {MIN_DISJOINT} show neither an interval nor who is better."
+    return f"{words}, and intervals are as wide as so few deserve."

@@ -33,6 +33,7 @@ AT = "@"
 # Sections that may differ between runs that are the same experiment with another seed.
 _NOT_THE_EXPERIMENT = ("seed", "runs", "resources", "evaluation", "checkpoint", "tracking")
 _GLOB = frozenset("*?[")
+_TRACES_OF_TRAINING = ("policy", "weights.pt", "weights.json", "metrics.csv", "checkpoints")
 
 
 @dataclass(frozen=True)
@@ -80,34 +81,33 @@ def find_runs(names: Iterable[str]) -> list[Path]:
     Raises:
         InputError: if a path does not exist, or a glob matches no folder.
     """
-    found: dict[Path, None] = {}
+    paths: dict[Path, None] = {}
     shipped = shipped_policies()
     for name in names:
         if name in shipped:
-            matches = [shipped[name]]
+            paths[shipped[name]] = None
         elif _GLOB.isdisjoint(name):
             if not Path(name).expanduser().is_dir():
-                raise _no_such(name)
-            matches = [Path(name).expanduser()]
+                if "/" in name or name.startswith(("~", ".")):
+                    raise InputError(f"there is no run directory {name}")
+                raise unknown("policy or run directory", name, [*_heuristics(), *shipped])
+            paths[Path(name).expanduser()] = None
         else:
-            matches = sorted(Path(match) for match in glob.glob(str(Path(name).expanduser())))
-            matches = [path for path in matches if _holds_run(path)]
-            for path in [path for path in matches if _never_trained(path)]:
-                logger.warning("%s is passed over, because it was stopped before it trained", path)
-                matches.remove(path)
+            matches = [
+                path
+                for path in map(Path, sorted(glob.glob(str(Path(name).expanduser()))))
+                if (path / "config.yaml").is_file() or (path / "policy").is_dir()
+            ]
+            for path in list(matches):
+                if not any((path / trace).exists() for trace in _TRACES_OF_TRAINING):
+                    logger.warning(
+                        "%s is passed over, because it was stopped before it trained", path
+                    )
+                    matches.remove(path)
             if not matches:
                 raise InputError(f"no run directory matches '{name}'")
-        found |= dict.fromkeys(matches)
-    return list(found)
-
-
-def _holds_run(path: Path) -> bool:
-    return (path / "config.yaml").is_file() or (path / "policy").is_dir()
-
-
-def _never_trained(path: Path) -> bool:
-    traces = ("policy", "weights.pt", "weights.json", "metrics.csv", "checkpoints")
-    return not any((path / name).exists() for name in traces)
+            paths |= dict.fromkeys(matches)
+    return list(paths)
 
 
 def load_runs(paths: Iterable[Path], decode: Decode) -> list[TrainedRun]:
@@ -215,13 +215,6 @@ def _distinct(runs: Sequence[HasConfig]) -> list[str]:
         next((c[k] for c in choices if c.count(c[k]) == 1), run.path.resolve().name)
         for k, run in enumerate(runs)
     ]
-
-
-def _no_such(name: str) -> InputError:
-    looks_like_a_path = "/" in name or name.startswith(("~", "."))
-    if looks_like_a_path:
-        return InputError(f"there is no run directory {name}")
-    return unknown("policy or run directory", name, [*_heuristics(), *shipped_policies()])
 
 
 def _heuristics() -> list[str]:

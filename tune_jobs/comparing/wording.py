@@ -31,7 +31,7 @@ def value_of(row: Mapping[str, object], ending: str = "") -> float:
     NaN in a world without an axis.
     """
     axis = spec_of_row(row).presentation.axis
-    return float("nan") if axis is None else _number(row.get(f"{axis.name}{ending}"))
+    return float("nan") if axis is None else number_in(row.get(f"{axis.name}{ending}"))
 
 
 def jobs_in(row: Mapping[str, object]) -> str:
@@ -64,12 +64,12 @@ def short(words: str) -> str:
 
 def trained_on(row: Mapping[str, object]) -> str:
     """Says where a policy was trained: ``trained at 70%``, ``trained on trace jobs.csv``."""
-    axis, value = spec_of_row(row).presentation.axis, _number(row["trained_at"])
+    axis, value = spec_of_row(row).presentation.axis, number_in(row["trained_at"])
     if axis is None or isnan(value):
         return f"trained on {row['trained_on']}"
     return f"trained at {short(axis.show(value))}"
 
 
-def _number(value: object) -> float:
-    """The number in a cell, NaN if it is empty."""
+def number_in(value: object) -> float:
+    """The number in a cell, NaN if it is empty or not there."""
     return float("nan") if value in ("", None) else float(str(value))

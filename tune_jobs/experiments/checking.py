@@ -1,18 +1,62 @@
-"""Whether the runs of a folder are those that an experiment names."""
+"""Whether all calls of an experiment can be made, and the runs of its folder are those it names."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import load_config
+from rllib_configs.loading import load_config, read_config
 from rllib_configs.registries import prepare
-from tune_jobs.comparing.trained_runs import find_runs
-from tune_jobs.experiments.commands import Command
-from tune_jobs.experiments.recording import RECORD
+from tune_jobs.comparing.trained_runs import find_runs, is_heuristic
+from tune_jobs.experiments.calls import Call
+from tune_jobs.experiments.record import RECORD
+from tune_jobs.figures import FIGURES
 from tune_jobs.tracking.values import flatten
 
 COMPARED = ("task", "training", "seed")
 """Sections of a config that a result depends on."""
+
+_NOT_IN_OUT = ",[]*?"
+
+
+def check_calls(calls: Sequence[Call], out: Path) -> None:
+    """Makes sure that each command, option, preset, setting, figure and policy exists.
+
+    Presets are read with their settings once, whatever the seed. Policies that are paths may have
+    to be made yet, and so may those that a call writes.
+
+    Raises:
+        InputError: if a call could not be made, or the folder's name has a character that separates
+            or stands for names of runs.
+    """
+    wrong = next((sign for sign in _NOT_IN_OUT if sign in str(out)), None)
+    if wrong is not None:
+        raise InputError(
+            f"the folder {out} has '{wrong}' in its name, which commands would read as part of a "
+            f"list or a glob of runs; give another one with --out"
+        )
+    written = {text for call in calls for text in call.texts("out")}
+    loaded: set[tuple[str, ...]] = set()
+    for call in calls:
+        call.context()
+        try:
+            if call.run is not None:
+                preset, *settings = call.texts("preset", "set")
+                if (preset, *settings) not in loaded:
+                    load_config(preset, settings)
+                loaded.add((preset, *settings))
+                continue
+            if call.name == "figure":
+                for name in call.texts("name"):
+                    FIGURES.get(name)
+            for source in call.texts("config"):
+                if not source.endswith((".yaml", ".yml")):  # which a call before may write
+                    read_config(source)
+            for text in call.texts("policies", "runs"):
+                for name in filter(None, text.split(",")):
+                    if "/" not in name and name not in written and not is_heuristic(name):
+                        find_runs([name])
+        except InputError as error:
+            raise call.refusal(str(error)) from None
 
 
 def check_place(source: str, out: Path) -> None:
@@ -28,60 +72,58 @@ def check_place(source: str, out: Path) -> None:
         )
 
 
-def check_trained(command: Command) -> None:
-    """Makes sure that a run that is there already was begun as a command would begin it.
+def check_trained(call: Call) -> None:
+    """Makes sure that a run that is there already was begun as a call would begin it.
 
     Raises:
         InputError: if it was not.
     """
-    assert command.run is not None
-    file = command.run / "config.yaml"
+    assert call.run is not None
+    file = call.run / "config.yaml"
     if not file.is_file():
-        if (command.run / "policy").exists():
+        if (call.run / "policy").exists():
             raise InputError(
-                f"{command.run} has a policy and no {file.name}, so nobody can say which run it "
+                f"{call.run} has a policy and no {file.name}, so nobody can say which run it "
                 f"is; give another folder with --out, or remove it"
             )
         return
-    (seed,) = command.after("--seed")
-    given = [*command.after("--set"), f"seed={seed}"]
-    wanted = flatten(prepare(load_config(command.words[1], given)).to_dict())
-    found = flatten(load_config(str(file)).to_dict())
-    for key in sorted(wanted.keys() | found.keys()):
-        if key.partition(".")[0] in COMPARED and wanted.get(key) != found.get(key):
+    (preset,), (seed,) = call.texts("preset"), call.texts("seed")
+    settings = [*call.texts("set"), f"seed={seed}"]
+    named = flatten(prepare(load_config(preset, settings)).to_dict())
+    there = flatten(load_config(str(file)).to_dict())
+    for key in sorted(named.keys() | there.keys()):
+        if key.partition(".")[0] in COMPARED and named.get(key) != there.get(key):
             raise InputError(
-                f"{command.run} is not the run that the experiment names: {key} is "
-                f"{found.get(key)} there and {wanted.get(key)} here; give another folder with "
+                f"{call.run} is not the run that the experiment names: {key} is "
+                f"{there.get(key)} there and {named.get(key)} here; give another folder with "
                 f"--out, or remove that run"
             )
 
 
-def check_runs(command: Command, trained: Mapping[Path, Command]) -> None:
-    """Makes sure that a command uses no runs of its folder but those of the experiment.
+def check_runs(call: Call, trained: Mapping[Path, Call]) -> None:
+    """Makes sure that a call uses no runs of its folder but those of the experiment.
+
+    Args:
+        call: that is to be made now.
+        trained: the experiment's calls that train, by the folder of the run.
 
     Raises:
         InputError: if a glob matches another one, or one that is not trained to its end.
     """
     known = {run.resolve(): training for run, training in trained.items()}
     folders = {run.parent for run in known}
-    for word in command.words:
-        for part in word.split(","):
-            if not any(Path(part).resolve().is_relative_to(folder) for folder in folders):
-                continue
-            for run in _matches(part):
-                if run.resolve() not in known:
-                    raise InputError(
-                        f"'{command}' would use {run}, which the experiment does not name; move "
-                        f"it away, or give another folder with --out"
-                    )
-                if not known[run.resolve()].is_done():
-                    raise InputError(f"'{command}' would use {run}, which is not trained yet")
-
-
-def _matches(name: str) -> list[Path]:
-    """The run directories that a path or a glob names; none if it names something else."""
-    try:
-        found = find_runs([name])
-    except InputError:
-        return []
-    return [path for path in found if (path / "config.yaml").is_file()]
+    for part in (part for text in call.texts(*call.options) for part in text.split(",")):
+        if not any(Path(part).resolve().is_relative_to(folder) for folder in folders):
+            continue
+        try:
+            runs = [run for run in find_runs([part]) if (run / "config.yaml").is_file()]
+        except InputError:  # it names something else
+            continue
+        for run in runs:
+            if run.resolve() not in known:
+                raise InputError(
+                    f"'{call}' would use {run}, which the experiment does not name; move "
+                    f"it away, or give another folder with --out"
+                )
+            if not known[run.resolve()].is_done:
+                raise InputError(f"'{call}' would use {run}, which is not trained yet")

@@ -1,6 +1,5 @@
-"""What an experiment is: runs to train, and commands that evaluate and draw them."""
+"""What an experiment is: runs to train, and calls of commands that evaluate and draw them."""
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -48,25 +47,15 @@ class RunsSection(Section):
 
 
 class StepSection(Section):
-    """A command of metasched that uses the runs."""
+    """A call of a command that uses the runs, with typed options."""
 
-    command: str
-    """The command line, without ``metasched``. ``{out}`` is the experiment's folder."""
+    call: str
+    """Name of the command."""
+    options: dict[str, Scalar | tuple[Scalar, ...]] = Field(default_factory=dict)
+    """Its options and arguments by name, as ``task-seed``; several values where it takes several.
+    ``{out}`` in a text is the experiment's folder."""
     vary: Values = Field(default_factory=dict)
-    """Values by name, as for runs; the command is given once for each combination."""
-
-    @field_validator("command")
-    @classmethod
-    def _refuse_what_is_no_command_line(cls, command: str) -> str:
-        try:
-            words = shlex.split(command)
-        except ValueError as error:
-            raise PydanticCustomError(
-                "line", f"input should be a command line ({str(error).lower()})"
-            ) from None
-        if not words:
-            raise PydanticCustomError("line", "input should be a command line")
-        return command
+    """Values by name, as for runs; the command is called once for each combination."""
 
 
 class Experiment(Section):
@@ -77,7 +66,7 @@ class Experiment(Section):
     with_all: bool = True
     """Whether it is made where all are asked for."""
     uses: tuple[str, ...] = ()
-    """Named experiments whose runs the commands use, too, as ``{NAME}``: the folder of that name
+    """Named experiments whose runs the calls use, too, as ``{NAME}``: the folder of that name
     beside this one's. They are trained first, unless they are there."""
     seeds: Seeds
     """Training seeds of all runs that name none of their own."""
@@ -94,10 +83,10 @@ def experiment_names() -> list[str]:
 
 def in_order() -> list[str]:
     """Those that are made where all are asked for: first what others use, then the shortest."""
-    found = {name: load_experiment(name) for name in experiment_names()}
-    used = {name for one in found.values() for name in one.uses}
-    wanted = [name for name, one in found.items() if one.with_all]
-    return sorted(wanted, key=lambda name: (name not in used, found[name].minutes or 0, name))
+    named = {name: load_experiment(name) for name in experiment_names()}
+    used = {name for experiment in named.values() for name in experiment.uses}
+    with_all = [name for name, experiment in named.items() if experiment.with_all]
+    return sorted(with_all, key=lambda name: (name not in used, named[name].minutes or 0, name))
 
 
 def find_experiment(source: str) -> Path:

@@ -1,39 +1,27 @@
-"""Runs the commands of an experiment, each in a process of its own."""
+"""Makes the results of an experiment, and says how far it is."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
-from tune_jobs.experiments.checking import check_place, check_runs, check_trained
-from tune_jobs.experiments.commands import Command, list_commands
+from tune_jobs.experiments.calls import Call, carry_out_all
+from tune_jobs.experiments.checking import check_calls, check_place, check_runs, check_trained
 from tune_jobs.experiments.definition import find_experiment, in_order, load_experiment
-from tune_jobs.experiments.processes import run_one, run_several
-from tune_jobs.experiments.recording import Record
-from tune_jobs.experiments.valid import Parse, check_commands
+from tune_jobs.experiments.listing import list_calls
+from tune_jobs.experiments.record import Record
 from tune_jobs.terminal.options import first_comment
 
 REFUSED = 2
-"""Exit status of a command that cannot be carried out as it was given."""
+"""Exit status of a command that cannot be carried out as it was called."""
 
 
-def make_all(
-    out: Path,
-    seeds: Sequence[int] | None,
-    parse: Parse,
-    dry_run: bool,
-    force: bool = False,
-    at_once: int = 1,
-) -> None:
-    """Makes the results of all named experiments, and says how far it is.
+def make_all(out: Path, seeds: Sequence[int] | None, **options: Any) -> None:
+    """Makes the results of all named experiments, each in a folder of its own below `out`.
 
-    Args:
-        out: folder that holds a folder for each.
-        seeds: see `make_results`; so are the rest and the errors.
-        parse: see there.
-        dry_run: see there.
-        force: see there.
-        at_once: see there.
+    The other arguments are those of `make_results`.
     """
     names = in_order()
     minutes = [load_experiment(name).minutes or 0 for name in names]
@@ -41,28 +29,21 @@ def make_all(
         click.secho(
             f"# {name}: {number + 1} of {len(names)} results, about {minutes[number]} of the "
             f"{sum(minutes[number:])} minutes that are left on two cores",
-            bold=not dry_run,
+            bold=not options["dry_run"],
         )
-        make_results(name, out / name, seeds, parse, dry_run, force, at_once)
+        make_results(name, out / name, seeds, **options)
 
 
 def make_results(
-    source: str,
-    out: Path,
-    seeds: Sequence[int] | None,
-    parse: Parse,
-    dry_run: bool,
-    force: bool = False,
-    at_once: int = 1,
+    source: str, out: Path, seeds: Sequence[int] | None, dry_run: bool, force: bool, at_once: int
 ) -> None:
-    """Trains what is not trained yet, and gives the commands that follow and are not done.
+    """Trains what is not trained yet, and makes the calls that follow and are not done.
 
     Args:
         source: name of an experiment, or path of a YAML file.
-        out: folder of its runs, tables and figures; `tune_jobs.experiments.recording` says what
-            else it gets.
+        out: folder of its runs, tables and figures; `tune_jobs.experiments.record` says what else
+            it gets.
         seeds: training seeds of all runs, instead of the experiment's.
-        parse: reads a command line, see `check_commands`.
         dry_run: show the commands only.
         force: whether files may differ from the commit that the record will name.
         at_once: how many runs to train side by side.
@@ -70,39 +51,36 @@ def make_results(
     Raises:
         InputError: if the experiment cannot be used, the folder holds other runs than it says or
             those of several experiments, or no commit holds the files that would make the results.
-        click.exceptions.Exit: with the status of the first command that fails or is stopped.
+        click.exceptions.Exit: with the status of the first call that fails or is stopped.
     """
     check_place(source, out)
-    commands = list_commands(load_experiment(source), out, seeds)
-    check_commands(commands, out, parse)
-    trained = {command.run: command for command in commands if command.run}
+    calls = list_calls(load_experiment(source), out, seeds)
+    check_calls(calls, out)
+    trained = {call.run: call for call in calls if call.run}
     record = Record(out, first_comment(find_experiment(source)), list(trained))
     if not (dry_run or force):
         record.check_commit()
-    for command in trained.values():
-        check_trained(command)
-    places = {command: f"[{n}/{len(commands)}] " for n, command in enumerate(commands, 1)}
-    waiting: list[Command] = []
-    for command in trained.values():
-        if command.is_done():
-            click.echo(f"# {'' if dry_run else places[command]}{command.run} is done")
+    for call in trained.values():
+        check_trained(call)
+    waiting: dict[str, Call] = {}
+    for number, call in enumerate(calls, 1):
+        place = "" if dry_run else f"[{number}/{len(calls)}] "
+        if call.run is None and waiting:  # all that come before are trainings
+            _carry_out(waiting, at_once)
+            waiting = {}
+        if call.is_done or record.is_done(call):
+            click.echo(f"# {place}{call.run or call} is done")
         elif dry_run:
-            click.echo(command)
+            click.echo(call)
+        elif call.run:
+            waiting[place] = call
         else:
-            waiting.append(command)
-    if waiting:
-        _train(waiting, places, at_once)
-    for command in (command for command in commands if not command.run):
-        if record.is_done(command):
-            click.echo(f"# {'' if dry_run else places[command]}{command} is done")
-        elif dry_run:
-            click.echo(command)
-        else:
-            check_runs(command, trained)
+            check_runs(call, trained)
             record.begin()
-            click.secho(f"{places[command]}{command}", bold=True)
-            _end_unless_done(run_one(command.words))
-            record.add(command)
+            _carry_out({place: call})
+            record.add(call)
+    if waiting:
+        _carry_out(waiting, at_once)
     if not dry_run:
         if elsewhere := record.elsewhere():
             click.echo(
@@ -112,27 +90,15 @@ def make_results(
         click.echo(f"Results  {record.close()}")
 
 
-def _train(commands: Sequence[Command], places: Mapping[Command, str], at_once: int) -> None:
-    """Trains runs: several side by side, each in one process, or one by one on its own runners."""
-    if min(at_once, len(commands)) > 1:
-        lines = {
-            f"{places[command]}{_name(command)}": (*command.words, "--runners", "0")
-            for command in commands
+def _carry_out(calls: Mapping[str, Call], at_once: int = 1) -> None:
+    """Makes calls, by their places; several trainings at a time sample in one process each."""
+    if (several := min(at_once, len(calls))) > 1:
+        calls = {
+            f"{place}{call.run.name}": replace(call, options={**call.options, "runners": 0})
+            for place, call in calls.items()
+            if call.run
         }
-        _end_unless_done(run_several(lines, at_once))
-        return
-    for command in commands:
-        click.secho(f"{places[command]}{command}", bold=True)
-        _end_unless_done(run_one(command.words))
-
-
-def _name(command: Command) -> str:
-    assert command.run is not None
-    return command.run.name
-
-
-def _end_unless_done(status: int) -> None:
-    if status:
+    if status := carry_out_all(calls, several):
         if status != REFUSED:
             click.echo("Give the same command again to go on from here.", err=True)
         raise click.exceptions.Exit(status)

@@ -1,39 +1,31 @@
-"""Tables of figures and comparisons in Markdown: each mean with side metrics beside it."""
+"""Tables of figures and comparisons in Markdown, for pages of recorded results."""
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from itertools import groupby, takewhile
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
-from tune_jobs.comparing.wording import described, jobs_in, spec_of_row, trained_on
-from tune_jobs.terminal.tables import Cells, markdown, number, read_table
+from tune_jobs.comparing.markdown import Numbers, policy_table, side_cells, side_titles
+from tune_jobs.comparing.wording import described, jobs_in, number_in, spec_of_row
+from tune_jobs.tables.columns import share_with_interval, with_interval
+from tune_jobs.tables.frames import Cells, read_table
+from tune_jobs.tables.printing import markdown, title_case
 
 _POLICY = ("metric", "policy", "learned", "jobsets", "utilization")
 _ADAPTED = ("series", "family", "objective", "method", "step", "value", "value_low", "utilization")
 _CLOSED = ("family", "method", "step", "value", "closed", "tasks", "utilization")
-_WIN_RATE = "win-rate"
 
-COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
-    "utilization": ("Utilization", "{:.1%}".format),
-    "completion_time": ("Mean completion", "{:.1f}".format),
-    "wait": ("Mean wait", "{:.1f}".format),
-    "longest_wait": ("Longest wait", "{:.0f}".format),
-    "slowdown_small": ("Slowdown of short jobs", "{:.2f}".format),
-    "slowdown_large": ("of long jobs", "{:.2f}".format),
-    "bounded_slowdown_narrow": ("Of narrow jobs", "{:.2f}".format),
-    "bounded_slowdown_medium": ("of medium ones", "{:.2f}".format),
-    "bounded_slowdown_wide": ("of wide ones", "{:.2f}".format),
-    "largest_slowdown": ("Largest slowdown", "{:.1f}".format),
-    "unfinished": ("Unfinished", "{:,.0f}".format),
-}
-"""Columns behind the mean, as far as a table has them: title, and how a value is written."""
+_SIDE = (
+    *("utilization", "completion_time", "wait", "longest_wait"),
+    *("slowdown_small", "slowdown_large"),
+    *("bounded_slowdown_narrow", "bounded_slowdown_medium", "bounded_slowdown_wide"),
+    *("largest_slowdown", "unfinished"),
+)
+"""Columns behind the mean, as far as a table has them."""
 
-Numbers = dict[str, Callable[[Cells], str]]
-"""Columns before and behind the side metrics: title, and what stands in a row."""
+_OVER_BASELINE = ", cost over that of the best baseline on each task; the rest after the most steps"
 
 
 @dataclass(frozen=True)
@@ -49,77 +41,69 @@ class Layout:
     """
 
     columns: tuple[str, ...]
-    first: Numbers
-    last: Numbers
+    first: Numbers = field(default_factory=dict)
+    last: Numbers = field(default_factory=dict)
     kept: tuple[str, str] | None = None
     mean: str = "value"
+
+    def table(self, rows: list[Cells]) -> str:
+        """The table of the rows of a place."""
+        names = _side_metrics(rows, rows[0]["metric"])
+        return policy_table(rows, names, self.first, self.last, self.mean)
 
 
 def markdown_of(table: Path) -> str:
     """The table of a CSV file, one for each place or family; empty if it is none that is known.
 
-    The line of the best mean, and those of which it cannot be told apart, are bold.
+    The line of the best mean, and those not significantly different from it, are bold.
     """
     for layout in (_COMPARED, _GAP, _OBJECTIVES, _WITHHELD, _RATIOS):
         with suppress(InputError):
             rows = read_table(table, (*_POLICY, *layout.columns))
-            if layout is _COMPARED and table.stem == _WIN_RATE:
+            if layout is _COMPARED and table.stem == "win-rate":
                 layout = _WON
             if layout.kept is not None:
                 column, text = layout.kept
                 rows = [row for row in rows if row[column] == text]
-            return _joined(rows, _place, partial(_block, layout))
+            return _joined(rows, _place, layout.table)
     with suppress(InputError):
-        return _joined(sorted(read_table(table, _ADAPTED), key=_family), _family, _adaptation)
+        rows = sorted(read_table(table, _ADAPTED), key=_family)
+        return _joined(rows, _family, _adaptation, _OVER_BASELINE)
     with suppress(InputError):
-        return _joined(read_table(table, _CLOSED), _tasks, _headroom)
+        rows = read_table(table, _CLOSED)
+        return _joined(rows, "{family}, {tasks} tasks that have specialists".format_map, _headroom)
     return ""
 
 
 def _joined(
-    rows: list[Cells], place: Callable[[Cells], str], block: Callable[[list[Cells]], str]
+    rows: list[Cells],
+    place: Callable[[Cells], str],
+    table: Callable[[list[Cells]], str],
+    what: str = "",
 ) -> str:
-    return "\n\n".join(block(list(some)) for _, some in groupby(rows, place))
+    blocks = [(name, list(some)) for name, some in groupby(rows, place)]
+    return "\n\n".join(f"{name}{what}:\n\n{table(some)}" for name, some in blocks)
 
 
 def _place(row: Cells) -> str:
-    """What a row rests on, in words."""
+    """What a row rests on, in words, and what `metasched join` has put in front of its columns."""
     given = row.get("place") or ""
     jobs, details = jobs_in(row), described(row)
     inside = f" ({details})" if details else ""
     named = f"{given}{inside}" if given else "; ".join(filter(None, (jobs, details)))
-    metric = "" if row["metric"] == spec_of_row(row).headline else f"; by {row['metric']}"
-    varied = "".join(f"; {name} {text}" for name, text in _in_front(row).items())
-    return f"{named[:1].upper()}{named[1:]}; {float(row['jobsets']):,.0f} jobsets{metric}{varied}"
-
-
-def _in_front(row: Cells) -> Cells:
-    """What `metasched join` has put in front of the columns of a comparison."""
-    axis = spec_of_row(row).presentation.axis
+    world_spec = spec_of_row(row)
+    metric = "" if row["metric"] == world_spec.headline else f"; by {row['metric']}"
+    axis = world_spec.presentation.axis
     first = axis.name if axis is not None and axis.name in row else "metric"
-    before = takewhile(lambda name: name not in (first, "exhibit", "place"), row)
-    return {name: row[name] for name in before}
+    joined = takewhile(lambda name: name not in (first, "exhibit", "place"), row)
+    varied = "".join(f"; {name} {row[name]}" for name in joined)
+    return f"{title_case(named)}; {float(row['jobsets']):,.0f} jobsets{metric}{varied}"
 
 
-def _block(layout: Layout, rows: list[Cells]) -> str:
-    metric = rows[0]["metric"]
-    first: Numbers = {
-        f"Mean {metric} [95 %]": lambda row: _mean(row, layout.mean or metric),
-        **layout.first,
-    }
-    side = _side_metrics(rows, metric)
-    lines = [["Policy", *first, *(COLUMNS[one][0] for one in side), *layout.last]]
-    for row in rows:
-        cells = [COLUMNS[one][1](number(row, one)) for one in side]
-        before, behind = ([one(row) for one in some.values()] for some in (first, layout.last))
-        lines.append([_name(row), *before, *cells, *behind])
-    return f"{_place(rows[0])}:\n\n{markdown(lines, names=1)}"
-
-
-def _side_metrics(rows: Sequence[Cells], metric: str = "") -> list[str]:
+def _side_metrics(rows: list[Cells], metric: str = "") -> list[str]:
     """Names of the columns of side metrics; unfinished jobs where there are any."""
-    shown = [name for name in COLUMNS if rows[0].get(name) and name != metric]
-    if not any(number(row, "unfinished") for row in rows):
+    shown = [name for name in _SIDE if rows[0].get(name) and name != metric]
+    if not any(number_in(row.get("unfinished")) > 0 for row in rows):
         shown = [name for name in shown if name != "unfinished"]
     return shown
 
@@ -131,91 +115,61 @@ def _family(row: Cells) -> str:
 
 def _adaptation(rows: list[Cells]) -> str:
     """A line for each method, with its mean after so many steps and side metrics after the most."""
-    shown = [name for name in COLUMNS if name != "unfinished" and rows[0].get(name)]
-    methods = [row for row in rows if row["series"] == "method"]
-    steps = sorted({int(number(row, "step")) for row in methods})
-    titles = [f"After {step} step{'s' * (step != 1)}" for step in steps] + [
-        COLUMNS[one][0] for one in shown
-    ]
-    lines = [["Method", *titles]]
+    shown = [name for name in _SIDE if name != "unfinished" and rows[0].get(name)]
+    steps = sorted({int(row["step"]) for row in rows if row["series"] == "method"})
+    titles = [f"After {step} step{'s' * (step != 1)}" for step in steps]
+    spec = spec_of_row(rows[0])
+    lines = [["Method", *titles, *side_titles(spec, shown)]]
     for name in dict.fromkeys(row["method"] for row in rows):
         mine = [row for row in rows if row["method"] == name]
-        after = {
-            int(number(row, "step")): _interval(row, "value", 3) for row in mine if row["step"]
-        }
-        costs = (
-            [after.get(step, "") for step in steps] if after else [_interval(mine[0], "value", 3)]
-        )
-        costs += [""] * (len(steps) - len(costs))
-        side = [COLUMNS[one][1](number(mine[-1], one)) for one in shown]
-        lines.append([_with_counts(mine[0]), *costs, *side])
-    what = "cost over that of the best baseline on each task; the rest after the most steps"
-    return f"{_family(rows[0])}, {what}:\n\n{markdown(lines, names=1)}"
-
-
-def _tasks(row: Cells) -> str:
-    return f"{row['family']}, {row['tasks']} tasks that have specialists"
+        after = {int(row["step"]): _interval(row, "value", 3) for row in mine if row["step"]}
+        costs = [after.get(step, "") for step in steps]
+        if not after:  # it does not adapt
+            costs = [_interval(mine[0], "value", 3), *costs[1:]]
+        counts = f", {mine[0]['seeds']} x {mine[0]['adaptations']}" if mine[0].get("seeds") else ""
+        lines.append([f"{_escaped(name)}{counts}", *costs, *side_cells(spec, mine[-1], shown)])
+    return markdown(lines, names=1)
 
 
 def _headroom(rows: list[Cells]) -> str:
     """A line for each method and number of steps, with side metrics after them."""
     shown = _side_metrics(rows)
     head = ["Method", "Steps", "Cost over the best baseline's [95 %]", "Of the way to specialists"]
-    lines = [[*head, *(COLUMNS[one][0] for one in shown)]]
+    spec = spec_of_row(rows[0])
+    lines = [[*head, *side_titles(spec, shown)]]
     for row in rows:
         cells = [row["step"], _interval(row, "value", 3), _share(row, "closed")]
-        side = [COLUMNS[one][1](number(row, one)) for one in shown]
-        lines.append([row["method"].replace("*", r"\*"), *cells, *side])
-    return f"{_tasks(rows[0])}:\n\n{markdown(lines, names=1)}"
+        lines.append([_escaped(row["method"]), *cells, *side_cells(spec, row, shown)])
+    return markdown(lines, names=1)
 
 
-def _with_counts(row: Cells) -> str:
-    name = row["method"].replace("*", r"\*")
-    return f"{name}, {row['seeds']} x {row['adaptations']}" if row.get("seeds") else name
+def _escaped(name: str) -> str:
+    return name.replace("*", r"\*")
 
 
-def _name(row: Cells) -> str:
-    if row["learned"] != "True":
-        return row["policy"].replace("*", r"\*")
-    seeds = int(number(row, "seeds"))
-    count = f", {seeds} seeds" if seeds > 1 else ""
-    return f"`{row['policy']}`, {trained_on(row)}{count}"
+def _ends(row: Cells, name: str) -> list[float]:
+    return [number_in(row.get(f"{name}{end}")) for end in ("", "_low", "_high")]
 
 
-def _mean(row: Cells, name: str) -> str:
-    """A mean with its interval; bold if it is the best, or cannot be told from it."""
-    shown = _interval(row, name, 2)
-    level = number(row, "difference_low") <= 0 <= number(row, "difference_high")
-    if "True" not in (row.get("best"), row.get("tied")) and not level:
-        return shown
-    value, _, rest = shown.partition(" ")
-    return f"**{value}** {rest}".rstrip()
-
-
-def _interval(row: Cells, name: str, digits: int) -> str:
+def _interval(row: Cells, name: str, digits: int = 2) -> str:
     """What stands in a column, with its interval if there is one."""
-    value, low, high = (number(row, f"{name}{end}") for end in ("", "_low", "_high"))
-    if math.isnan(value):
-        return ""
-    ends = "" if math.isnan(low) else f" [{low:.{digits}f}, {high:.{digits}f}]"
-    return f"{value:.{digits}f}{ends}"
+    return with_interval(_ends(row, name), digits)
 
 
 def _share(row: Cells, name: str) -> str:
     """The same of a share, in percent."""
-    value, low, high = (number(row, f"{name}{end}") for end in ("", "_low", "_high"))
-    if math.isnan(value):
-        return ""
-    return f"{value:.0%}" if math.isnan(low) else f"{value:.0%} [{low:.0%}, {high:.0%}]"
+    return share_with_interval(_ends(row, name))
 
 
-def _difference(row: Cells) -> str:
-    """How much worse than the best on the same jobsets, with its interval."""
-    return "" if row.get("best") == "True" else _interval(row, "difference", 2)
-
-
-_DIFFERENCE: Numbers = {"Above the best, in pairs": _difference}
-_COMPARED = Layout(("difference", "difference_low"), {}, _DIFFERENCE, mean="")
+_COMPARED = Layout(
+    ("difference", "difference_low"),
+    last={
+        "Above the best, paired": lambda row: (
+            "" if row.get("best") == "True" else _interval(row, "difference")
+        )
+    },
+    mean="",
+)
 _WON = replace(
     _COMPARED,
     first={
@@ -225,14 +179,12 @@ _WON = replace(
 )
 _GAP = Layout(
     ("series", "jobset", "bound", "ratio_low"),
-    {"Over the best in hindsight [95 %]": lambda row: _interval(row, "ratio", 2)},
-    {},
+    {"Over the best in hindsight [95 %]": lambda row: _interval(row, "ratio")},
     kept=("series", "policy"),
 )
 _OBJECTIVES = Layout(
     ("value_low", "ratio_low", "reference", "tied"),
-    {"Over the best heuristic [95 %]": lambda row: _interval(row, "ratio", 2)},
-    {},
+    {"Over the best heuristic [95 %]": lambda row: _interval(row, "ratio")},
 )
 _WITHHELD = Layout(
     ("length", "slowdown_low", "withheld", "waited", "holding"),
@@ -241,16 +193,14 @@ _WITHHELD = Layout(
         "for so many steps": lambda row: _interval(row, "waited", 1),
         "Steps in which one is": lambda row: _share(row, "holding"),
     },
-    {},
     kept=("length", "all"),
     mean="slowdown",
 )
 _RATIOS = Layout(
     ("place", "best_rule", "ratio_low", "better"),
     {
-        "Over the best rule [95 %]": lambda row: _interval(row, "ratio", 2),
+        "Over the best rule [95 %]": lambda row: _interval(row, "ratio"),
         "Sequences where better": lambda row: _share(row, "better"),
     },
-    {},
     mean="",
 )

@@ -1,134 +1,108 @@
-"""Adaptation step by step: every method's cost over the best baseline's, and its win rate."""
+"""Adaptation, step by step: every method's cost over the best baseline's, and its win rate."""
 
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator, PercentFormatter
+from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import Pooled, jobset_interval
 from cluster_env.worlds import get_spec
-from tune_jobs.figures.adaptation_by_objective import draw_objectives
 from tune_jobs.figures.adaptation_data import (
     SIDE_METRICS,
     WIN_RATIO,
     Method,
     Statistic,
     cells_of,
+    color_and_style,
     geometric,
+    interval,
     load_methods,
     log_ratio,
     ratio,
+    untrained,
     won,
 )
-from tune_jobs.figures.adaptation_panels import draw_methods, grid_of_panels, measured_on
+from tune_jobs.figures.kit.curves import Curve, End, draw_curves, draw_levels, grid_of_panels
+from tune_jobs.figures.kit.dots import name_lines
+from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.learning_curves import MOST_LINES
-from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.figures.style import INK, color_of, headline, styled
-from tune_jobs.terminal.tables import Cells, Row, number, read_table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-COLUMNS = (
-    *("series", "family", "objective", "method", "step", "episodes"),
-    *("value", "value_low", "value_high", "seeds", "tasks", "adaptations"),
+from tune_jobs.figures.registry import FigureRecipe, FigureRequest
+from tune_jobs.figures.style import (
+    INK,
+    MUTED,
+    color_of,
+    headline,
+    label_ends,
+    new_figure,
+    styled,
 )
+from tune_jobs.terminal.tables import Cells, Row, number
+
+TEXTS = ("series", "family", "objective", "method")
+NUMBERS = ("step", "episodes", "value", "value_low", "value_high", "seeds", "tasks", "adaptations")
+
+_NEAR = 0.5  # how far above the others, in units of their range, untrained methods are followed
+_NOTE_CHARACTERS = 52
+_NOTE_SIZE = 8.0  # points
+_APART = 3.0  # points between the bars of two methods
+_MANY_STEPS = 20  # from here on the axis of steps is logarithmic
+
+_LOW, _HIGH = 0.5, 1.6  # of costs by objective; beyond this range a mark is an arrow at the edge
+_TICKS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4, 1.6)
+_METHOD_HEIGHT, _GAP = 0.13, 0.2  # inches
 
 
-@dataclass(frozen=True)
-class StepsFigure:
-    """A statistic of every method against steps of adaptation, a panel for each family of tasks.
+def collect(
+    request: FigureRequest,
+    statistic: Statistic = ratio,
+    by_objective: bool = False,
+    with_heuristics: bool = False,
+) -> list[Row]:
+    """Sums up rows of `metasched study`.
 
-    Attributes:
-        title: of the figure.
-        note: what its small print says of the statistic.
+    Args:
+        request: names the rows.
         statistic: of the ratio of cost to baseline.
-        by_objective: whether it shows the first and the last step for each objective instead.
-        heuristics: whether heuristics that are no baselines have lines of their own.
-        share: whether the statistic is a share, from 0 to 1.
+        by_objective: whether each objective of a family has rows of its own.
+        with_heuristics: whether heuristics that are no baselines have rows.
+
+    Returns:
+        For each family, or objective of one, a row for each method and number of steps (``series``
+        is ``method``): the mean of the statistic over meta-seeds, tasks and adaptations, with its
+        95 % interval, and ``geometric``, where it is the ratio, that of its logarithms; one for
+        each heuristic that is drawn; and one for the best baselines, whose ratio is 1 (``series``
+        is ``baseline``). Each has the means of `SIDE_METRICS` as far as rows have them.
+
+    Raises:
+        InputError: if there are no rows, they do not belong together, or each family has a single
+            objective where objectives have rows.
     """
-
-    title: str
-    note: str = ""
-    statistic: Statistic = ratio
-    by_objective: bool = False
-    heuristics: bool = False
-    share: bool = False
-
-    def collect(self, request: FigureRequest) -> list[Row]:
-        """Sums up rows of `metasched study`.
-
-        Returns:
-            For each panel, a row for each method and number of steps (``series`` is ``method``):
-            the mean of the statistic over meta-seeds, tasks and adaptations, with its 95 %
-            interval, and ``geometric``, where it is the ratio, that of its logarithms; one for
-            each heuristic that is drawn; and one for the best baselines, whose ratio is 1
-            (``series`` is ``baseline``). Each has the means of `SIDE_METRICS` as far as rows have
-            them.
-
-        Raises:
-            InputError: if there are no rows, they do not belong together, or each family has a
-                single objective where objectives have panels.
-        """
-        methods, heuristics = load_methods(request)
-        place = ("family", "objective") if self.by_objective else ("family",)
-        if self.by_objective:
-            methods = _by_objective(methods)
-        rows = [row for method in methods for row in self._rows(method)]
-        rows += _heuristics(heuristics) if self.heuristics else []
-        return rows + _best_baselines(heuristics, *place)
-
-    def draw(self, table: Path) -> "Figure":
-        """Draws the CSV file of `collect`.
-
-        Raises:
-            InputError: if the file does not hold it.
-        """
-        from matplotlib.ticker import PercentFormatter
-
-        rows = read_table(table, COLUMNS)
-        if self.by_objective:
-            return draw_objectives([row for row in rows if row["series"] == "method"], self.title)
-        families = list(dict.fromkeys(row["family"] for row in rows))
-        with styled():
-            figure, panels = grid_of_panels(len(families))
-            headline(figure, self.title, f"{measured_on(rows)}; {self.note}")
-            for axes, family in zip(panels, families, strict=True):
-                mine = [row for row in rows if row["family"] == family]
-                if self.share:
-                    axes.set_ylabel("share of tasks")
-                    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-                else:
-                    axes.set_ylabel("cost over the best baseline's")
-                    axes.axhline(1.0, color=INK, linewidth=1.2, zorder=1)
-                lines = [
-                    (number(row, "value"), row["method"], color_of(row["method"], learned=False))
-                    for row in mine
-                    if row["series"] == "heuristic"
-                ]
-                of_methods = [row for row in mine if row["series"] == "method"]
-                draw_methods(axes, family, of_methods, lines, (0.0, 1.03) if self.share else None)
-        return figure
-
-    def _rows(self, method: Method) -> list[Row]:
-        """A row for each number of steps."""
-        rows: list[Row] = []
+    methods, heuristics = load_methods(request)
+    if by_objective:
+        methods = _by_objective(methods)
+    rows: list[Row] = []
+    for method in methods:
         for step, episodes in zip(method.steps, method.episodes, strict=True):
-            cells = cells_of(method.estimate(step, self.statistic), "value")
-            if self.share:  # Student's interval over seeds knows no bounds
+            cells = cells_of(interval(method.table(step, statistic)), "value")
+            if statistic is won:  # Student's interval over seeds knows no bounds
                 for end in ("value_low", "value_high"):
                     cells[end] = float(np.clip(float(cells[end]), 0.0, 1.0))
-            if self.statistic is ratio:
+            if statistic is ratio:
                 cells |= cells_of(geometric(method.table(step, log_ratio)), "geometric")
             rows.append(
                 {
                     "series": "method",
                     "family": method.family,
-                    "objective": method.objectives[0] if self.by_objective else "",
+                    "objective": method.objectives[0] if by_objective else "",
                     "method": method.label,
                     "step": step,
                     "episodes": episodes,
@@ -139,97 +113,300 @@ class StepsFigure:
                     **method.means_beside(step),
                 }
             )
-        return rows
-
-
-BY_FAMILY = StepsFigure(
-    "Adaptation to unseen tasks: cost over that of the best baseline",
-    "1 is the best baseline on each task",
-    heuristics=True,
-)
-BY_OBJECTIVE = StepsFigure(
-    "Adaptation by objective: cost over that of the best baseline",
-    by_objective=True,
-)
-WIN_RATE = StepsFigure(
-    "On how many unseen tasks methods do as well as the best baseline after adaptation",
-    f"a task is won at a cost of at most {WIN_RATIO:g} times the baseline's",
-    statistic=won,
-    share=True,
-)
+    if with_heuristics:
+        rows += rows_of_heuristics(heuristics)
+    best = [row for row in heuristics if row.get("best_heuristic", "") == row.get("policy")]
+    place = ["family", "objective"] if by_objective else ["family"]
+    return rows + [
+        {
+            "series": "baseline",
+            **{name: some[0][name] for name in place},
+            "method": "best baseline",
+            "value": 1.0,
+            "tasks": len(some),
+            **side_means(some),
+        }
+        for some in _grouped(best, *place)
+    ]
 
 
 def _by_objective(methods: Sequence[Method]) -> list[Method]:
     """The methods on the tasks of each objective, in families that have several."""
-    found: list[Method] = []
+    split: list[Method] = []
     for family in dict.fromkeys(method.family for method in methods):
         mine = [method for method in methods if method.family == family]
         objectives = sorted({name for method in mine for name in method.objectives})
         if len(objectives) > 1:
-            found += [method.on(objective) for objective in objectives for method in mine]
-    if not found:
+            split += [method.on(objective) for objective in objectives for method in mine]
+    if not split:
         raise InputError("in these rows every family has a single objective; draw adaptation")
-    return found
+    return split
 
 
-def _heuristics(heuristics: Sequence[Cells]) -> list[Row]:
+def rows_of_heuristics(heuristics: Sequence[Cells]) -> list[Row]:
     """A row for each family and each heuristic that is no baseline: those are what 1 stands for.
 
     None where a family has more of them than lines can be told apart.
     """
-    others = _grouped([row for row in heuristics if not _is_baseline(row)], "family", "method")
-    families = Counter(family for family, _ in others)
+    baselines = get_spec("deeprm").baselines  # of rows of when no other world was there
+    others = [
+        row
+        for row in heuristics
+        if not (row["baseline"] == "1" if "baseline" in row else row["method"] in baselines)
+    ]
+    groups = _grouped(others, "family", "method")
+    families = Counter(some[0]["family"] for some in groups)
     rows: list[Row] = []
-    for (family, name), some in others.items():
-        if families[family] > MOST_LINES:
-            continue
-        ratios = np.array([number(row, "ratio") for row in some])
-        estimate = jobset_interval(Pooled.each(ratios))
-        rows.append(
-            {
-                "series": "heuristic",
-                "family": family,
-                "method": name,
-                **cells_of(estimate, "value"),
-                "tasks": ratios.size,
-                **_side_means(some),
-            }
-        )
+    for some in groups:
+        if families[some[0]["family"]] <= MOST_LINES:
+            ratios = np.array([number(row, "ratio") for row in some])
+            rows.append(
+                {
+                    "series": "heuristic",
+                    "family": some[0]["family"],
+                    "method": some[0]["method"],
+                    **cells_of(jobset_interval(Pooled.each(ratios)), "value"),
+                    "tasks": ratios.size,
+                    **side_means(some),
+                }
+            )
     return rows
 
 
-def _best_baselines(heuristics: Sequence[Cells], *place: str) -> list[Row]:
-    """A row for each family, or objective of one: each task's best baseline, and side metrics."""
-    best = [row for row in heuristics if row.get("best_heuristic", "") == row.get("policy")]
-    return [
-        {
-            "series": "baseline",
-            **dict(zip(place, names, strict=True)),
-            "method": "best baseline",
-            "value": 1.0,
-            "tasks": len(some),
-            **_side_means(some),
-        }
-        for names, some in _grouped(best, *place).items()
-    ]
-
-
-def _grouped(rows: Sequence[Cells], *columns: str) -> dict[tuple[str, ...], list[Cells]]:
+def _grouped(rows: Sequence[Cells], *columns: str) -> list[list[Cells]]:
     """Rows by what stands in some columns, in the order of the first of each."""
     groups: dict[tuple[str, ...], list[Cells]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in columns), []).append(row)
-    return groups
+    return list(groups.values())
 
 
-def _side_means(rows: Sequence[Cells]) -> Row:
+def side_means(rows: Sequence[Cells]) -> Row:
     """Means of the side metrics that rows have."""
     names = [name for name in SIDE_METRICS if rows[0].get(name)]
     return {name: float(np.mean([number(row, name) for row in rows])) for name in names}
 
 
-def _is_baseline(row: Cells) -> bool:
-    """Whether a heuristic is among those whose best cost divides all others."""
-    if "baseline" in row:
-        return row["baseline"] == "1"
-    return row["method"] in get_spec("deeprm").baselines  # rows of when no other world was there
+def draw(table: Path, title: str, note: str, share: bool = False) -> Figure:
+    """Draws the CSV file of `collect`: a panel for each family, with a curve for each method.
+
+    Args:
+        table: the file.
+        title: of the figure.
+        note: what its small print says of the statistic.
+        share: whether the statistic is a share, from 0 to 1, and no cost.
+
+    Raises:
+        InputError: if the file does not hold it.
+    """
+    rows = read_frame(table, TEXTS, NUMBERS)
+    families = rows.groupby("family", sort=False)
+    with styled():
+        figure, panels = grid_of_panels(families.ngroups)
+        headline(figure, title, f"{_measured_on(rows)}; {note}")
+        for axes, (family, mine) in zip(panels, families, strict=True):
+            if share:
+                axes.set_ylabel("share of tasks")
+                axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+            else:
+                axes.set_ylabel("cost over the best baseline's")
+                axes.axhline(1.0, color=INK, linewidth=1.2, zorder=1)
+            heuristics = mine[mine["series"] == "heuristic"]
+            levels = [
+                (value, name, color_of(name, learned=False))
+                for value, name in zip(heuristics["value"], heuristics["method"], strict=True)
+            ]
+            methods = mine[mine["series"] == "method"]
+            draw_methods(axes, family, methods, levels, (0.0, 1.03) if share else None)
+    return figure
+
+
+def _measured_on(rows: pd.DataFrame) -> str:
+    """On what the numbers rest: tasks, adaptations and meta-training seeds."""
+    methods = rows[rows["series"] == "method"]
+    ranges = {
+        name: " to ".join(f"{end:g}" for end in sorted({methods[name].min(), methods[name].max()}))
+        for name in ("tasks", "adaptations", "seeds")
+    }
+    return (
+        f"{ranges['tasks']} held-out tasks, {ranges['adaptations']} adaptations of each, "
+        f"{ranges['seeds']} training seeds of a method; bars: 95% intervals over tasks and "
+        f"training seeds"
+    )
+
+
+def draw_methods(
+    axes: Axes,
+    title: str,
+    rows: pd.DataFrame,
+    levels: Sequence[End] = (),
+    limits: tuple[float, float] | None = None,
+) -> None:
+    """A curve for each method with bars for its intervals, and its name at its end.
+
+    Methods that begin without training are far above all others at first. The y axis does not
+    follow them, and a note under the title says what lies beyond it.
+
+    Args:
+        axes: where to draw.
+        title: of the panel.
+        rows: columns ``method``, ``step``, ``value`` and the ends of its interval; with
+            ``episodes`` the axis says how many a step has.
+        levels: lines across the panel.
+        limits: of the y axis, if it is not to follow the values.
+    """
+    names = rows["method"].unique().tolist()
+    curves = []
+    for name in names:
+        color, style = color_and_style(name, names)
+        look = {"name": name, "color": color, "style": style, "marker": "o"}
+        curves.append(Curve.of(rows[rows["method"] == name], "step", "value", **look))
+    low, high = limits or _limits(curves)
+    # Bars side by side: bands over each other hide which interval belongs to which line.
+    ends = draw_curves(axes, curves, "bars", apart=_APART)
+    ends += draw_levels(axes, [level for level in levels if level[0] <= high])
+    _label_steps(axes, np.unique(rows["step"]))
+    later = rows[rows["step"] > 0]
+    each = (later["episodes"] / later["step"]).unique() if "episodes" in rows else []
+    axes.set_xlabel(
+        f"steps of adaptation{f', {each[0]:g} episodes each' if len(each) == 1 else ''}"
+    )
+    axes.set_ylim(low, high)
+    beyond = [
+        f"{one.name} {one.y[0]:.2f} to {one.y[-1]:.2f}" for one in curves if max(one.y) > high
+    ]
+    beyond += [f"{name} {height:.2f}" for height, name, _ in levels if height > high]
+    whole = (text.replace(" ", "\N{NO-BREAK SPACE}") for text in beyond)
+    lines = textwrap.wrap(f"beyond: {', '.join(whole)}", _NOTE_CHARACTERS) if beyond else []
+    axes.annotate(
+        "\n".join(lines),
+        (0.0, 1.0),
+        (0, 4),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        color=MUTED,
+        fontsize=_NOTE_SIZE,
+        va="bottom",
+    )
+    axes.set_title(title, pad=6 + 1.3 * _NOTE_SIZE * len(lines))
+    label_ends(axes, [end for end in ends if end[0] <= high], size=8.5)
+
+
+def _limits(curves: Sequence[Curve]) -> tuple[float, float]:
+    """Ends of the y axis: all values, of methods without training the last one alone, if near."""
+    values = [value for one in curves if not untrained(one.name) for value in one.y]
+    if values:
+        near = max(values) + _NEAR * (max(values) - min(values))
+        values += [one.y[-1] for one in curves if untrained(one.name) and one.y[-1] <= near]
+    else:
+        values = [value for one in curves for value in one.y]
+    room = max(0.07 * float(np.ptp(values)), 0.01)
+    return min(values) - room, max(values) + 2 * room
+
+
+def _label_steps(axes: Axes, steps: NDArray[np.float64]) -> None:
+    """Ticks at the steps that were evaluated; many steps get a logarithmic axis."""
+    first, last = steps[0], max(steps[-1], steps[0] + 1)
+    many = last > _MANY_STEPS
+    if many:
+        axes.set_xscale("symlog", linthresh=1, linscale=0.5)
+    axes.xaxis.set_major_locator(FixedLocator(list(steps)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FormatStrFormatter("%d"))
+    axes.set_xlim(first - (0.4 if many else 0.08 * last), 1.12 * last)
+
+
+def draw_objectives(table: Path) -> Figure:
+    """Draws the CSV file of `collect` by objective.
+
+    There is a group for each objective of a family, and in it a line for each method, from the cost
+    before adaptation (hollow) to that after the most steps (filled, with its interval).
+
+    Raises:
+        InputError: if the file does not hold it.
+    """
+    rows = read_frame(table, TEXTS, NUMBERS)
+    rows = rows[rows["series"] == "method"]
+    groups = rows.groupby(["family", "objective"], sort=False)
+    methods = rows["method"].unique().tolist()
+    group_height = _METHOD_HEIGHT * len(methods) + _GAP
+    with styled():
+        figure = new_figure(1.7 + group_height * groups.ngroups)
+        axes = figure.subplots()
+        headline(
+            figure,
+            "Adaptation by objective: cost over that of the best baseline",
+            f"{_measured_on(rows)}. Hollow: before adaptation; filled: after the most steps "
+            f"(right); arrows: beyond the axis. 1 is the best baseline on each task",
+        )
+        for place, (_, mine) in enumerate(groups):
+            if place % 2:
+                axes.axhspan(place - 0.5, place + 0.5, color="#f5f5f5", zorder=0)
+            for method, points in mine.groupby("method", sort=False):
+                shift = methods.index(method) - (len(methods) - 1) / 2
+                height = place + shift * _METHOD_HEIGHT / group_height
+                _draw_way(axes, height, points, color_and_style(method, methods)[0])
+        axes.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
+        names = [f"{family}:\n{objective.replace('_', ' ')}" for family, objective in groups.groups]
+        name_lines(axes, names, size=9.5, top=-0.5)
+        axes.set_xscale("log")
+        axes.set_xlim(_LOW * 0.98, _HIGH * 1.02)
+        axes.xaxis.set_major_locator(FixedLocator(_TICKS))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+        axes.set_xlabel("cost over the best baseline's")
+        handles = [
+            axes.plot([], [], color=color_and_style(name, methods)[0], marker="o", label=name)[0]
+            for name in methods
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=5, fontsize=9.5)
+    return figure
+
+
+def _draw_way(axes: Axes, height: float, points: pd.DataFrame, color: str) -> None:
+    """From the first number of steps to the last."""
+    first, last = points.iloc[0], points.iloc[-1]
+    ends = np.clip([first["value"], last["value"]], _LOW, _HIGH)
+    axes.plot(ends, [height] * 2, color=color, linewidth=0.9)
+    low, high = np.clip([last["value_low"], last["value_high"]], _LOW, _HIGH)
+    axes.hlines(height, low, high, color=color, linewidth=3, alpha=0.4)
+    for value, fill in ((first["value"], "white"), (last["value"], color)):
+        axes.plot(
+            np.clip(value, _LOW, _HIGH),
+            height,
+            marker=">" if value > _HIGH else "<" if value < _LOW else "o",
+            markersize=5,
+            markerfacecolor=fill,
+            markeredgecolor=color,
+            linestyle="none",
+            zorder=3,
+        )
+    axes.annotate(
+        f"{last['step']:g}",
+        (1.01, height),
+        xycoords=axes.get_yaxis_transform(),
+        color=MUTED,
+        fontsize=7.5,
+        va="center",
+        annotation_clip=False,
+    )
+
+
+BY_FAMILY = FigureRecipe(
+    partial(collect, with_heuristics=True),
+    partial(
+        draw,
+        title="Adaptation to unseen tasks: cost over that of the best baseline",
+        note="1 is the best baseline on each task",
+    ),
+)
+BY_OBJECTIVE = FigureRecipe(partial(collect, by_objective=True), draw_objectives)
+WIN_RATE = FigureRecipe(
+    partial(collect, statistic=won),
+    partial(
+        draw,
+        title="Unseen tasks on which methods do as well as the best baseline",
+        note=f"a task is won at a cost of at most {WIN_RATIO:g} times the baseline's",
+        share=True,
+    ),
+)

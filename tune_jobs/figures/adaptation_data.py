@@ -5,17 +5,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import Estimate
 from cluster_env.evaluation.intervals import Pooled, jobset_interval, two_level_interval
 from tune_jobs.adapting.rows import read_rows
+from tune_jobs.figures.kit.curves import Style
+from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.terminal.tables import Cells, Value, number
+from tune_jobs.terminal.tables import Cells, Value
 
 Ratios = NDArray[np.float64]
-Style = str | tuple[int, tuple[int, ...]]
 Statistic = Callable[[Ratios, Ratios], Ratios]
 """From ratios after some steps and after none, ``(..., adaptations)``, to a number for each."""
 
@@ -42,14 +44,9 @@ _COLORS = {
     "scratch": "#e69f00",
     "DeepRM": "#7f3b08",
 }
-_ORDER = (*_COLORS, "")
 _FAMILIES = ("objectives", "priorities", "workloads", "mixed")
-_STYLES: tuple[str | tuple[int, tuple[int, ...]], ...] = (
-    "-",
-    (0, (5, 2)),
-    (0, (2, 2)),
-    (0, (1, 1)),
-)
+_STYLES: tuple[Style, ...] = ("-", (0, (5, 2)), (0, (2, 2)), (0, (1, 1)))
+_PLACE = ["step", "meta_seed", "task", "seed"]  # axes of `Method.ratios`
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +56,6 @@ class Method:
     Attributes:
         family: the tasks'.
         label: what figures call it.
-        kind: the beginning of its label, by which it has its color.
         steps: after how many steps it was evaluated, ascending.
         episodes: how many episodes those took.
         ratios: cost over baseline, float64 ``(steps, meta-seeds, tasks, adaptations)``.
@@ -69,12 +65,16 @@ class Method:
 
     family: str
     label: str
-    kind: str
     steps: tuple[int, ...]
     episodes: tuple[int, ...]
     ratios: Ratios
     objectives: tuple[str, ...]
     side_metrics: Mapping[str, Ratios] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """The beginning of its label, by which it has its color."""
+        return kind_of(self.label)
 
     @property
     def num_seeds(self) -> int:
@@ -93,10 +93,6 @@ class Method:
         table: Ratios = statistic(at, before).mean(axis=-1)
         return table
 
-    def estimate(self, step: int, statistic: Statistic) -> Estimate:
-        """Mean of a statistic with its 95 % interval over tasks and, if several, meta-seeds."""
-        return interval(self.table(step, statistic))
-
     def means_beside(self, step: int, num_tasks: int | None = None) -> dict[str, float]:
         """Means of the side metrics over runs, tasks, or the first of them, and adaptations."""
         place = self.steps.index(step)
@@ -108,15 +104,11 @@ class Method:
     def on(self, objective: str) -> "Method":
         """The method on the tasks of one objective."""
         kept = [k for k, name in enumerate(self.objectives) if name == objective]
-        return Method(
-            self.family,
-            self.label,
-            self.kind,
-            self.steps,
-            self.episodes,
-            self.ratios[:, :, kept],
-            (objective,) * len(kept),
-            {name: values[:, :, kept] for name, values in self.side_metrics.items()},
+        return replace(
+            self,
+            ratios=self.ratios[:, :, kept],
+            objectives=(objective,) * len(kept),
+            side_metrics={name: each[:, :, kept] for name, each in self.side_metrics.items()},
         )
 
 
@@ -133,11 +125,6 @@ def log_ratio(at: Ratios, before: Ratios) -> Ratios:
 def won(at: Ratios, before: Ratios) -> Ratios:
     """1 where the ratio is at most `WIN_RATIO`, else 0."""
     return (at <= WIN_RATIO).astype(np.float64)
-
-
-def untrained(method: str) -> bool:
-    """Whether a method begins without training, far above all others."""
-    return kind_of(method) in ("scratch", "DeepRM")
 
 
 def made_worse(at: Ratios, before: Ratios) -> Ratios:
@@ -167,32 +154,76 @@ def interval(table: Ratios, other: Ratios | None = None) -> Estimate:
 
 def geometric(table: Ratios, other: Ratios | None = None) -> Estimate:
     """Geometric mean from a table of `log_ratio`, or the ratio of two on the same tasks."""
-    found = interval(table, other)
-    value, low, high = (math.exp(end) for end in (found.value, found.low, found.high))
-    return replace(found, value=value, low=low, high=high)
+    logs = interval(table, other)
+    value, low, high = (math.exp(end) for end in (logs.value, logs.low, logs.high))
+    return replace(logs, value=value, low=low, high=high)
 
 
 def load_methods(request: FigureRequest) -> tuple[list[Method], list[Cells]]:
     """The methods of the rows that a request names, and the rows of heuristics.
+
+    Methods of one name are told apart by the tasks and the config that they were trained with.
 
     Raises:
         InputError: if there are no rows, or some of a method are missing or there twice.
     """
     if not request.rows:
         raise InputError("this figure needs rows: give the folder of metasched study with --rows")
-    learned, heuristics = read_rows(request.rows)
-    groups: dict[tuple[str, ...], list[Cells]] = {}
-    for row in learned:
-        key = tuple(row[name] for name in ("family", "method", "name", "trained_on"))
-        groups.setdefault(key, []).append(row)
-    labels = _labels(list(groups))
-    methods = [_method(labels[key], rows) for key, rows in groups.items()]
-    return sorted(methods, key=_rank), heuristics
+    cells, heuristics = read_rows(request.rows)
+    rows = pd.DataFrame(cells, dtype=object).fillna("")
+    methods = []
+    for (family, method), alike in rows.groupby(["family", "method"], sort=False):
+        several = alike["trained_on"].nunique() > 1
+        for trained_on, of_one in alike.groupby("trained_on", sort=False):
+            names = of_one["name"].unique()
+            for name in names:
+                notes = [f"on {trained_on}"] * several + [name] * (len(names) > 1)
+                label = f"{method} ({', '.join(notes)})" if notes else method
+                methods.append(_method(family, label, of_one[of_one["name"] == name]))
+    families = {name: place for place, name in enumerate(_FAMILIES)}
+    kinds = [*_COLORS, ""]
+    methods.sort(
+        key=lambda method: (
+            families.get(method.family, len(families)),
+            method.family,
+            kinds.index(method.kind),
+            method.label,
+        )
+    )
+    return methods, heuristics
 
 
-def color_and_style(
-    method: str, others: Sequence[str]
-) -> tuple[str, str | tuple[int, tuple[int, ...]]]:
+def _method(family: str, label: str, rows: pd.DataFrame) -> Method:
+    """The rows of a method in arrays, by `_PLACE`."""
+    beside = [name for name in SIDE_METRICS if name in rows and rows[name].iloc[0]]
+    rows = with_numbers(rows, [*_PLACE, "episodes", "ratio", *beside])
+    rows[[*_PLACE, "episodes"]] = rows[[*_PLACE, "episodes"]].astype(int)
+    twice = rows[rows.duplicated(_PLACE)]
+    if len(twice):
+        raise InputError(
+            f"there are two runs of the method '{label}' with the seed "
+            f"{twice['meta_seed'].iloc[0]}; measure one of them, or give them different names"
+        )
+    places = pd.MultiIndex.from_product([sorted(rows[name].unique()) for name in _PLACE])
+    whole = rows.set_index(_PLACE).reindex(places)
+    if whole["ratio"].isna().any():
+        raise InputError(
+            f"the runs of the method '{label}' were not measured on the same tasks, seeds and "
+            f"steps; measure all of them with the same metasched study"
+        )
+    episodes = rows.groupby("step")["episodes"].last()
+    return Method(
+        family,
+        label,
+        tuple(episodes.index.tolist()),
+        tuple(episodes.tolist()),
+        whole["ratio"].to_numpy().reshape(places.levshape),
+        tuple(rows.groupby("task")["objective"].last()),
+        {name: whole[name].to_numpy().reshape(places.levshape) for name in beside},
+    )
+
+
+def color_and_style(method: str, others: Sequence[str]) -> tuple[str, Style]:
     """Color of a method by its kind, and a style of line that tells methods of a kind apart."""
     kind = kind_of(method)
     alike = [other for other in dict.fromkeys(others) if kind_of(other) == kind]
@@ -204,72 +235,11 @@ def kind_of(method: str) -> str:
     return next((kind for kind in _COLORS if method.split(" K=")[0].startswith(kind)), "")
 
 
+def untrained(method: str) -> bool:
+    """Whether a method begins without training, far above all others."""
+    return kind_of(method) in ("scratch", "DeepRM")
+
+
 def cells_of(estimate: Estimate, name: str) -> dict[str, Value]:
     """Value and interval as cells of a table."""
     return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
-
-
-def _labels(keys: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
-    """The method's name, with as much more as tells it from the others of its family."""
-    labels = {}
-    for key in keys:
-        family, method, name, trained = key
-        alike = [other for other in keys if other[:2] == (family, method)]
-        notes = []
-        if len({other[3] for other in alike}) > 1:
-            notes.append(f"on {trained}")
-        if len({other[2] for other in alike if other[3] == trained}) > 1:
-            notes.append(name)
-        labels[key] = f"{method} ({', '.join(notes)})" if notes else method
-    return labels
-
-
-def _method(label: str, rows: Sequence[Cells]) -> Method:
-    steps, seeds, tasks, adaptations = (
-        sorted({int(number(row, name)) for row in rows})
-        for name in ("step", "meta_seed", "task", "seed")
-    )
-    shape = (len(steps), len(seeds), len(tasks), len(adaptations))
-    ratios = np.full(shape, np.nan)
-    side_metrics = {name: np.full(shape, np.nan) for name in SIDE_METRICS if rows[0].get(name)}
-    objectives, episodes = {}, {}
-    for row in rows:
-        step, seed, task, adaptation = (
-            int(number(row, name)) for name in ("step", "meta_seed", "task", "seed")
-        )
-        place = (
-            steps.index(step),
-            seeds.index(seed),
-            tasks.index(task),
-            adaptations.index(adaptation),
-        )
-        if not np.isnan(ratios[place]):
-            raise InputError(
-                f"there are two runs of the method '{label}' with the seed {seed}; measure one of "
-                f"them, or give them different names"
-            )
-        ratios[place] = number(row, "ratio")
-        for name, values in side_metrics.items():
-            values[place] = number(row, name)
-        objectives[task], episodes[step] = row["objective"], int(number(row, "episodes"))
-    if np.isnan(ratios).any():
-        raise InputError(
-            f"the runs of the method '{label}' were not measured on the same tasks, seeds and "
-            f"steps; measure all of them with the same metasched study"
-        )
-    return Method(
-        rows[0]["family"],
-        label,
-        kind_of(label),
-        tuple(steps),
-        tuple(episodes[step] for step in steps),
-        ratios,
-        tuple(objectives[task] for task in tasks),
-        side_metrics,
-    )
-
-
-def _rank(method: Method) -> tuple[int, str, int, str]:
-    known = method.family in _FAMILIES
-    place = _FAMILIES.index(method.family) if known else len(_FAMILIES)
-    return place, method.family, _ORDER.index(method.kind), method.label

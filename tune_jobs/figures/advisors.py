@@ -1,24 +1,21 @@
 """PANDA's advisor: the types of consumers that it follows, and the actors that it makes."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from tune_jobs.figures.agents import require_agents
+from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
-from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
-from tune_jobs.terminal.tables import Cells, Row, number, read_table
+from tune_jobs.figures.style import INK, MUTED, headline, new_figure, style_of, styled
+from tune_jobs.terminal.tables import Row
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a8a8a")
 _TREE = ("node", "left", "right", "place", "height", "posterior", "consumers", "label", "purity")
 _MOST_BESIDE = 5  # panels
 _POINTS = ("run", "class", "x", "y", "explained_x", "explained_y")
@@ -48,9 +45,11 @@ def collect_dendrogram(request: FigureRequest) -> list[Row]:
             height[node] = max(below + 0.15, float(np.log10(1 - min(tree.log_odds[merge], 0))))
             rows.append(
                 {
-                    **dict(
-                        zip(_TREE, (node, left, right, place[node], height[node]), strict=False)
-                    ),
+                    "node": node,
+                    "left": left,
+                    "right": right,
+                    "place": place[node],
+                    "height": height[node],
                     "posterior": float(tree.posterior[merge]),
                     "consumers": len(list(tree.below(node))),
                     "label": "",
@@ -60,54 +59,44 @@ def collect_dendrogram(request: FigureRequest) -> list[Row]:
     return rows
 
 
-def draw_dendrogram(table: Path) -> "Figure":
+def draw_dendrogram(table: Path) -> Figure:
     """The tree, whose leaves are types of consumers.
 
     Raises:
         InputError: if the file does not hold one.
     """
-    rows = {row["node"]: row for row in read_table(table, _TREE)}
-    types = [row for row in rows.values() if not row["left"]]
+    rows = read_frame(table, _TREE, ("place", "height", "posterior", "consumers"))
+    rows = rows.set_index("node", drop=False)
+    types = rows[rows["left"] == ""]
     with styled():
         figure = new_figure(5.2, max(8.0, 1.15 * len(types)))
         axes = figure.subplots()
-        count = sum(int(number(row, "consumers")) for row in types)
         headline(
             figure,
             "Types of consumers, by Bayesian hierarchical clustering",
-            f"{count} consumers; below each type what its consumers ask for in the mean, and the "
-            "share of the class that most of them were drawn from",
+            f"{int(types['consumers'].sum())} consumers; below each type what its consumers ask "
+            "for in the mean, and the share of the class that most of them were drawn from",
         )
-        for row in rows.values():
-            if row["left"]:
-                _draw_merge(axes, row, rows)
-        axes.set_xticks(
-            [number(row, "place") for row in types],
-            [f"{row['label']}\n{row['purity']}" for row in types],
-            fontsize=8,
-        )
+        for _, row in rows[rows["left"] != ""].iterrows():
+            sides, top = rows.loc[[row["left"], row["right"]]], row["height"]
+            axes.plot(sides["place"], [top, top], color=INK, linewidth=1.4)
+            for x, height in zip(sides["place"], sides["height"], strict=True):
+                axes.plot([x, x], [height, top], color=INK, linewidth=1.4)
+            axes.annotate(
+                f"r = {row['posterior']:.2g}",
+                (row["place"], top),
+                xytext=(0, 3),
+                textcoords="offset points",
+                ha="center",
+                fontsize=8,
+                color=MUTED,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+            )
+        axes.set_xticks(types["place"], types["label"] + "\n" + types["purity"], fontsize=8)
         axes.set_ylabel("log10(1 + log odds against one type)")
         axes.set_ylim(bottom=0)
         axes.grid(visible=False, axis="x")
     return figure
-
-
-def _draw_merge(axes: "Axes", row: Cells, rows: dict[str, Cells]) -> None:
-    top = number(row, "height")
-    sides = [rows[row["left"]], rows[row["right"]]]
-    for side in sides:
-        x = number(side, "place")
-        axes.plot([x, x], [number(side, "height"), top], color=INK, linewidth=1.4)
-    axes.plot([number(side, "place") for side in sides], [top, top], color=INK, linewidth=1.4)
-    axes.annotate(
-        f"r = {number(row, 'posterior'):.2g}",
-        *((number(row, "place"), top), (0, 3)),
-        textcoords="offset points",
-        ha="center",
-        fontsize=8,
-        color=MUTED,
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
-    )
 
 
 def collect_advisor(request: FigureRequest) -> list[Row]:
@@ -154,15 +143,14 @@ def collect_advisor(request: FigureRequest) -> list[Row]:
     return rows
 
 
-def draw_advisor(table: Path) -> "Figure":
+def draw_advisor(table: Path) -> Figure:
     """A panel for each run; a point is the actor of a consumer, colored by its class.
 
     Raises:
         InputError: if the file does not hold such points.
     """
-    panels: dict[str, list[Cells]] = {}
-    for row in read_table(table, _POINTS):
-        panels.setdefault(row["run"], []).append(row)
+    rows = read_frame(table, _POINTS, _POINTS[1:])
+    panels = {str(run): some for run, some in rows.groupby("run", sort=False)}
     with styled():
         columns = min(len(panels), _MOST_BESIDE)
         lines = -(-len(panels) // columns)
@@ -173,15 +161,14 @@ def draw_advisor(table: Path) -> "Figure":
             "Actors that advisors make, by class of consumers",
             "each point is the actor of one consumer: its weights along their two main directions",
         )
-        for axes, (name, rows) in zip(all_axes, panels.items(), strict=False):
-            for label in sorted({int(row["class"]) for row in rows}):
-                own = [row for row in rows if int(row["class"]) == label]
-                xs, ys = ([number(row, name) for row in own] for name in ("x", "y"))
-                color = COLORS[label % len(COLORS)]
-                axes.plot(xs, ys, ".", color=color, markersize=6, alpha=0.7, label=str(label))
+        for axes, (name, points) in zip(all_axes, panels.items(), strict=False):
+            for label, own in points.groupby("class"):
+                color, _, marker = style_of(int(label))
+                look = {"color": color, "markersize": 6, "alpha": 0.7, "label": str(int(label))}
+                axes.plot(own["x"], own["y"], marker, **look)
             axes.set_title(name)
             for side, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
-                share = number(rows[0], f"explained_{side}")
+                share = points[f"explained_{side}"].iloc[0]
                 axis.set_label_text(f"{share:.0%} of the variance")
         axes.legend(title="class", fontsize=8, loc="best", frameon=True)
         for empty in all_axes[len(panels) :]:
@@ -205,10 +192,10 @@ ADVISOR = FigureRecipe(collect_advisor, draw_advisor)
 
 def _sampled(task: Task, count: int) -> list[Any]:
     """Jobsets of the training split with so many consumers."""
-    found: list[Any] = []
-    while sum(one.num_jobs for one in found) < count and len(found) < 64:
-        found += task.jobsets(Split.TRAIN, [len(found)])
-    return found
+    jobsets: list[Any] = []
+    while sum(one.num_jobs for one in jobsets) < count and len(jobsets) < 64:
+        jobsets += task.jobsets(Split.TRAIN, [len(jobsets)])
+    return jobsets
 
 
 def _columns(jobsets: list[Any]) -> NDArray[np.float64]:

@@ -2,9 +2,9 @@
 
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
@@ -14,14 +14,12 @@ from cluster_env.evaluation import evaluate, get_metric
 from tune_jobs.comparing.comparison import compare, spec_cells
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.figures.comparison import COLUMNS, is_learned, look_of, measured_on, name_of
+from tune_jobs.figures.comparison import COLUMNS, measured_on, name_of, read_policies
+from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
+from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
-from tune_jobs.figures.style import headline, label_ends, new_figure, styled
-from tune_jobs.terminal.tables import Cells, Row, number, read_table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from tune_jobs.figures.style import MUTED, PALETTE, headline, label_ends, new_figure, styled
+from tune_jobs.terminal.tables import Row
 
 WORLD = "panda"
 PANELS = ("completion_time", "utilization", "longest_wait", "class_deviation", "jain_index")
@@ -29,7 +27,6 @@ PANELS = ("completion_time", "utilization", "longest_wait", "class_deviation", "
 _BESIDE = 3  # panels in a line
 BINS = 10
 """Parts of the time in which consumers arrive."""
-_BIN_COLUMNS = ("bin", "time", "there", "mix", "value", "low", "high")
 
 
 def collect(request: FigureRequest) -> list[Row]:
@@ -42,53 +39,35 @@ def collect(request: FigureRequest) -> list[Row]:
     return compare(protocol, specs, protocol.values(request.at), request.progress)
 
 
-def draw(table: Path) -> "Figure":
+def draw(table: Path) -> Figure:
     """A row for each policy, from the shortest mean time on, and a panel for each of `PANELS`.
 
     Raises:
         InputError: if the file does not hold a comparison in this world.
     """
-    rows = read_table(table, (*COLUMNS, *PANELS))
-    order = sorted(rows, key=lambda row: number(row, PANELS[0]))
+    rows = read_policies(table, COLUMNS, numbers=PANELS)
+    ends = [f"{name}_{end}" for name in PANELS for end in ("low", "high")]
+    rows = with_numbers(rows, [name for name in ends if name in rows])
+    order = rows.sort_values(PANELS[0], kind="stable")
     lines = -(-len(PANELS) // _BESIDE)
     with styled():
         figure = new_figure(0.8 + lines * (0.9 + 0.34 * len(order)))
         panels = figure.subplots(lines, _BESIDE, sharey=True)
         headline(figure, "Agents on unlike nodes, beside central rules", measured_on(rows))
-        for axes, metric in zip(panels.flat, PANELS, strict=False):
-            _draw_panel(axes, order, rows, metric)
+        for axes, name in zip(panels.flat, PANELS, strict=False):
+            metric = get_metric(name)
+            draw_dots(axes, order, name, size=5.5, width=2.4)
+            texts = [f"{value:.3g}" for value in order[name]]
+            write_above(axes, order[name], texts, size=7.5, offset=(0, 4))
+            axes.set_title(textwrap.fill(metric.label, 24), fontsize=9.5)
+            better = "more is better" if metric.higher_is_better else "less is better"
+            axes.set_xlabel(better, fontsize=9)
+            axes.tick_params(axis="x", labelsize=9)
+            axes.margins(x=0.2)
+            name_lines(axes, order["label"], size=8.5, top=-0.9, linespacing=1.0)
         for empty in panels.flat[len(PANELS) :]:
             empty.set_visible(False)
-        names = [name_of(row) for row in order]
-        for first in panels[:, 0]:
-            first.set_yticks(range(len(order)), names, fontsize=8.5, linespacing=1.0)
-        panels[0, 0].set_ylim(len(order) - 0.5, -0.9)
     return figure
-
-
-def _draw_panel(axes: "Axes", order: list[Cells], rows: list[Cells], metric: str) -> None:
-    for place, row in enumerate(order):
-        color, marker = look_of(row["key"], rows)
-        value = number(row, metric)
-        if f"{metric}_low" in row:
-            low, high = (number(row, f"{metric}_{end}") for end in ("low", "high"))
-            axes.hlines(place, low, high, color, linewidth=2.4)
-        axes.plot(value, place, marker=marker, color=color, markersize=5.5, linestyle="none")
-        axes.annotate(
-            f"{value:.3g}",
-            *((value, place), (0, 4)),
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            fontsize=7.5,
-        )
-    best = get_metric(metric)
-    axes.set_title(textwrap.fill(best.label, 24), fontsize=9.5)
-    axes.set_xlabel("more is better" if best.higher_is_better else "less is better", fontsize=9)
-    axes.tick_params(axis="x", labelsize=9)
-    axes.grid(visible=False, axis="y")
-    axes.tick_params(axis="y", length=0)
-    axes.margins(x=0.2)
 
 
 def collect_drift(request: FigureRequest) -> list[Row]:
@@ -130,53 +109,43 @@ def collect_drift(request: FigureRequest) -> list[Row]:
     return rows
 
 
-def draw_drift(table: Path) -> "Figure":
+def draw_drift(table: Path) -> Figure:
     """Total times by the time of arrival, above the mix of classes and the nodes that are there.
 
     Raises:
         InputError: if the file does not hold such rows.
     """
-    rows = read_table(table, ("policy", "key", "learned", "seeds", "jobsets", *_BIN_COLUMNS))
-    lines: dict[str, list[Cells]] = {}
-    for row in rows:
-        lines.setdefault(row["key"], []).append(row)
+    columns = ("policy", "key", "learned", "seeds", "jobsets", "mix")
+    rows = read_policies(table, columns, numbers=("time", "there", "value", "low", "high"))
+    labels = []
     with styled():
         figure = new_figure(6.4)
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1.1))
         headline(
             figure,
             "How long consumers are in the system, by the time of their arrival",
-            f"{int(number(rows[0], 'jobsets')):,} unseen jobsets; bands: 95% intervals over them",
+            f"{int(rows['jobsets'].iloc[0]):,} unseen jobsets; bands: 95% intervals over them",
         )
-        labels = []
-        for key, line in lines.items():
-            color, _ = look_of(key, rows)
-            time, value, low, high = (
-                np.array([number(row, name) for row in line])
-                for name in ("time", "value", "low", "high")
-            )
-            wide = 2.4 if is_learned(line[0]) else 1.3
-            upper.plot(time, value, color=color, linewidth=wide)
-            upper.fill_between(time, low, high, color=color, alpha=0.15, linewidth=0)
-            labels.append((float(value[-1]), name_of(line[-1], several=True), color))
+        for _, line in rows.groupby("key", sort=False):
+            last = line.iloc[-1]
+            width = 2.4 if last["is_learned"] else 1.3
+            upper.plot(line["time"], line["value"], color=last["color"], linewidth=width)
+            band = {"color": last["color"], "alpha": 0.15, "linewidth": 0}
+            upper.fill_between(line["time"], line["low"], line["high"], **band)
+            labels.append((last["value"], name_of(last, several=True), last["color"]))
         upper.set_ylabel("mean total time (steps)")
         label_ends(upper, labels)
-        _draw_mix(lower, next(iter(lines.values())))
+        first = rows[rows["key"] == rows["key"].iloc[0]]
+        mix = np.array([[float(share) for share in shares.split()] for shares in first["mix"]])
+        greys = [str(0.45 + 0.5 * k / mix.shape[1]) for k in range(mix.shape[1])]
+        lower.stackplot(first["time"], mix.T, colors=greys, linewidth=0)
+        lower.plot(first["time"], first["there"], color=PALETTE[0], linewidth=2)
+        lower.set_ylim(0, 1.05)
+        lower.set_ylabel("share")
+        lower.set_xlabel("arrival (steps)")
+        classes = (0.3, "greys: classes of consumers", MUTED)
+        label_ends(lower, [(first["there"].iloc[-1], "nodes there", PALETTE[0]), classes], 9)
     return figure
-
-
-def _draw_mix(axes: "Axes", line: list[Cells]) -> None:
-    time = np.array([number(row, "time") for row in line])
-    mix = np.array([[float(share) for share in row["mix"].split()] for row in line])
-    greys = [str(0.45 + 0.5 * k / mix.shape[1]) for k in range(mix.shape[1])]
-    axes.stackplot(time, mix.T, colors=greys, linewidth=0)
-    there = [number(row, "there") for row in line]
-    axes.plot(time, there, color="#0072b2", linewidth=2)
-    axes.set_ylim(0, 1.05)
-    axes.set_ylabel("share")
-    axes.set_xlabel("arrival (steps)")
-    grey = "greys: classes of consumers"
-    label_ends(axes, [(there[-1], "nodes there", "#0072b2"), (0.3, grey, "#6b6b6b")], 9)
 
 
 COMPARISON = FigureRecipe(collect, draw)
@@ -238,10 +207,10 @@ def _mix(jobsets: list[JobSet]) -> NDArray[np.float64]:
 def _supply(jobsets: list[JobSet], world: object) -> NDArray[np.float64]:
     """What the nodes that are there can do over what all can, float64 ``(BINS,)``."""
     work = np.asarray(world.nodes.work, np.float64)  # type: ignore[attr-defined]
-    found = np.zeros(BINS)
+    there = np.zeros(BINS)
     for one in jobsets:
         steps = np.full(one.window, work.sum())
         for node, _, leaves, returns in np.asarray(getattr(one, "away", ())).reshape(-1, 4):
             steps[leaves:returns] -= work[node]
-        found += [part.mean() for part in np.array_split(steps, BINS)]
-    return found / (len(jobsets) * work.sum())
+        there += [part.mean() for part in np.array_split(steps, BINS)]
+    return there / (len(jobsets) * work.sum())

@@ -1,10 +1,14 @@
 """Comparisons as images: lines along the axis, or one row for each policy at a single place."""
 
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import get_metric
@@ -19,6 +23,8 @@ from tune_jobs.comparing.wording import (
     value_of,
 )
 from tune_jobs.figures import deeprm
+from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
+from tune_jobs.figures.kit.frames import read_frame, with_numbers
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import (
     color_of,
@@ -29,13 +35,7 @@ from tune_jobs.figures.style import (
     scale_values,
     styled,
 )
-from tune_jobs.terminal.tables import Cells, Row, number, read_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from tune_jobs.terminal.tables import Cells, Row, number
 
 POLICY = ("policy", "key", "learned", "trained_at", "trained_on", "seeds")
 """Columns that say who a row is about, see `tune_jobs.comparing.comparison.spec_cells`."""
@@ -83,72 +83,103 @@ def collect(request: FigureRequest) -> list[Row]:
     return compare(protocol, specs, reachable, request.progress)
 
 
-def read_rows(table: Path, columns: "Iterable[str]") -> list[Cells]:
-    """The rows of a figure's CSV file.
+def read_policies(
+    table: Path, columns: Iterable[str], estimates: Iterable[str] = (), numbers: Iterable[str] = ()
+) -> pd.DataFrame:
+    """The CSV file of a figure that has rows of policies.
+
+    Args:
+        table: the file.
+        columns: that must be there; they are texts unless they are named below.
+        estimates: columns that must be there as numbers, with the ends of their intervals.
+        numbers: further columns that must be there as numbers.
+
+    Returns:
+        Its columns, and four more: ``color`` and ``marker`` of the policy among all those shown,
+        whether it was trained (``is_learned``), and its ``label``, see `name_of`.
 
     Raises:
         InputError: if the file cannot be read, lacks a column, or has one under an old name.
     """
-    rows = read_table(table, ())
+    rows = read_frame(table)
     for old, new in _RENAMED.items():
-        if old in rows[0] and new not in rows[0] and new in columns:
+        if old in rows and new not in rows and new in columns:
             raise InputError(f"{table} is of an older version: rename its column {old} to {new}")
-    return read_table(table, columns)
+    ends = [f"{name}{end}" for name in estimates for end in ("", "_low", "_high")]
+    rows = read_frame(table, columns, [*ends, *numbers])
+    rows["is_learned"] = rows["learned"] == "True"
+    learned = list(rows.loc[rows["is_learned"], "key"].unique())
+    for look, of in (("color", color_of), ("marker", marker_of)):
+        places = {
+            key: (key in learned, learned.index(key) if key in learned else 0)
+            for key in rows["key"]
+        }
+        rows[look] = [of(key, *places[key]) for key in rows["key"]]
+    rows["label"] = rows.apply(name_of, axis=1)
+    return rows
 
 
-def draw(table: Path) -> "Figure":
+def draw(table: Path) -> Figure:
     """Draws a comparison from its CSV file.
 
     Raises:
         InputError: if the file does not hold one.
     """
-    rows = read_rows(table, COLUMNS)
-    metric = rows[0]["metric"]
-    label = get_metric(metric).label
-    axis = spec_of_row(rows[0]).presentation.axis
+    rows = read_policies(table, COLUMNS, numbers=["unfinished"])
+    first = rows.iloc[0]
+    metric = get_metric(first["metric"])
+    rows = with_numbers(rows, [f"{metric.name}{end}" for end in ("", "_low", "_high")])
+    axis = spec_of_row(first).presentation.axis
     single = axis is None or _num_values(rows) == 1
-    where = on_jobs(rows[0]) if axis is None or single else f"against {axis.name}"
+    where = on_jobs(first) if axis is None or single else f"against {axis.name}"
     with styled():
         figure = new_figure(1.6 + _ROW_HEIGHT * len(rows) if single else _HEIGHT)
         axes = figure.subplots()
-        headline(figure, f"{label[0].upper()}{label[1:]} {where}", measured_on(rows))
+        title = f"{metric.label[0].upper()}{metric.label[1:]} {where}"
+        headline(figure, title, measured_on(rows))
         if single:
-            draw_ranking(axes, rows, metric)
+            _draw_ranking(axes, rows, metric.name)
         else:
-            draw_lines(axes, rows, metric)
-            axes.set_ylabel(label)
-            scale_values(axes, np.array([number(row, metric) for row in rows]))
-            label_values(axes, rows)
-            label_lines(axes, rows, metric)
+            _draw_lines(axes, rows, metric.name)
+            axes.set_ylabel(metric.label)
+            scale_values(axes, rows[metric.name].to_numpy())
+            _label_values(axes, rows)
+            _label_lines(axes, rows, metric.name)
     return figure
 
 
-def draw_win_rate(table: Path) -> "Figure":
+def draw_win_rate(table: Path) -> Figure:
     """Draws how often policies do as well as the best baseline, from the CSV file of a comparison.
 
     Raises:
         InputError: if the file does not hold it.
     """
-    intervals = [f"{name}{end}" for name in SHARES for end in ("_low", "_high")]
-    rows = read_rows(table, (*COLUMNS, *SHARES, *intervals))
-    *some, last = spec_of_row(rows[0]).baselines
-    metric = get_metric(rows[0]["metric"])
+    rows = read_policies(table, COLUMNS, SHARES)
+    *some, last = spec_of_row(rows.iloc[0]).baselines
+    metric = get_metric(rows["metric"].iloc[0])
     than = f"a {'higher' if metric.higher_is_better else 'lower'} {metric.label}"
+    titles = (
+        f"(a) jobsets on which none of {', '.join(some)} and {last} has {than}",
+        "(b) jobs with a slowdown of at most 2",
+    )
     with styled():
         figure = new_figure(_SHARES_HEIGHT)
-        upper, lower = figure.subplots(2, 1, sharex=True)
-        headline(figure, "How often policies do as well as the best baseline", measured_on(rows))
-        upper.set_title(f"(a) jobsets on which none of {', '.join(some)} and {last} has {than}")
-        lower.set_title("(b) jobs with a slowdown of at most 2")
-        upper.set_ylabel("share of jobsets")
-        lower.set_ylabel("share of jobs")
-        for axes, column in zip((upper, lower), SHARES, strict=True):
-            draw_lines(axes, rows, column)
-            _scale_shares(axes, np.array([number(row, column) for row in rows]))
-        label_values(lower, rows)
-        upper.set_xlabel("")
-        for axes, column in zip((upper, lower), SHARES, strict=True):
-            label_lines(axes, rows, column)
+        panels = figure.subplots(2, 1, sharex=True)
+        title = "How often policies do as well as the best baseline"
+        headline(figure, title, measured_on(rows))
+        for axes, column, title, what in zip(
+            panels, SHARES, titles, ("jobsets", "jobs"), strict=True
+        ):
+            axes.set_title(title)
+            axes.set_ylabel(f"share of {what}")
+            axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+            _draw_lines(axes, rows, column)
+            lowest = 0.0 if rows[column].isna().all() else rows[column].min()
+            axes.set_ylim(0.0 if lowest < 0.4 else lowest - 0.05, 1.02)
+        _label_values(panels[1], rows)
+        panels[0].set_xlabel("")
+        for axes, column in zip(panels, SHARES, strict=True):
+            _label_lines(axes, rows, column)
     return figure
 
 
@@ -156,97 +187,88 @@ VALUES = FigureRecipe(collect, draw)
 WIN_RATE = FigureRecipe(collect, draw_win_rate)
 
 
-def draw_lines(axes: "Axes", rows: list[Cells], metric: str) -> None:
+def _draw_lines(axes: Axes, rows: pd.DataFrame, column: str) -> None:
     """One line for each policy along the axis, with bars for the 95 % intervals.
 
-    Args:
-        axes: to draw into.
-        rows: of a comparison.
-        metric: name of the column; those with ``_low`` and ``_high`` hold the intervals.
+    A ring stands around the point at the value that a policy was trained at.
     """
-    for key, line in by_policy(rows).items():
-        learned = is_learned(line[0])
-        x = np.array([value_of(row, "_used") for row in line])
-        y, low, high = (
-            np.array([number(row, metric + end) for row in line]) for end in ("", "_low", "_high")
-        )
-        color, marker = look_of(key, rows)
+    for _, line in _ordered(rows).groupby("key", sort=False):
+        first = line.iloc[0]
+        x = line["used"].to_numpy()
         axes.plot(
             x,
-            y,
-            color=color,
-            marker=marker,
-            markersize=5.5 if learned else 4.5,
-            linewidth=2.4 if learned else 1.4,
-            zorder=3 if learned else 2,
+            line[column],
+            color=first["color"],
+            marker=first["marker"],
+            markersize=5.5 if first["is_learned"] else 4.5,
+            linewidth=2.4 if first["is_learned"] else 1.4,
+            zorder=3 if first["is_learned"] else 2,
         )
-        axes.vlines(x, low, high, color=color, linewidth=1.6, alpha=0.55)
-        if learned:
-            _mark_training(axes, line, metric, color)
+        low, high = line[f"{column}_low"], line[f"{column}_high"]
+        axes.vlines(x, low, high, color=first["color"], linewidth=1.6, alpha=0.55)
+        for ringed in np.flatnonzero(np.abs(x - number(first, "trained_at")) < 1e-9):
+            ring = {"mfc": "none", "mec": first["color"], "markersize": 12, "mew": 1.3}
+            axes.plot(x[ringed], line[column].iloc[ringed], "o", **ring)
     axes.margins(x=0.02)
 
 
-def draw_ranking(axes: "Axes", rows: list[Cells], metric: str) -> None:
+def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows by the value of the axis that was ``asked`` for; others may have been ``used``."""
+    values = {
+        "asked": rows.apply(value_of, axis=1),
+        "used": rows.apply(value_of, axis=1, ending="_used"),
+    }
+    return rows.assign(**values).sort_values("asked", kind="stable")
+
+
+def _draw_ranking(axes: Axes, rows: pd.DataFrame, metric: str) -> None:
     """Policies from best to worst, each with its 95 % interval."""
+    order = ranked(rows, metric, metric)
+    draw_dots(axes, order, metric, size=8, width=3)
     digits = 3 if metric == "utilization" else 2
-    order = sorted(rows, key=lambda row: get_metric(metric).rank(number(row, metric)))
-    for place, row in enumerate(order):
-        color, marker = look_of(row["key"], rows)
-        value = number(row, metric)
-        axes.hlines(
-            place, number(row, f"{metric}_low"), number(row, f"{metric}_high"), color, linewidth=3
-        )
-        axes.plot(value, place, marker=marker, color=color, markersize=8, linestyle="none")
-        left = number(row, "unfinished")
-        cut = f", {left:,.4g} jobs unfinished: a lower bound" if left else ""
-        axes.annotate(
-            f"{value:.{digits}f}{cut}",
-            (value, place),
-            xytext=(0, 9),
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            fontsize=9.5,
-        )
-    axes.set_yticks(range(len(order)), [name_of(row) for row in order])
-    axes.set_ylim(len(order) - 0.5, -0.85)
-    axes.grid(visible=False, axis="y")
-    axes.tick_params(axis="y", length=0)
+    write_above(
+        axes, order[metric], cut_texts(order, [f"{value:.{digits}f}" for value in order[metric]])
+    )
+    name_lines(axes, order["label"], size=11, top=-0.85)
     axes.set_xlabel(get_metric(metric).label)
     axes.margins(x=0.12)
 
 
-def label_lines(axes: "Axes", rows: list[Cells], metric: str) -> None:
+def ranked(rows: pd.DataFrame, column: str, metric: str) -> pd.DataFrame:
+    """The rows from best to worst by a column that holds means of a metric."""
+    return rows.sort_values(
+        column, key=lambda means: means.map(get_metric(metric).rank), kind="stable"
+    )
+
+
+def cut_texts(rows: pd.DataFrame, texts: Iterable[str]) -> list[str]:
+    """Means as they are shown, with a note where jobs were left unfinished."""
+    return [
+        f"{text}, {left:,.4g} jobs unfinished: a lower bound" if left else text
+        for text, left in zip(texts, rows["unfinished"], strict=True)
+    ]
+
+
+def _label_lines(axes: Axes, rows: pd.DataFrame, column: str) -> None:
     """Names beside the right ends of the lines."""
-    labels = []
-    for key, line in by_policy(rows).items():
-        last = [number(row, metric) for row in line if not np.isnan(number(row, metric))]
-        if last:
-            labels.append((last[-1], name_of(line[-1], several=True), look_of(key, rows)[0]))
-    label_ends(axes, labels)
+    ends = _ordered(rows[rows[column].notna()]).groupby("key", sort=False).tail(1)
+    label_ends(
+        axes,
+        [(row[column], name_of(row, several=True), row["color"]) for _, row in ends.iterrows()],
+    )
 
 
-def measured_on(rows: list[Cells]) -> str:
+def measured_on(rows: pd.DataFrame) -> str:
     """On what the numbers rest, and what the bars mean."""
-    first = rows[0]
+    first = rows.iloc[0]
     axis = spec_of_row(first).presentation.axis
-    over = {row["interval_over"] for row in rows}
+    over = set(rows["interval_over"])
     seeds = " and seeds" if "seeds and jobsets" in over else ""
     bars = f"95% intervals over jobsets{seeds}" if over - {"nothing"} else "no intervals"
     name = axis.name if axis is not None and _num_values(rows) > 1 else ""
-    ringed = name and not all(np.isnan(number(row, "trained_at")) for row in rows)
-    rings = f"; rings: {name} of training" if ringed else ""
-    jobsets = f"{int(number(first, 'jobsets')):,} unseen jobsets{f' a {name}' if name else ''}"
+    rings = f"; rings: {name} of training" if name and any(rows["trained_at"]) else ""
+    jobsets = f"{int(first['jobsets']):,} unseen jobsets{f' a {name}' if name else ''}"
     return ", ".join(part for part in (jobsets, described(first), f"{bars}{rings}") if part)
-
-
-def by_policy(rows: list[Cells]) -> dict[str, list[Cells]]:
-    """The rows of each policy, in the order of the axis."""
-    lines: dict[str, list[Cells]] = {}
-    for row in sorted(rows, key=value_of):
-        lines.setdefault(row["key"], []).append(row)
-    ordered = dict.fromkeys(row["key"] for row in rows)
-    return {key: lines[key] for key in ordered}
 
 
 def is_learned(row: Cells) -> bool:
@@ -272,53 +294,21 @@ def name_of(row: Cells, several: bool = False) -> str:
     return f"{row['key']}* (tuned)" if several and "*" in row["policy"] else row["policy"]
 
 
-def look_of(key: str, rows: list[Cells]) -> tuple[str, str]:
-    """Color and marker of a policy among all those shown."""
-    learned = list(dict.fromkeys(row["key"] for row in rows if is_learned(row)))
-    if key in learned:
-        return color_of(key, True, learned.index(key)), marker_of(key, True)
-    return color_of(key, False), marker_of(key, False)
-
-
-def _mark_training(axes: "Axes", line: list[Cells], metric: str, color: str) -> None:
-    """A ring around the point at the value that a policy was trained at."""
-    for row in line:
-        if abs(value_of(row, "_used") - number(row, "trained_at")) < 1e-9:
-            axes.plot(
-                value_of(row, "_used"),
-                number(row, metric),
-                marker="o",
-                markersize=12,
-                markerfacecolor="none",
-                markeredgecolor=color,
-                markeredgewidth=1.3,
-            )
-
-
-def label_values(axes: "Axes", rows: list[Cells]) -> None:
+def _label_values(axes: Axes, rows: pd.DataFrame) -> None:
     """Ticks at the values; one that the task cannot have keeps the name that was asked for."""
-    axis = spec_of_row(rows[0]).presentation.axis
+    axis = spec_of_row(rows.iloc[0]).presentation.axis
     assert axis is not None
-    values = sorted({(value_of(row, "_used"), value_of(row)) for row in rows})
-    shown = [short(axis.show(asked)) for _, asked in values]
+    values = _ordered(rows)[["used", "asked"]].drop_duplicates().sort_values(["used", "asked"])
+    shown = [short(axis.show(asked)) for asked in values["asked"]]
     percent = all(text.endswith("%") for text in shown)  # once in the label leaves ticks room
-    axes.set_xticks([used for used, _ in values], [text.rstrip("%") for text in shown])
+    axes.set_xticks(values["used"], [text.rstrip("%") for text in shown])
     capped = [
         f"; {short(axis.show(asked))} is out of reach: {short(axis.show(used))} in its place"
-        for used, asked in values
+        for used, asked in values.itertuples(index=False)
         if used < asked
     ]
     axes.set_xlabel(f"{axis.name}{' (%)' if percent else ''}{''.join(capped)}")
 
 
-def _scale_shares(axes: "Axes", shares: np.ndarray) -> None:
-    """Percent, from 0 or from where the lowest share is, to all."""
-    from matplotlib.ticker import PercentFormatter
-
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    lowest = np.nanmin(shares) if np.isfinite(shares).any() else 0.0
-    axes.set_ylim(0.0 if lowest < 0.4 else lowest - 0.05, 1.02)
-
-
-def _num_values(rows: list[Cells]) -> int:
-    return len({str(value_of(row)) for row in rows})
+def _num_values(rows: pd.DataFrame) -> int:
+    return len({str(value) for value in rows.apply(value_of, axis=1)})

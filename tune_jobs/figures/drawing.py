@@ -1,7 +1,6 @@
 """Figures as commands ask for them: drawn, kept beside their table, and recorded."""
 
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,34 +19,33 @@ logger = logging.getLogger(__name__)
 
 
 def report_figure(
-    *,
-    name: str | None,
-    runs: Sequence[str],
-    at: str | None,
-    out: Path,
-    table: Path | None,
-    track: bool,
-    warmup: int | None = None,
-    **request: Any,
+    name: str | None, out: Path, table: Path | None, track: bool, **given: Any
 ) -> None:
     """Draws a figure and says where it is.
 
+    Args:
+        name: see `FIGURES`.
+        out: folder for the image and its table.
+        table: CSV file to draw again.
+        track: whether to record them in MLflow, beside the first run.
+        given: fields of `FigureRequest` that the user gave, ``runs`` and ``at`` as texts.
+
     Raises:
-        InputError: if no figure is named, or it cannot be drawn.
+        InputError: if no figure is named, it does not use what is given, or it cannot be drawn.
     """
     if name is None:
         raise InputError(f"say which figure: {', '.join(FIGURES.names())}")
-    wanted = FigureRequest(
-        runs=split_names(runs),
-        at=[] if at is None else parse_values(at),
-        progress=Progress(),
-        warmup=warmup or 0,
-        **request,
-    )
-    image, csv = make_figure(name, wanted, out, table)
+    kind = FIGURES.get(name)
+    beside = {"runs"} if track else set[str]()  # they say where to record, whatever is drawn
+    kind.refuse_unused({key: given[key] for key in given if key not in beside}, bool(table))
+    runs = split_names(given.pop("runs", ()))
+    if "at" in given:
+        given["at"] = parse_values(given["at"])
+    request = FigureRequest(runs=runs, progress=Progress(), **given)
+    image, csv = make_figure(name, request, out, table)
     click.echo(f"Wrote {image}, drawn from {csv}")
     if track:
-        record_figure(image, csv, *find_runs(wanted.runs)[:1])
+        record_figure(image, csv, *find_runs(runs)[:1])
 
 
 def draw_figure(name: str, run: HasFigures, tracker: Tracker, **request: Any) -> Path | None:

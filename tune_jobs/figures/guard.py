@@ -1,15 +1,18 @@
 """Policies with and without the guard, over the best heuristic, on many different tasks."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.task import Task
 from cluster_env.evaluation import Estimate, Result, Summary, get_metric, rank_finishing
 from cluster_env.evaluation.comparison import pooled
 from cluster_env.evaluation.intervals import ratio_interval
@@ -18,15 +21,12 @@ from tune_jobs.comparing.comparison import check_specs, spec_cells
 from tune_jobs.comparing.evaluating import Evaluation
 from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS, Guarded, guards_of
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
-from tune_jobs.figures.comparison import POLICY, name_of, read_rows
+from tune_jobs.figures.comparison import POLICY, name_of, read_policies
 from tune_jobs.figures.deeprm import GUARD_JOBS, GUARD_LOADS, STEPS_PER_WINDOW, WORLD
+from tune_jobs.figures.kit.dots import draw_dots
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.figures.style import INK, MUTED, color_of, headline, new_figure, styled
-from tune_jobs.terminal.tables import Cells, Row, Value, number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
+from tune_jobs.terminal.tables import Row, Value
 
 COLUMNS = (
     *("load", "window", "small_share", "rules", "metric", "jobsets"),
@@ -36,6 +36,7 @@ COLUMNS = (
     *("guard_used", "guard_jobsets", "guard_s", "worse", "worse_seeds"),
 )
 
+_NUMBERS = ("load", "policy_unfinished", "guard_s")
 _ROW_HEIGHT = 0.24
 _FINE, _FINE_TICKS = 2.5, (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.6, 1.8, 2)
 _TICKS = (0.5, 0.7, 1, 1.5, 2, 3, 5)
@@ -84,14 +85,20 @@ def collect(request: FigureRequest) -> list[Row]:
     rows: list[Row] = []
     num_done = 0
     for window, small_share in GUARD_JOBS:
-        task = _with_jobs(whole.task, window, small_share, STEPS_PER_WINDOW * window)
+        workload: Any = whole.task.at_point().workload
+        world: Any = whole.task.world
+        task = replace(
+            whole.task,
+            workload=replace(workload, window=window, small_share=small_share),
+            world=replace(world, max_time=max(world.max_time, STEPS_PER_WINDOW * window)),
+        )
         places = [replace(whole, task=task).at(load) for load in GUARD_LOADS]
         check_specs(places[0], specs)
         evaluation = Evaluation(places, specs, len(specs))
-        found = list(evaluation.do(progress, num_done=num_done))
+        evaluations = list(evaluation.do(progress, num_done=num_done))
         num_done += evaluation.num_pieces
-        guards = guards_of(evaluation, found)
-        for protocol, at_place, guarded in zip(places, found, guards, strict=True):
+        guards = guards_of(evaluation, evaluations)
+        for protocol, at_place, guarded in zip(places, evaluations, guards, strict=True):
             head = {**protocol.columns(), "small_share": small_share}
             results = [one.result for one in at_place]
             rows += _rows(head, protocol.metric, specs, results, guarded)
@@ -99,36 +106,34 @@ def collect(request: FigureRequest) -> list[Row]:
     return rows
 
 
-def _with_jobs(task: Task, window: int, small_share: float, max_time: int) -> Task:
-    """A task of DeepRM with other jobs, in episodes that are at least so long."""
-    workload: Any = task.at_point().workload
-    world: Any = task.world
-    return replace(
-        task,
-        workload=replace(workload, window=window, small_share=small_share),
-        world=replace(world, max_time=max(world.max_time, max_time)),
-    )
-
-
-def draw(table: Path) -> "Figure":
+def draw(table: Path) -> Figure:
     """Draws the CSV file of `collect`.
 
     Raises:
         InputError: if the file does not hold it.
     """
-    rows = read_rows(table, COLUMNS)
-    keys = list(dict.fromkeys(row["key"] for row in rows))
-    panels = [[row for row in rows if row["key"] == key] for key in keys]
-    label = get_metric(rows[0]["metric"]).label
+    rows = read_policies(table, COLUMNS, ("ratio", "guarded_ratio"), _NUMBERS)
+    panels = {str(key): some for key, some in rows.groupby("key", sort=False)}
+    tasks = next(iter(panels.values()))
+    jobs = list(zip(tasks["window"], tasks["small_share"], strict=True))
+    groups = list(dict.fromkeys(jobs))
+    # A line for each task, and one more before each group for its heading.
+    lines = [1.0 + line + groups.index(group) for line, group in enumerate(jobs)]
+    labels = {line: f"load {load:.0%}" for line, load in zip(lines, tasks["load"], strict=True)}
+    headings = {lines[jobs.index(group)] - 1: group for group in groups}
+    for line, (window, share) in headings.items():
+        labels[line] = f"{window} steps, {float(share):.0%} short jobs"
+    label = get_metric(rows["metric"].iloc[0]).label
     with styled():
-        lines = len(panels[0]) + len(_groups(panels[0]))
-        figure = new_figure(2.2 + _ROW_HEIGHT * lines)
+        figure = new_figure(2.2 + _ROW_HEIGHT * len(labels))
         axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
         title = f"{label[0].upper()}{label[1:]} over that of the best heuristic"
         headline(figure, title, _measured_on(rows))
-        for place, (panel, ax) in enumerate(zip(panels, axes, strict=True)):
-            _draw_panel(ax, panel, color_of(panel[0]["key"], True, place))
-        _label_rows(axes[0], panels[0])
+        for panel, some in zip(axes, panels.values(), strict=True):
+            _draw_panel(panel, some, lines)
+        axes[0].set_yticks(sorted(labels), [labels[line] for line in sorted(labels)], fontsize=9)
+        for line, text in zip(sorted(labels), axes[0].get_yticklabels(), strict=True):
+            text.set_fontweight("bold" if line in headings else "normal")
         _scale(axes[0], rows)
     return figure
 
@@ -143,6 +148,8 @@ def _rows(
     """One row for each learned spec, on one task."""
     pairs = list(zip(specs, results, strict=True))
     decision = guarded[0].decisions[0]
+    limits = {name: limit for name, limit in decision.limits.items() if math.isfinite(limit)}
+    shown = ", ".join(f"{name.replace('_', ' ')} {limit:.0%}" for name, limit in limits.items())
     dear = {one.name for one in decision.candidates if one.too_dear}
     best = min(
         (result for spec, result in pairs if not spec.learned and result.name not in dear),
@@ -171,18 +178,13 @@ def _rows(
                 "guarded_ratio_low": safe.low,
                 "guarded_ratio_high": safe.high,
                 **line.cells(),
-                "limits": _in_words(decision.limits),
+                "limits": shown,
                 "too_dear": sum(bool(one.candidates[-1].too_dear) for one in line.decisions),
                 "worse": _is_worse(safe, metric),
                 "worse_seeds": sum(_is_worse(one, metric) for one in alone),
             }
         )
     return rows
-
-
-def _in_words(limits: Mapping[str, float]) -> str:
-    shown = {name: limit for name, limit in limits.items() if math.isfinite(limit)}
-    return ", ".join(f"{name.replace('_', ' ')} {limit:.0%}" for name, limit in shown.items())
 
 
 def _ratio(members: Sequence[Summary], best: Result, metric: str) -> Estimate:
@@ -194,44 +196,33 @@ def _is_worse(ratio: Estimate, metric: str) -> bool:
     return ratio.high < 1 if get_metric(metric).higher_is_better else ratio.low > 1
 
 
-def _draw_panel(axes: "Axes", rows: Sequence[Cells], color: str) -> None:
+def _draw_panel(axes: Axes, rows: pd.DataFrame, lines: list[float]) -> None:
     """A line for each task: the policy alone above, what the guard chose below."""
-    places = _places(rows)
+    limited = bool(rows.iloc[0].get("limits"))
     axes.axvline(1.0, color=INK, linewidth=1.2, zorder=1)
-    for place, row in zip(places, rows, strict=True):
-        cut = number(row, "policy_unfinished") > 0
-        for start, shift, shade, fill in (
-            ("ratio", -0.17, MUTED, "white"),
-            ("guarded_ratio", 0.17, color, color),
-        ):
-            value, low, high = (number(row, start + end) for end in ("", "_low", "_high"))
-            axes.hlines(place + shift, low, high, shade, linewidth=1.8, zorder=2)
-            axes.plot(
-                value,
-                place + shift,
-                marker=">" if cut and start == "ratio" else "o",
-                markersize=5,
-                markerfacecolor=fill,
-                markeredgecolor=shade,
-                zorder=3,
-            )
-        dear = f"{number(row, 'too_dear'):.0f}" if rows[0].get("limits") else ""
-        used = f"{number(row, 'guard_used'):.0f}/{number(row, 'seeds'):.0f}"
-        _note(axes, place, f"{used}     {dear}")
-    axes.set_title(name_of(rows[0], several=True), fontsize=10)
+    marks = np.where(rows["policy_unfinished"] > 0, ">", "o")
+    alone, guarded = rows.assign(color=MUTED, marker=marks), rows.assign(marker="o")
+    heights = np.array(lines)
+    draw_dots(axes, alone, "ratio", lines=heights - 0.17, width=1.8, mfc="white")
+    draw_dots(axes, guarded, "guarded_ratio", lines=heights + 0.17, width=1.8)
+    notes = {-0.75: "used  dear" if limited else "used"}
+    for line, (_, row) in zip(lines, rows.iterrows(), strict=True):
+        dear = f"{float(row['too_dear']):.0f}" if limited else ""
+        notes[line] = f"{row['guard_used']}/{row['seeds']}     {dear}"
+    for line, text in notes.items():
+        small: dict[str, Any] = {"size": 8.5, "color": MUTED, "annotation_clip": False}
+        axes.annotate(text, (1.01, line), xycoords=("axes fraction", "data"), va="center", **small)
+    axes.set_title(name_of(rows.iloc[0], several=True), fontsize=10)
     axes.set_xlabel("times the best heuristic's")
-    axes.set_ylim(places[-1] + 0.8, -1.3)
+    axes.set_ylim(lines[-1] + 0.8, -1.3)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
-    _note(axes, -0.75, "used  dear" if rows[0].get("limits") else "used")
 
 
-def _scale(axes: "Axes", rows: Sequence[Cells]) -> None:
+def _scale(axes: Axes, rows: pd.DataFrame) -> None:
     """Makes the x axis logarithmic, with the same limits and plain numbers in all panels."""
-    from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
-
     names = ("ratio_low", "ratio_high", "guarded_ratio_low", "guarded_ratio_high")
-    values = np.array([number(row, name) for row in rows for name in names])
+    values = rows[[*names]].to_numpy()
     values = np.append(values[values > 0], 1.0)
     low, high = values.min() * 0.93, values.max() * 1.07
     axes.set_xscale("log")
@@ -243,57 +234,12 @@ def _scale(axes: "Axes", rows: Sequence[Cells]) -> None:
     axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
 
 
-def _note(axes: "Axes", place: float, text: str) -> None:
-    """Small print at the right of a line."""
-    axes.annotate(
-        text,
-        (1.01, place),
-        xycoords=axes.get_yaxis_transform(),
-        fontsize=8.5,
-        color=MUTED,
-        va="center",
-        annotation_clip=False,
-    )
-
-
-def _groups(rows: Sequence[Cells]) -> list[tuple[str, str]]:
-    """Windows with shares of short jobs, each once."""
-    return list(dict.fromkeys((row["window"], row["small_share"]) for row in rows))
-
-
-def _places(rows: Sequence[Cells]) -> list[float]:
-    """Height of each row: a line each, and one more before each group for its heading."""
-    groups = _groups(rows)
-    return [
-        1.0 + k + groups.index((row["window"], row["small_share"])) for k, row in enumerate(rows)
-    ]
-
-
-def _label_rows(axes: "Axes", rows: Sequence[Cells]) -> None:
-    """Loads beside the lines, windows and mixes above the groups."""
-    places, groups = _places(rows), _groups(rows)
-    labels = {
-        place: f"load {number(row, 'load'):.0%}" for place, row in zip(places, rows, strict=True)
-    }
-    for group in groups:
-        first = next(
-            place
-            for place, row in zip(places, rows, strict=True)
-            if (row["window"], row["small_share"]) == group
-        )
-        labels[first - 1] = f"{group[0]} steps, {float(group[1]):.0%} short jobs"
-    axes.set_yticks(sorted(labels), [labels[place] for place in sorted(labels)], fontsize=9)
-    for place, label in zip(sorted(labels), axes.get_yticklabels(), strict=True):
-        if place not in places:
-            label.set_fontweight("bold")
-
-
-def _measured_on(rows: Sequence[Cells]) -> str:
+def _measured_on(rows: pd.DataFrame) -> str:
     """On what the numbers rest, what marks mean, and what was found."""
-    first = rows[0]
-    worse = sum(row["worse"] == "True" for row in rows)
-    found = f"in {worse} of {len(rows)} cases" if worse else f"in none of {len(rows)} cases"
-    cut = any(number(row, "policy_unfinished") > 0 for row in rows)
+    first = rows.iloc[0]
+    worse = (rows["worse"] == "True").sum()
+    cases = f"in {worse} of {len(rows)} cases" if worse else f"in none of {len(rows)} cases"
+    cut = (rows["policy_unfinished"] > 0).any()
     bounds = "; triangles: lower bounds, jobs were left unfinished" if cut else ""
     dear = (
         f"Heuristics whose price is worse than the best baseline's by more than {limits} do not "
@@ -301,13 +247,12 @@ def _measured_on(rows: Sequence[Cells]) -> str:
         if (limits := first.get("limits"))
         else ""
     )
-    seconds = sorted(number(row, "guard_s") for row in rows)
     return (
         f"Hollow: the policy alone{bounds}. Filled: behind the guard, which takes the policy of as "
         f"many training seeds as stand at the right; worse than the best heuristic with the whole "
-        f"95% interval (over jobsets, seeds pooled) {found}. {dear}"
-        f"{int(number(first, 'jobsets')):,} unseen jobsets of each task, rules of the "
+        f"95% interval (over jobsets, seeds pooled) {cases}. {dear}"
+        f"{int(first['jobsets']):,} unseen jobsets of each task, rules of the "
         f"{first['rules']}{' code' if first['rules'] == 'released' else ''}; the "
-        f"guard decides on {first['guard_jobsets']} others, in {seconds[0]:.1f} to "
-        f"{seconds[-1]:.1f} s"
+        f"guard decides on {first['guard_jobsets']} others, in {rows['guard_s'].min():.1f} to "
+        f"{rows['guard_s'].max():.1f} s"
     )

@@ -1,13 +1,19 @@
-"""Learning curves (DeepRM, figure 6): a metric on validation jobsets, and reward, by iteration."""
+"""Curves of training: a metric on validation jobsets, rewards, and what training costs.
+
+The figures ``deeprm-fig6`` and ``cunha-fig5.2`` to ``5.4``; ``cunha-fig5.6`` shows time, and
+``cunha-fig5.7`` decisions of an episode.
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
@@ -24,10 +30,18 @@ from meta.maml.options import MAMLOptions
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.trained_runs import find_runs, group_by_experiment
 from tune_jobs.comparing.wording import described, jobs_of, on_jobs
-from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures.kit.curves import (
+    End,
+    count_iterations,
+    draw_curves,
+    draw_levels,
+    seeds_curve,
+)
+from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
+from tune_jobs.figures.kit.frames import read_frame
+from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import (
     color_of,
-    count_iterations,
     headline,
     label_ends,
     new_figure,
@@ -37,20 +51,17 @@ from tune_jobs.figures.style import (
 from tune_jobs.runs.directory import open_run
 from tune_jobs.runs.history import KEY
 from tune_jobs.runs.history import MetricRow as Iteration
-from tune_jobs.terminal.tables import Cells, Row, Value, number, read_table
+from tune_jobs.terminal.tables import Row
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-Curve = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-
-COLUMNS = (
-    *("series", "key", "seed", "iteration", "metric", "value", "return_mean", "return_max"),
-    "jobsets",
-)
+TEXTS = ("series", "key", "seed")
+NUMBERS = ("iteration", "value", "return_mean", "return_max")
+OF_COSTS = ("iteration", "decisions_per_episode", "decisions", "seconds")
+CELLS = {"unfinished": "eval/unfinished"} | {
+    name: f"train/{name}" for name in ("return_mean", "return_max")
+}
 
 MOST_LINES = 8
+"""Heuristics that lines can be told apart of."""
 
 _HEIGHT = 4.0
 
@@ -64,122 +75,67 @@ class Recorded:
     rows: list[Iteration]
 
 
+def read_runs(request: FigureRequest) -> list[tuple[str, list[Recorded]]]:
+    """Reads configs and metrics of runs, by the experiment that they are seeds of.
+
+    Raises:
+        InputError: if there is no run, or one has recorded nothing or is of meta-training.
+    """
+    if not request.runs:
+        raise InputError("this figure needs runs: give them with --runs, for instance runs/MY_RUN")
+    runs = []
+    for path in find_runs(request.runs):
+        run = open_run(path)
+        config = run.config()
+        if isinstance(config.training, MAMLOptions):
+            raise InputError(
+                f"{path} is a run of meta-training, whose tasks have costs in different units; "
+                f"metasched figure meta-curves draws its curves"
+            )
+        rows = run.history.rows()
+        if not rows:
+            raise InputError(f"{path} has recorded no iteration yet")
+        runs.append(Recorded(path, config, rows))
+    return group_by_experiment(runs)
+
+
 def collect(request: FigureRequest) -> list[Row]:
     """Reads the runs' metrics and evaluates the heuristics on the same validation jobsets.
 
     Raises:
-        InputError: if there is no run, one has recorded nothing or is of
-            meta-training, or they learn different tasks.
+        InputError: as `read_runs`, or if the runs learn different tasks.
     """
-    if not request.runs:
-        raise InputError(
-            "learning curves need runs: give them with --runs, for instance runs/MY_RUN"
-        )
-    runs = [read_run(path) for path in find_runs(request.runs)]
-    _check_same_task(runs)
-    metric = runs[0].config.task.build_objective().metric.name
+    experiments = read_runs(request)
+    runs = [run for _, group in experiments for run in group]
+    first = runs[0].config
+    for run in runs:
+        if (run.config.task, run.config.evaluation.jobsets) != (
+            first.task,
+            first.evaluation.jobsets,
+        ):
+            raise InputError(
+                f"{runs[0].path} and {run.path} learn different tasks or are validated on "
+                f"different jobsets, so their curves cannot share axes; draw them apart"
+            )
+    metric = first.task.build_objective().metric.name
+    names = {"iteration": KEY, "value": f"eval/{metric}", **CELLS}
     rows: list[Row] = []
     tasks: dict[int, Task] = {}
-    for key, group in group_by_experiment(runs):
+    for key, group in experiments:
         for run in group:
             task = run.config.task.build(run.config.name, run.config.seed)
             tasks[task.seed] = task
-            head = _head("run", key, task, metric, run.config.evaluation.jobsets)
-            rows += [{**head, **_cells(iteration, metric)} for iteration in run.rows]
+            head = _head("run", key, task, metric, first.evaluation.jobsets)
+            for one in run.rows:
+                cells = {short: one.get(name, math.nan) for short, name in names.items()}
+                rows.append({**head, **cells})
     todo = [(task, name) for task in tasks.values() for name in heuristics_of(task)]
     request.progress.start(len(todo), unit="evaluation")
     for done, (task, name) in enumerate(todo, start=1):
-        rows.append(_heuristic(name, task, metric, runs[0].config.evaluation.jobsets))
+        rows.append(_heuristic(name, task, metric, first.evaluation.jobsets))
         request.progress.step(done, f"seed {task.seed}: {name}")
     request.progress.close()
     return rows
-
-
-def draw(table: Path) -> "Figure":
-    """Draws the CSV file of `collect`.
-
-    Several seeds of one experiment are drawn as their mean, in a band from the lowest to the
-    highest seed.
-
-    Raises:
-        InputError: if the file does not hold it.
-    """
-    rows = read_table(table, COLUMNS)
-    metric = get_metric(rows[0]["metric"])
-    runs = [row for row in rows if row["series"] == "run"]
-    with styled():
-        figure = new_figure(_HEIGHT)
-        left, right = figure.subplots(1, 2)
-        first = rows[0]
-        headline(
-            figure,
-            f"Learning curves {on_jobs(first)}",
-            f"{first['jobsets']} validation jobsets, {described(first)}; {seeds_note(runs)}",
-        )
-        left.set_title(f"(a) {metric.label}")
-        right.set_title("(b) mean and maximum reward")
-        _draw_metric(left, rows, metric.label)
-        _draw_reward(right, runs)
-    return figure
-
-
-def read_run(path: Path) -> Recorded:
-    """Reads the config and the metrics of a run.
-
-    Raises:
-        InputError: if it has recorded nothing, or is of meta-training.
-    """
-    run = open_run(path)
-    config = run.config()
-    if isinstance(config.training, MAMLOptions):
-        raise InputError(
-            f"{path} is a run of meta-training, whose tasks have costs in different units; "
-            f"metasched figure meta-curves draws its curves"
-        )
-    rows = run.history.rows()
-    if not rows:
-        raise InputError(f"{path} has recorded no iteration yet")
-    return Recorded(path, config, rows)
-
-
-def _check_same_task(runs: Sequence[Recorded]) -> None:
-    first = runs[0]
-    for run in runs[1:]:
-        if (run.config.task, run.config.evaluation.jobsets) != (
-            first.config.task,
-            first.config.evaluation.jobsets,
-        ):
-            raise InputError(
-                f"{first.path} and {run.path} learn different tasks or are validated on different "
-                f"jobsets, so their curves cannot share axes; draw them apart"
-            )
-
-
-def _head(series: str, key: str, task: Task, metric: str, num_jobsets: int) -> dict[str, Value]:
-    axis = task.spec.presentation.axis
-    place = {} if axis is None else {axis.name: task.position_on(Split.VALIDATION)}
-    return {
-        "series": series,
-        "key": key,
-        "seed": task.seed,
-        "metric": metric,
-        **place,
-        **task.columns(),
-        "world": task.world.kind,
-        "jobs": jobs_of(task, Split.VALIDATION),
-        "jobsets": num_jobsets,
-    }
-
-
-def _cells(iteration: Iteration, metric: str) -> dict[str, float]:
-    names = {
-        "iteration": KEY,
-        "value": f"eval/{metric}",
-        "unfinished": "eval/unfinished",
-        "return_mean": "train/return_mean",
-        "return_max": "train/return_max",
-    }
-    return {short: iteration.get(name, math.nan) for short, name in names.items()}
 
 
 def heuristics_of(task: Task) -> Sequence[str]:
@@ -204,78 +160,167 @@ def _heuristic(name: str, task: Task, metric: str, num_jobsets: int) -> Row:
     }
 
 
-def _draw_metric(axes: "Axes", rows: Sequence[Cells], label: str) -> None:
-    values = [number(row, "value") for row in rows]
-    labels = []
-    for key in dict.fromkeys(row["key"] for row in rows if row["series"] == "heuristic"):
-        mine = [row for row in rows if row["key"] == key and row["series"] == "heuristic"]
-        level = float(np.mean([number(row, "value") for row in mine]))
-        color = color_of(key, learned=False)
-        axes.axhline(level, color=color, linewidth=1.3, linestyle=(0, (5, 2)), zorder=1)
-        star = "*" if "*" in mine[0].get("policy", "") else ""
-        labels.append((level, f"{key}{star}", color))
-    for place, (key, runs) in enumerate(experiments(rows).items()):
-        x, mean, low, high = curve(runs, "value")
-        if not x.size:
-            continue
-        color = color_of(key, learned=True, place=place)
-        axes.plot(x, mean, color=color, linewidth=2.2, marker="o", markersize=3.5, zorder=3)
-        axes.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0, zorder=2)
-        labels.append((float(mean[-1]), key, color))
-    count_iterations(axes)
-    axes.set_ylabel(label)
-    axes.set_xlim(0, max(number(row, "iteration") for row in rows if row["series"] == "run"))
-    scale_values(axes, np.array(values))
-    label_ends(axes, labels)
+def _head(series: str, key: str, task: Task, metric: str, num_jobsets: int) -> dict[str, Any]:
+    axis = task.spec.presentation.axis
+    place = {} if axis is None else {axis.name: task.position_on(Split.VALIDATION)}
+    return {
+        "series": series,
+        "key": key,
+        "seed": task.seed,
+        "metric": metric,
+        **place,
+        **task.columns(),
+        "world": task.world.kind,
+        "jobs": jobs_of(task, Split.VALIDATION),
+        "jobsets": num_jobsets,
+    }
 
 
-def _draw_reward(axes: "Axes", rows: Sequence[Cells]) -> None:
-    labels = []
-    found = experiments(rows)
-    for place, (key, runs) in enumerate(found.items()):
-        color = color_of(key, learned=True, place=place)
-        for column, name, style in (
-            ("return_mean", "mean", "-"),
-            ("return_max", "max", (0, (3, 1))),
-        ):
-            x, mean, low, high = curve(runs, column)
-            if not x.size:
-                continue
-            axes.plot(x, mean, color=color, linewidth=1.6, linestyle=style)
-            axes.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0)
-            labels.append((float(mean[-1]), name, color))
-    count_iterations(axes)
-    axes.set_ylabel("total reward")
-    axes.set_xlim(0, max(number(row, "iteration") for row in rows if row["series"] == "run"))
-    label_ends(axes, labels)
+def draw(table: Path) -> Figure:
+    """Draws the CSV file of `collect`.
+
+    Several seeds of one experiment are drawn as their mean, in a band from the lowest to the
+    highest seed.
+    """
+    rows = read_frame(table, (*TEXTS, "metric", "jobsets"), NUMBERS)
+    first = rows.iloc[0].to_dict()
+    label = get_metric(first["metric"]).label
+    heuristics = rows[rows["series"] == "heuristic"]
+    runs = rows[rows["series"] == "run"]
+    levels = []
+    for key, some in heuristics.groupby("key", sort=False):
+        star = "*" if "*" in str(some.get("policy", [""]).iloc[0]) else ""
+        level = float(some["value"].mean())
+        levels.append((level, f"{key}{star}", color_of(key, learned=False)))
+    with styled():
+        figure = new_figure(_HEIGHT)
+        left, right = figure.subplots(1, 2)
+        headline(
+            figure,
+            f"Learning curves {on_jobs(first)}",
+            f"{first['jobsets']} validation jobsets, {described(first)}; {_seeds_note(runs)}",
+        )
+        left.set_title(f"(a) {label}")
+        left.set_ylabel(label)
+        ends = draw_levels(left, levels)
+        ends += _draw_experiments(left, runs, "value", width=2.2, marker="o")
+        scale_values(left, rows["value"].to_numpy())
+        label_ends(left, ends)
+        right.set_title("(b) mean and maximum reward")
+        right.set_ylabel("total reward")
+        ends = _draw_experiments(right, runs, "return_mean", name="mean")
+        ends += _draw_experiments(right, runs, "return_max", name="max", style=(0, (3, 1)))
+        label_ends(right, ends)
+    return figure
 
 
-def experiments(rows: Sequence[Cells]) -> dict[str, list[Cells]]:
-    """The rows of runs, by the experiment that they are seeds of."""
-    groups: dict[str, list[Cells]] = {}
-    for row in rows:
-        if row["series"] == "run":
-            groups.setdefault(row["key"], []).append(row)
-    return groups
+def _draw_experiments(
+    axes: Axes, runs: pd.DataFrame, column: str, name: str = "", **look: Any
+) -> list[End]:
+    """A curve for each experiment; gives labels for `label_ends`: the name, or that of each."""
+    curves = [
+        seeds_curve(
+            some, column, name=name or key, color=color_of(key, learned=True, place=place), **look
+        )
+        for place, (key, some) in enumerate(runs.groupby("key", sort=False))
+    ]
+    count_iterations(axes, runs["iteration"].max())
+    return draw_curves(axes, curves)
 
 
-def curve(rows: Sequence[Cells], column: str) -> Curve:
-    """Iterations that every seed has recorded, with mean, lowest and highest over the seeds."""
-    seeds = {row["seed"] for row in rows}
-    values: dict[float, dict[str, float]] = {}
-    for row in rows:
-        value = number(row, column)
-        if not math.isnan(value):
-            values.setdefault(number(row, "iteration"), {})[row["seed"]] = value
-    x = sorted(k for k, by_seed in values.items() if len(by_seed) == len(seeds))
-    table = np.array([list(values[k].values()) for k in x]).reshape(len(x), len(seeds))
-    return np.array(x), table.mean(axis=1), table.min(axis=1), table.max(axis=1)
-
-
-def seeds_note(rows: Sequence[Cells]) -> str:
+def _seeds_note(runs: pd.DataFrame) -> str:
     """Says how many training seeds stand behind each curve."""
-    counts = {key: len({row["seed"] for row in runs}) for key, runs in experiments(rows).items()}
-    if set(counts.values()) == {1}:
+    counts = runs.groupby("key", sort=False)["seed"].nunique()
+    if (counts == 1).all():
         return "one training seed"
     seeds = ", ".join(f"{key} {count}" for key, count in counts.items())
     return f"bands: all training seeds ({seeds})"
+
+
+def collect_costs(request: FigureRequest) -> list[Row]:
+    """Reads what runs, also of different tasks, recorded of themselves.
+
+    Returns:
+        One row for each iteration of each run: decisions of an episode, on average; and all
+        decisions and seconds of training until then.
+
+    Raises:
+        InputError: as `read_runs`.
+    """
+    rows: list[Row] = []
+    for key, group in read_runs(request):
+        for run in group:
+            seconds = 0.0
+            for one in run.rows:
+                seconds += one.get("time/iteration_s", 0.0)
+                rows.append(
+                    {
+                        "series": "run",
+                        "key": key,
+                        "seed": run.config.seed,
+                        "iteration": one.get(KEY, math.nan),
+                        "decisions_per_episode": one.get("train/decisions_per_episode", math.nan),
+                        "decisions": one.get("total/decisions", math.nan),
+                        "seconds": seconds,
+                    }
+                )
+    return rows
+
+
+def draw_lengths(table: Path) -> Figure:
+    """Draws decisions of an episode by iteration; more than needed are decisions to wait."""
+    rows = read_frame(table, TEXTS, OF_COSTS)
+    with styled():
+        figure = new_figure(_HEIGHT)
+        axes = figure.subplots()
+        headline(
+            figure,
+            "Length of episodes while training (Cunha, figure 5.7)",
+            f"Mean decisions of an episode, whose jobs are as many as ever: the fewer, the less "
+            f"the policy waits; {_seeds_note(rows)}",
+        )
+        ends = _draw_experiments(axes, rows, "decisions_per_episode", width=2.2)
+        scale_values(axes, rows["decisions_per_episode"].to_numpy())
+        axes.set_ylabel("decisions of an episode")
+        label_ends(axes, ends)
+    return figure
+
+
+def draw_times(table: Path) -> Figure:
+    """Draws minutes for a million decisions, learning included, of each experiment."""
+    rows = read_frame(table, TEXTS, OF_COSTS)
+    pace = rows.groupby(["key", "seed"], sort=False)[["seconds", "decisions"]].apply(_pace)
+    by_key = (
+        (pace * 1e6 / 60)
+        .groupby("key", sort=False)
+        .agg(minutes="mean", minutes_low="min", minutes_high="max")
+    )
+    by_key = by_key.sort_values("minutes", kind="stable").assign(
+        color=[color_of(key, learned=True) for key in by_key.index], marker="o"
+    )
+    with styled():
+        figure = new_figure(1.4 + 0.35 * len(by_key))
+        axes = figure.subplots()
+        headline(
+            figure,
+            "Time to train (Cunha, figure 5.6)",
+            f"Minutes for a million decisions, sampling and learning: the median iteration; "
+            f"{_seeds_note(rows).replace('bands', 'lines')}",
+        )
+        draw_dots(axes, by_key, "minutes", size=6)
+        texts = [f"{mean:.3g}" for mean in by_key["minutes"]]
+        write_above(axes, by_key["minutes"], texts, size=9, offset=(7, 5), align="left")
+        name_lines(axes, by_key.index, size=11, top=-0.7)
+        axes.set_xlim(0, 1.1 * by_key["minutes_high"].max())
+        axes.set_xlabel("minutes for a million decisions")
+    return figure
+
+
+def _pace(run: pd.DataFrame) -> float:
+    """Seconds of a decision: median over iterations but the first, which waits for the compiler."""
+    steps = run.diff().iloc[1:] if len(run) > 1 else run
+    return float(np.median(steps["seconds"] / steps["decisions"]))
+
+
+TIME = FigureRecipe(collect_costs, draw_times)
+LENGTH = FigureRecipe(collect_costs, draw_lengths)

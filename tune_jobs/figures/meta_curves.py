@@ -1,57 +1,45 @@
-"""Curves of meta-training: returns before and after adaptation, and entropy, by iteration."""
+"""What meta-training recorded: returns before and after adaptation, entropy, and inner rates."""
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 from cluster_env.core.errors import InputError
+from meta.adaptation import load_meta_policy
 from meta.maml.options import MAMLOptions
 from tune_jobs.adapting.sources import method_of, trained_on
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.adaptation_data import color_and_style
-from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.figures.style import (
-    MUTED,
-    count_iterations,
-    headline,
-    label_ends,
-    new_figure,
-    styled,
-)
+from tune_jobs.figures.kit.curves import Style, count_iterations, draw_curves, seeds_curve
+from tune_jobs.figures.kit.dots import name_lines
+from tune_jobs.figures.kit.frames import read_frame
+from tune_jobs.figures.registry import FigureRecipe, FigureRequest
+from tune_jobs.figures.style import MUTED, headline, label_ends, new_figure, styled
 from tune_jobs.runs.directory import open_run
 from tune_jobs.runs.history import KEY
-from tune_jobs.terminal.tables import Cells, Row, Value, number, read_table
+from tune_jobs.terminal.tables import Row
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-COLUMNS = (
-    "method",
-    "trained_on",
-    "meta_seed",
-    "iteration",
-    "before",
-    "after",
-    "entropy",
-    "collapsed",
-)
-
-_METRICS = {
+TEXTS = ("method", "trained_on", "run")
+RECORDED = {
     "before": "meta/return_before",
     "after": "meta/return_after",
     "entropy": "train/entropy",
     "collapsed": "meta/collapsed",
 }
-_HEIGHT = 3.2
+OF_RATES = ("place", "rate", "start")
+
+_HEIGHT = 3.2  # of a panel of curves, inches
 _PARTS = 25  # of a run; a point of a curve is the mean over one of them
+_BLOCK_HEIGHT = 0.27  # of inner rates, inches
+_CLOSE = 30.0  # rates within this factor have room for more ticks
 
 
-def collect(request: FigureRequest) -> list[Row]:
+def collect_curves(request: FigureRequest) -> list[Row]:
     """Reads the metrics of meta-training runs.
 
     Returns:
@@ -70,40 +58,33 @@ def collect(request: FigureRequest) -> list[Row]:
         config = run.config()
         if not isinstance(config.training, MAMLOptions):
             raise InputError(
-                f"{path} is no run of the algorithm maml; metasched figure deeprm-fig6 draws its "
-                f"curves"
+                f"{path} is no run of the algorithm maml; metasched figure learning-curves draws "
+                f"its curves"
             )
         history = run.history.rows()
         if not history:
             raise InputError(f"{path} has recorded no iteration yet")
-        head: dict[str, Value] = {
-            "method": method_of(config),
-            "trained_on": trained_on(config),
-            "meta_seed": config.seed,
-            "run": path.resolve().name,
-        }
         rows += [
             {
-                **head,
+                "method": method_of(config),
+                "trained_on": trained_on(config),
+                "meta_seed": config.seed,
+                "run": path.resolve().name,
                 "iteration": one[KEY],
-                **{name: one.get(metric, math.nan) for name, metric in _METRICS.items()},
+                **{name: one.get(metric, math.nan) for name, metric in RECORDED.items()},
             }
             for one in history
         ]
     return rows
 
 
-def draw(table: Path) -> "Figure":
-    """Draws the CSV file of `collect`.
-
-    Raises:
-        InputError: if the file does not hold it.
-    """
-    rows = read_table(table, COLUMNS)
-    families = list(dict.fromkeys(row["trained_on"] for row in rows))
+def draw_curves_of_runs(table: Path) -> Figure:
+    """Draws the CSV file of `collect_curves`."""
+    rows = read_frame(table, TEXTS, ("iteration", *RECORDED))
+    families = rows.groupby("trained_on", sort=False)
     with styled():
-        figure = new_figure(1.1 + _HEIGHT * len(families))
-        panels = figure.subplots(len(families), 2, squeeze=False)
+        figure = new_figure(1.1 + _HEIGHT * families.ngroups)
+        panels = figure.subplots(families.ngroups, 2, squeeze=False)
         headline(
             figure,
             "Meta-training",
@@ -111,55 +92,117 @@ def draw(table: Path) -> "Figure":
             f"bands: all of them; dashed: before the inner steps; crosses: a run that collapsed "
             f"and went back",
         )
-        for (left, right), family in zip(panels, families, strict=True):
-            mine = [row for row in rows if row["trained_on"] == family]
+        for (left, right), (family, mine) in zip(panels, families, strict=True):
             left.set_title(f"trained on {family}")
             left.set_ylabel("return over the baseline's")
             right.set_ylabel("entropy after adaptation (nats)")
-            _draw(left, mine, (("before", (0, (4, 2))), ("after", "-")))
-            _draw(right, mine, (("entropy", "-"),))
+            _draw_panel(left, mine, {"before": (0, (4, 2)), "after": "-"})
+            _draw_panel(right, mine, {"entropy": "-"})
     return figure
 
 
-def _draw(axes: "Axes", rows: Sequence[Cells], curves: Sequence[tuple[str, object]]) -> None:
-    """The curves of every method."""
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    labels = []
-    for method in methods:
-        color, _ = color_and_style(method, methods)
-        mine = [row for row in rows if row["method"] == method]
-        for column, style in curves:
-            x, values = _curve(mine, column)
-            if np.isnan(values).all():
-                continue
-            mean = values.mean(axis=0)
-            axes.plot(x, mean, color=color, linestyle=style, linewidth=1.7)
-            low, high = values.min(axis=0), values.max(axis=0)
-            axes.fill_between(x, low, high, color=color, alpha=0.13, linewidth=0)
-            if column != "before":
-                labels.append((float(mean[-1]), method, color))
-        for at in (number(row, "iteration") for row in mine if row["collapsed"] not in ("", "0.0")):
+def _draw_panel(axes: Axes, rows: pd.DataFrame, columns: dict[str, Style]) -> None:
+    """The curves of every method, and a cross below where a run collapsed."""
+    ends = []
+    for method, mine in rows.groupby("method", sort=False):
+        color, _ = color_and_style(method, rows["method"])
+        ends += draw_curves(
+            axes,
+            [
+                seeds_curve(
+                    mine,
+                    column,
+                    seed="run",
+                    parts=_PARTS,
+                    name="" if column == "before" else method,
+                    color=color,
+                    style=style,
+                )
+                for column, style in columns.items()
+            ],
+        )
+        for at in mine["iteration"][mine["collapsed"] > 0]:
             axes.plot([at], [0.02], "x", color=color, transform=axes.get_xaxis_transform())
-    count_iterations(axes)
-    axes.set_xlim(0, max(number(row, "iteration") for row in rows))
-    if labels:
-        label_ends(axes, labels, size=8.5)
+    count_iterations(axes, rows["iteration"].max())
+    if ends:
+        label_ends(axes, ends, size=8.5)
     else:
         axes.annotate("not recorded", (0.5, 0.5), xycoords="axes fraction", color=MUTED)
 
 
-def _curve(rows: Sequence[Cells], column: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Iterations, float64 ``(parts,)``, and a column's means, ``(seeds, parts)``.
+def collect_rates(request: FigureRequest) -> list[Row]:
+    """Reads the inner rates of runs.
 
-    Runs of different lengths are cut to the shortest.
+    Returns:
+        One row for each run that has learned rates, and block of parameters in the order of the
+        network: ``rate``, and ``start``, what it began with.
+
+    Raises:
+        InputError: if no run has learned rates, or one cannot be used.
     """
-    runs = [
-        [row for row in rows if row["run"] == run]
-        for run in dict.fromkeys(row["run"] for row in rows)
-    ]
-    length = min(map(len, runs))
-    parts = np.array_split(np.arange(length), min(_PARTS, length))
-    values = np.array([[number(row, column) for row in run[:length]] for run in runs])
-    at = np.array([number(row, "iteration") for row in runs[0][:length]])
-    means = np.array([values[:, part].mean(axis=1) for part in parts]).T
-    return np.array([at[part].mean() for part in parts]), means
+    if not request.runs:
+        raise InputError("inner rates need runs: give them with --runs, for instance runs/MY_RUN")
+    rows: list[Row] = []
+    for path in find_runs(request.runs):
+        policy = load_meta_policy(path)
+        if policy.learned_rates:
+            rows += [
+                {
+                    "method": method_of(policy.config),
+                    "trained_on": trained_on(policy.config),
+                    "meta_seed": policy.config.seed,
+                    "run": path.resolve().name,
+                    "block": block,
+                    "place": place,
+                    "rate": rate,
+                    "start": policy.meta.inner_rate,
+                }
+                for place, (block, rate) in enumerate(policy.rates.items())
+            ]
+    if not rows:
+        raise InputError("none of these runs has learned inner rates")
+    return rows
+
+
+def draw_rates(table: Path) -> Figure:
+    """Draws the CSV file of `collect_rates`: methods beside each other on the line of a block."""
+    rows = read_frame(table, ("method", "trained_on", "meta_seed", "block"), OF_RATES)
+    blocks = rows.sort_values("place", kind="stable")["block"].unique().tolist()
+    families = rows.groupby("trained_on", sort=False)
+    with styled():
+        figure = new_figure(1.8 + _BLOCK_HEIGHT * len(blocks))
+        panels = figure.subplots(1, families.ngroups, sharey=True, squeeze=False)[0]
+        headline(
+            figure,
+            "Inner rates that were learned",
+            "a dot for each run, a line at the geometric mean of a method's runs; dotted: where "
+            "they began; layers from the input (top) to the actions (bottom)",
+        )
+        for axes, (family, mine) in zip(panels, families, strict=True):
+            axes.set_title(f"trained on {family}")
+            methods = mine["method"].unique()
+            for order, method in enumerate(methods):
+                color, _ = color_and_style(method, methods)
+                some = mine[mine["method"] == method]
+                shift = 0.7 * ((order + 0.5) / len(methods) - 0.5)
+                places = some["block"].map(blocks.index) + shift
+                axes.plot(some["rate"], places, "o", color=color, markersize=3.5, alpha=0.6)
+                means = np.exp(np.log(some["rate"]).groupby(places).mean())
+                axes.plot(means, means.index, "|", color=color, markersize=11, label=method)
+            for start in mine["start"].unique():
+                axes.axvline(start, color=MUTED, linewidth=1.0, linestyle=":", zorder=1)
+            axes.set_xscale("log")
+            shown = mine[["rate", "start"]].to_numpy()
+            close = shown.max() < _CLOSE * shown.min()
+            subs = (1.0, 2.0, 3.0, 5.0) if close else (1.0, 3.0)
+            axes.xaxis.set_major_locator(LogLocator(subs=subs))
+            axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+            axes.xaxis.set_minor_formatter(NullFormatter())
+            axes.set_xlabel("inner rate")
+            axes.legend(fontsize=8.5, loc="best")
+            name_lines(axes, blocks, top=-0.5)
+    return figure
+
+
+CURVES = FigureRecipe(collect_curves, draw_curves_of_runs)
+INNER_RATES = FigureRecipe(collect_rates, draw_rates)

@@ -1,12 +1,14 @@
 """Policies trained for different objectives, on each of them (DeepRM, figure 5)."""
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+from matplotlib.colors import TwoSlopeNorm
+from matplotlib.figure import Figure
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import METRICS, Metric, Result, best
@@ -17,15 +19,13 @@ from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import column_of
 from tune_jobs.comparing.trained_runs import TrainedRun
 from tune_jobs.comparing.wording import on_jobs
-from tune_jobs.figures.comparison import POLICY, is_learned, measured_on, read_rows
+from tune_jobs.figures.comparison import POLICY, measured_on, read_policies
+from tune_jobs.figures.kit.frames import with_numbers
+from tune_jobs.figures.kit.heat import HeatCell, draw_heat
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.side_metrics import SHORT
-from tune_jobs.figures.style import INK, headline, new_figure, styled
-from tune_jobs.terminal.tables import Cells, Row, number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from tune_jobs.figures.style import headline, new_figure, styled
+from tune_jobs.terminal.tables import Row
 
 ALWAYS = ("slowdown", "completion_time")
 """Metrics that have a panel whatever the runs were trained for: the paper's two."""
@@ -72,8 +72,8 @@ def collect(request: FigureRequest) -> list[Row]:
     places = [replace(protocol, metric=metric) for metric in metrics]
     every = Evaluation(places, heuristics, len(heuristics)).do(progress, num_done=len(learned))
     rows: list[Row] = []
-    for metric, tuned, found in zip(metrics, places, every, strict=True):
-        results = [one.result for one in found]
+    for metric, tuned, evaluations in zip(metrics, places, every, strict=True):
+        results = [one.result for one in evaluations]
         head = tuned.columns()
         pairs = zip([*heuristics, *learned], [*results, *learned_results], strict=True)
         rows += [{**head, **row} for row in _rows(list(pairs), best(results, metric), tuned)]
@@ -81,53 +81,55 @@ def collect(request: FigureRequest) -> list[Row]:
     return rows
 
 
-def draw(table: Path) -> "Figure":
+def draw(table: Path) -> Figure:
     """Draws the CSV file of `collect`.
 
     Raises:
         InputError: if the file does not hold it.
     """
-    from matplotlib.colors import TwoSlopeNorm
-
-    rows = read_rows(table, COLUMNS)
-    metrics = [METRICS.get(name) for name in dict.fromkeys(row["metric"] for row in rows)]
-    cells = {(row["key"], row["metric"]): row for row in rows}
-    policies = {row["key"]: row for row in rows if row["metric"] == rows[0]["metric"]}
-    worse = np.array(
-        [[_times_worse(cells[key, metric.name], metric) for metric in metrics] for key in policies]
-    )
-    priced = [name for name in SHORT if rows[0].get(name)]
+    rows = read_policies(table, COLUMNS, numbers=("value", "ratio", "unfinished"))
+    rows = with_numbers(rows, [name for name in SHORT if name in rows])
+    metrics = [METRICS.get(name) for name in rows["metric"].unique()]
+    # Heuristics stand for those that were tuned for the first metric.
+    policies = rows[rows["metric"] == metrics[0].name].set_index("key", drop=False)
+    by_metric = {str(name): some.set_index("key") for name, some in rows.groupby("metric")}
+    side = [name for name in SHORT if name not in by_metric and name in rows]
+    side = [name for name in side if policies[name].notna().all()]
+    priced = all(name in rows for name in SHORT)
     note = "; no color: the price, tuned as for the first column" if priced else ""
+    worse = np.array([_times_worse(by_metric[one.name], one)[policies.index] for one in metrics]).T
+    cells = [
+        [
+            *(
+                _cell(by_metric[metric.name].loc[key], metric, worse[line, column] > _DARK)
+                for column, metric in enumerate(metrics)
+            ),
+            *(HeatCell(column_of(name)[1](policies.loc[key, name])) for name in side),
+        ]
+        for line, key in enumerate(policies.index)
+    ]
     with styled():
         figure = new_figure(2.4 + _ROW_HEIGHT * len(policies))
         axes = figure.subplots()
         headline(
             figure,
-            f"How policies do by each objective, {on_jobs(rows[0])}",
+            f"How policies do by each objective, {on_jobs(rows.iloc[0])}",
             f"Means; {measured_on(rows)}. Color: times worse (brown) or better (green) than the "
             f"best heuristic; bold: the best of a column, and what cannot be told from it{note}",
         )
         limit = np.log(_WORST)
-        axes.imshow(
+        draw_heat(
+            axes,
             np.clip(np.log(worse), -limit, limit),
+            cells,
+            [_name_of(row) for _, row in policies.iterrows()],
+            [_head(metric) for metric in [*metrics, *map(METRICS.get, side)]],
             cmap="BrBG_r",
             norm=TwoSlopeNorm(0.0, -limit, limit),
             alpha=0.75,
-            aspect="auto",
         )
-        for line, key in enumerate(policies):
-            for column, metric in enumerate(metrics):
-                _write_cell(axes, column, line, cells[key, metric.name], metric)
-        heads = [_head(metric) for metric in metrics]
-        heads += _write_side_metrics(axes, len(metrics), policies.values(), metrics)
-        axes.set_yticks(range(len(policies)), [_name_of(row) for row in policies.values()])
-        axes.set_xticks(range(len(heads)), heads)
-        axes.set_xlim(-0.5, len(heads) - 0.5)
-        axes.tick_params(labelsize=8.5, length=0, top=True, labeltop=True, bottom=False)
-        axes.tick_params(labelbottom=False)
+        axes.tick_params(labelsize=8.5, top=True)
         axes.tick_params(axis="x", labelsize=7.5)
-        axes.grid(visible=False)
-        axes.spines[:].set_visible(False)
     return figure
 
 
@@ -171,43 +173,19 @@ def _rows(
     return rows
 
 
-def _times_worse(row: Cells, metric: Metric) -> float:
-    """How many times worse than the best heuristic's the mean is; below 1 it is better."""
-    ratio = max(number(row, "ratio"), 1 / _WORST)
+def _times_worse(rows: pd.DataFrame, metric: Metric) -> pd.Series:
+    """How many times worse than the best heuristic's means are; below 1 they are better."""
+    ratio = rows["ratio"].clip(lower=1 / _WORST)
     return 1 / ratio if metric.higher_is_better else ratio
 
 
-def _write_cell(axes: "Axes", column: int, line: int, row: Cells, metric: Metric) -> None:
+def _cell(row: pd.Series, metric: Metric, dark: bool) -> HeatCell:
     """The mean, with a sign where jobs were left unfinished."""
-    cut = (
-        "\N{GREATER-THAN OR EQUAL TO}" if number(row, "unfinished") and metric.per == "job" else ""
-    )
-    axes.annotate(
-        f"{cut}{_written(row)}",
-        (column, line),
-        ha="center",
-        va="center",
-        fontsize=9.5,
-        fontweight="bold" if "True" in (row["best"], row["tied"]) else "normal",
-        color="white" if _times_worse(row, metric) > _DARK else INK,
-    )
-
-
-def _write_side_metrics(
-    axes: "Axes", column: int, rows: Iterable[Cells], metrics: Sequence[Metric]
-) -> list[str]:
-    """Columns without color behind the metrics, of further side metrics; gives their heads.
-
-    Heuristics are those that were tuned for the first metric.
-    """
-    shown = [name for name in SHORT if name not in [metric.name for metric in metrics]]
-    rows = list(rows)
-    shown = [name for name in shown if all(row.get(name) for row in rows)]
-    for place, name in enumerate(shown, column):
-        for line, row in enumerate(rows):
-            written = column_of(name)[1](number(row, name))
-            axes.annotate(written, (place, line), ha="center", va="center", fontsize=9.5)
-    return [_head(METRICS.get(name)) for name in shown]
+    cut = "\N{GREATER-THAN OR EQUAL TO}" if row["unfinished"] and metric.per == "job" else ""
+    digits = 3 if metric.name == "utilization" else 2
+    value = row["value"]
+    text = f"{value:.{digits}f}" if value < 100 else f"{value:,.0f}"
+    return HeatCell(f"{cut}{text}", bold="True" in (row["best"], row["tied"]), dark=dark)
 
 
 def _head(metric: Metric) -> str:
@@ -217,11 +195,11 @@ def _head(metric: Metric) -> str:
     return textwrap.fill(f"{label}{better}", _TITLE_CHARACTERS, break_long_words=False)
 
 
-def _name_of(row: Cells) -> str:
+def _name_of(row: pd.Series) -> str:
     """Name of a policy, with the objective that it was trained for where the name does not say."""
-    if not is_learned(row):
+    if not row["is_learned"]:
         return f"{row['key']}*" if "*" in row["policy"] else row["policy"]
-    seeds = int(number(row, "seeds"))
+    seeds = int(row["seeds"])
     plural = f"{seeds}\N{NO-BREAK SPACE}seed{'s' if seeds > 1 else ''}"
     name, _, how = learned_name(row["key"]).rstrip(")").partition(" (")
     said = [how] if how else []
@@ -229,9 +207,3 @@ def _name_of(row: Cells) -> str:
         said.append(f"for {row['trained_for']}")
     lines = textwrap.wrap(name, _NAME_CHARACTERS)
     return "\n".join([*lines, *textwrap.wrap(", ".join([*said, plural]), _NAME_CHARACTERS)])
-
-
-def _written(row: Cells) -> str:
-    digits = 3 if row["metric"] == "utilization" else 2
-    value = number(row, "value")
-    return f"{value:.{digits}f}" if value < 100 else f"{value:,.0f}"

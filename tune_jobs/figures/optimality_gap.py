@@ -1,35 +1,24 @@
 """How far policies are from the best that anybody could have done in hindsight."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
 
 from cluster_env.evaluation import METRICS, Result
 from tune_jobs.comparing.comparison import side_cells, spec_cells
 from tune_jobs.comparing.hindsight import Hindsight, look_back, metric_in_hindsight
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.wording import described, on_jobs
-from tune_jobs.figures.comparison import POLICY, is_learned, name_of, read_rows
+from tune_jobs.figures.comparison import POLICY, cut_texts, read_policies
 from tune_jobs.figures.deeprm import IN_HINDSIGHT
+from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.side_metrics import in_words
-from tune_jobs.figures.style import (
-    INK,
-    MUTED,
-    color_of,
-    headline,
-    marker_of,
-    new_figure,
-    styled,
-)
-from tune_jobs.terminal.tables import Cells, Row, Value, number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
+from tune_jobs.terminal.tables import Row, Value
 
 COLUMNS = (
     *("series", "jobset", *POLICY, "unfinished", "value", "best", "bound", "status"),
@@ -37,6 +26,7 @@ COLUMNS = (
     *("metric", "jobsets", "proven", "time_limit_s"),
 )
 
+_MEASURED = ("unfinished", "value", "best", "bound", "ratio", "ratio_low", "ratio_high")
 _ROW_HEIGHT = 0.62
 
 
@@ -80,28 +70,46 @@ def collect(request: FigureRequest) -> list[Row]:
     return [{**head, **row} for row in rows]
 
 
-def draw(table: Path) -> "Figure":
+def draw(table: Path) -> Figure:
     """Draws the CSV file of `collect`.
 
     Raises:
         InputError: if the file does not hold it.
     """
-    rows = read_rows(table, COLUMNS)
-    policies = [row for row in rows if row["series"] == "policy"]
-    first = policies[0]
+    rows = read_policies(table, COLUMNS, numbers=(*_MEASURED, "time_limit_s"))
+    policies = rows[rows["series"] == "policy"].sort_values("ratio", kind="stable")
+    first = policies.iloc[0]
     label = METRICS.get(first["metric"]).label
+    digits = 2 if first["metric"] == "slowdown" else 1
+    title = f"{label[0].upper()}{label[1:]} over the best in hindsight, {on_jobs(first)}"
     with styled():
         figure = new_figure(1.9 + _ROW_HEIGHT * len(policies))
         axes = figure.subplots()
-        headline(
-            figure,
-            f"{label[0].upper()}{label[1:]} over the best in hindsight, {on_jobs(first)}",
-            _measured_on(first),
-        )
-        _draw_ranking(axes, rows, policies)
-        _draw_reference(axes, first)
+        headline(figure, title, _measured_on(policies, digits))
+        draw_dots(axes, policies, "ratio", size=8, width=3)
+        texts = [
+            f"{row['ratio']:.2f} times ({row['value']:.{digits}f})"
+            for _, row in policies.iterrows()
+        ]
+        texts = cut_texts(policies, texts)
+        write_above(axes, policies["ratio"], texts, offset=(-4, 8), align="left")
+        for line, (_, row) in enumerate(policies.iterrows()):  # a stroke for each jobset
+            each = rows.loc[(rows["series"] == "jobset") & (rows["key"] == row["key"]), "ratio"]
+            heights = np.full(len(each), line + 0.22)
+            stroke = {"markersize": 7, "color": row["color"], "alpha": 0.45}
+            axes.plot(each, heights, marker="|", linestyle="none", **stroke)
+        beside = [in_words(row) for _, row in policies.iterrows()]
+        names = [
+            "\n".join(filter(None, pair)) for pair in zip(policies["label"], beside, strict=True)
+        ]
+        name_lines(axes, names, size=9.5, top=-0.85)
+        axes.margins(x=0.08)
+        axes.axvline(1.0, color=INK, linewidth=1.2, zorder=1)
+        if first["bound"] < first["best"]:  # the optimum may lie as low
+            bound = first["bound"] / first["best"]
+            axes.axvspan(bound, 1.0, color=MUTED, alpha=0.18, linewidth=0, zorder=0)
         axes.set_xlabel(
-            f"{label}, over that of the best known schedules ({_number(first, 'best')})"
+            f"{label}, over that of the best known schedules ({first['best']:.{digits}f})"
         )
     return figure
 
@@ -149,70 +157,14 @@ def _jobset_rows(spec: PolicySpec, result: Result, hindsight: Hindsight) -> list
     ]
 
 
-def _draw_ranking(axes: "Axes", rows: Sequence[Cells], policies: Sequence[Cells]) -> None:
-    """Policies from best to worst with their intervals, and a dot for each jobset."""
-    learned = [row["key"] for row in policies if is_learned(row)]
-    order = sorted(policies, key=lambda row: number(row, "ratio"))
-    for place, row in enumerate(order):
-        key = row["key"]
-        color = color_of(key, is_learned(row), learned.index(key) if key in learned else 0)
-        each = [
-            number(other, "ratio")
-            for other in rows
-            if other["series"] == "jobset" and other["key"] == key
-        ]
-        axes.plot(
-            each,
-            np.full(len(each), place + 0.22),
-            marker="|",
-            markersize=7,
-            color=color,
-            alpha=0.45,
-            linestyle="none",
-        )
-        axes.hlines(place, number(row, "ratio_low"), number(row, "ratio_high"), color, linewidth=3)
-        value = number(row, "ratio")
-        marker = marker_of(key, is_learned(row))
-        axes.plot(value, place, marker=marker, color=color, markersize=8, linestyle="none")
-        left = number(row, "unfinished")
-        cut = f", {left:,.4g} jobs unfinished: a lower bound" if left else ""
-        axes.annotate(
-            f"{value:.2f} times ({_number(row, 'value')}){cut}",
-            (value, place),
-            xytext=(-4, 8),
-            textcoords="offset points",
-            ha="left",
-            va="bottom",
-            fontsize=9.5,
-        )
-    names = ["\n".join(filter(None, (name_of(row), in_words(row)))) for row in order]
-    axes.set_yticks(range(len(order)), names, fontsize=9.5)
-    axes.set_ylim(len(order) - 0.45, -0.85)
-    axes.grid(visible=False, axis="y")
-    axes.tick_params(axis="y", length=0)
-    axes.margins(x=0.08)
-
-
-def _draw_reference(axes: "Axes", row: Cells) -> None:
-    """A line at the best schedules; where the optimum may lie below them, a band."""
-    axes.axvline(1.0, color=INK, linewidth=1.2, zorder=1)
-    bound = number(row, "bound") / number(row, "best")
-    if bound < 1.0:
-        axes.axvspan(bound, 1.0, color=MUTED, alpha=0.18, linewidth=0, zorder=0)
-
-
-def _measured_on(row: Cells) -> str:
+def _measured_on(policies: pd.DataFrame, digits: int) -> str:
     """On what the numbers rest, and what marks mean."""
-    jobsets, proven = int(number(row, "jobsets")), int(number(row, "proven"))
-    band = "" if proven == jobsets else f" (band: down to the bound, {_number(row, 'bound')})"
-    over = row["interval_over"]
-    bars = "no intervals" if over == "nothing" else f"95% intervals over {over}"
+    row, over = policies.iloc[0], set(policies["interval_over"])
+    jobsets, proven = int(row["jobsets"]), int(row["proven"])
+    band = "" if proven == jobsets else f" (band: down to the bound, {row['bound']:.{digits}f})"
+    seeds = " and seeds" if "seeds and jobsets" in over else ""
+    bars = f"95% intervals over jobsets{seeds}" if over - {"nothing"} else "no intervals"
     return (
         f"{jobsets:,} unseen jobsets, {proven:,} of them proven optimal in "
-        f"{number(row, 'time_limit_s'):g} s each{band}; {described(row)}, {bars}; "
-        f"strokes: single jobsets"
+        f"{row['time_limit_s']:g} s each{band}; {described(row)}, {bars}; strokes: single jobsets"
     )
-
-
-def _number(row: Cells, name: str) -> str:
-    return f"{number(row, name):.{2 if row['metric'] == 'slowdown' else 1}f}"

@@ -1,20 +1,24 @@
 """Cost against a side metric: what a small bounded slowdown is bought with."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Annotation
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from matplotlib.transforms import Bbox
 
 from cluster_env.evaluation import get_metric
 from tune_jobs.comparing.wording import spec_of_row
-from tune_jobs.figures.comparison import COLUMNS, is_learned, look_of, read_rows
-from tune_jobs.figures.places import Exhibit, Place, logs_of, written
+from tune_jobs.figures.comparison import COLUMNS, read_policies
+from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures.scenarios import Scenario, ScenarioFigure, logs_of, written
 from tune_jobs.figures.style import INK, headline, new_figure, styled
-from tune_jobs.terminal.tables import Cells, Row, number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SIDE_METRICS = ("utilization_to_end", "longest_wait")
 """What costs are drawn against, each in a column of panels."""
@@ -29,113 +33,80 @@ _TIMES = (
 )
 
 
-def _places(request: FigureRequest) -> Iterator[Place]:
+def _scenarios(request: FigureRequest) -> Iterator[Scenario]:
     if request.traces:
         for name, settings in logs_of(request):
-            yield Place(f"{name}, RLScheduler's windows", "hpc-smoke", settings, "rlscheduler")
+            yield Scenario(f"{name}, RLScheduler's windows", "hpc-smoke", settings, "rlscheduler")
         return
     jobs = {"workload.jobs": 1024}
-    yield Place("Lublin's jobs, load 100%", "hpc-smoke", {**jobs, "workload.load": 1.0})
+    yield Scenario("Lublin's jobs, load 100%", "hpc-smoke", {**jobs, "workload.load": 1.0})
     typed = {**jobs, "workload.load": 0.6, "workload.typed": "true"}
-    yield Place("Lublin's jobs of two kinds, load 60%", "hpc-smoke", typed)
+    yield Scenario("Lublin's jobs of two kinds, load 60%", "hpc-smoke", typed)
 
 
-EXHIBIT = Exhibit("What a small slowdown costs", _places)
-
-
-def collect(request: FigureRequest) -> list[Row]:
-    """Every rule and the runs' policies at each place; see `Exhibit.collect`.
-
-    Raises:
-        InputError: if a log or a run cannot be used.
-    """
-    return EXHIBIT.collect(request)
-
-
-def draw(table: Path) -> "Figure":
-    """A row of panels for each place; a line joins those that no other beats in both respects.
+def draw(table: Path) -> Figure:
+    """A row of panels for each scenario; a line joins those that no other beats in both respects.
 
     Raises:
         InputError: if the file does not hold such rows.
     """
-    rows = read_rows(table, (*COLUMNS, *SIDE_METRICS, "place", "exhibit"))
-    places: dict[str, list[Cells]] = {}
-    for row in rows:
-        places.setdefault(row["place"], []).append(row)
-    metric = rows[0]["metric"]
+    rows = read_policies(table, (*COLUMNS, "place", "exhibit"), numbers=SIDE_METRICS)
+    metric = get_metric(rows["metric"].iloc[0])
+    rows = with_numbers(rows, [metric.name])
+    scenarios = {str(name): some for name, some in rows.groupby("place", sort=False)}
     with styled():
-        figure = new_figure(_HEIGHT * len(places) + 0.8, _WIDTH)
-        panels = figure.subplots(len(places), len(SIDE_METRICS), squeeze=False)
+        figure = new_figure(_HEIGHT * len(scenarios) + 0.8, _WIDTH)
+        panels = figure.subplots(len(scenarios), len(SIDE_METRICS), squeeze=False)
         headline(
             figure,
-            rows[0]["exhibit"],
-            f"{get_metric(metric).label} against {' and '.join(map(_label, SIDE_METRICS))}; "
+            rows["exhibit"].iloc[0],
+            f"{metric.label} against {' and '.join(map(_label, SIDE_METRICS))}; "
             "the line joins the policies that no other beats in both",
         )
-        for line, (name, some) in zip(panels, places.items(), strict=True):
+        for line, (name, some) in zip(panels, scenarios.items(), strict=True):
             for axes, side in zip(line, SIDE_METRICS, strict=True):
-                _draw_panel(axes, some, metric, side)
-            jobsets = int(number(some[0], "jobsets"))
-            line[0].set_title(f"{name}: {jobsets:,} jobsets", fontsize=10)
-            line[0].set_ylabel(get_metric(metric).label)
+                _draw_panel(axes, some, metric.name, side)
+            line[0].set_title(f"{name}: {int(some['jobsets'].iloc[0]):,} jobsets", fontsize=10)
+            line[0].set_ylabel(metric.label)
         figure.draw_without_rendering()  # so that the layout has settled
-        for line, some in zip(panels, places.values(), strict=True):
+        for line, some in zip(panels, scenarios.values(), strict=True):
             for axes, side in zip(line, SIDE_METRICS, strict=True):
-                _name_points(axes, some, metric, side)
+                _name_points(axes, some, metric.name, side)
     return figure
 
 
-def front(rows: Sequence[Cells], metric: str, side: str) -> list[Cells]:
+FIGURE = ScenarioFigure("What a small slowdown costs", _scenarios, draw=draw)
+
+
+def front(rows: pd.DataFrame, metric: str, side: str) -> pd.DataFrame:
     """Those that no other is as good as in both respects and better in one, by the side metric."""
-
-    def ranks(row: Cells) -> tuple[float, float]:
-        return (
-            get_metric(side).rank(number(row, side)),
-            get_metric(metric).rank(number(row, metric)),
-        )
-
-    kept: list[Cells] = []
-    for row in sorted(rows, key=ranks):
-        if not kept or ranks(row)[1] < ranks(kept[-1])[1]:
-            kept.append(row)
-    return kept
+    ranks = pd.DataFrame({name: rows[name].map(get_metric(name).rank) for name in (side, metric)})
+    order = ranks.sort_values([side, metric], kind="stable")[metric]
+    return rows.loc[order.index[order < order.cummin().shift(fill_value=np.inf)]]
 
 
 def _label(side: str) -> str:
     return "utilization to the last finish" if side == SIDE_METRICS[0] else get_metric(side).label
 
 
-def _draw_panel(axes: "Axes", rows: list[Cells], metric: str, side: str) -> None:
+def _draw_panel(axes: Axes, rows: pd.DataFrame, metric: str, side: str) -> None:
     best = front(rows, metric, side)
-    axes.plot(
-        [number(row, side) for row in best],
-        [number(row, metric) for row in best],
-        color="#c8c8c8",
-        linewidth=1.4,
-        zorder=1,
-    )
-    for row in rows:
-        color, marker = look_of(row["key"], rows)
+    axes.plot(best[side], best[metric], color="#c8c8c8", linewidth=1.4, zorder=1)
+    for _, row in rows.iterrows():
         axes.plot(
-            number(row, side),
-            number(row, metric),
-            marker=marker,
-            color=color,
-            markersize=8 if is_learned(row) else 5,
+            row[side],
+            row[metric],
+            marker=row["marker"],
+            color=row["color"],
+            markersize=8 if row["is_learned"] else 5,
             linestyle="none",
-            zorder=3 if is_learned(row) else 2,
+            zorder=3 if row["is_learned"] else 2,
         )
     axes.set_yscale("log")
     axes.margins(x=0.12, y=0.08)
     better = "right" if get_metric(side).higher_is_better else "left"
     axes.set_xlabel(f"{_label(side)} (better: {better} and down)")
-    _plain_numbers(axes, side, rows)
-
-
-def _plain_numbers(axes: "Axes", side: str, rows: Sequence[Cells]) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
-
-    time = spec_of_row(rows[0]).presentation.time
+    time = spec_of_row(rows.iloc[0]).presentation.time
     if side == "longest_wait":
         axes.set_xscale("log")
         low, high = axes.get_xlim()
@@ -147,57 +118,50 @@ def _plain_numbers(axes: "Axes", side: str, rows: Sequence[Cells]) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
 
 
-def _name_points(axes: "Axes", rows: list[Cells], metric: str, side: str) -> None:
-    """Writes names beside points, where they hide neither points nor other names."""
-    points = [axes.transData.transform((number(r, side), number(r, metric))) for r in rows]
-    taken: list[Any] = []
-    order = sorted(range(len(rows)), key=lambda k: (not is_learned(rows[k]), k))
-    for k in order:
-        taken.append(_place_name(axes, rows, k, points, taken, (metric, side)))
+def _name_points(axes: Axes, rows: pd.DataFrame, metric: str, side: str) -> None:
+    """Writes names beside points, where they hide neither points nor other names.
 
-
-def _place_name(
-    axes: "Axes",
-    rows: list[Cells],
-    k: int,
-    points: Sequence[Any],
-    taken: Sequence[Any],
-    names: tuple[str, str],
-) -> Any:
-    """Writes the name of one point, and returns the box that it takes."""
-    row, (metric, side) = rows[k], names
-    learned = is_learned(row)
-    best = None
-    for distance in _DISTANCES:
-        for right, up in _AROUND:
-            note = axes.annotate(
-                row["key"],
-                (number(row, side), number(row, metric)),
-                xytext=(distance * right, distance * up),
-                textcoords="offset points",
-                ha={1: "left", 0: "center", -1: "right"}[right],
-                va={1: "bottom", 0: "center", -1: "top"}[up],
-                fontsize=8.5 if learned else 7,
-                fontweight="bold" if learned else "normal",
-                color=look_of(row["key"], rows)[0] if learned else INK,
-                arrowprops={"arrowstyle": "-", "color": "#c8c8c8", "linewidth": 0.5}
-                if distance > _DISTANCES[0]
-                else None,
-            )
-            note.set_in_layout(False)
+    Learned policies choose first. Where no position is free, the least crowded is taken.
+    """
+    points = dict(zip(rows.index, axes.transData.transform(rows[[side, metric]]), strict=True))
+    taken: list[Bbox] = []
+    for index, row in rows.sort_values("is_learned", ascending=False, kind="stable").iterrows():
+        others = [point for other, point in points.items() if other != index]
+        best: tuple[int, Annotation, Bbox] | None = None
+        for distance, (right, up) in product(_DISTANCES, _AROUND):
+            note = _name_point(axes, row, (row[side], row[metric]), distance, right, up)
             box = note.get_window_extent()
-            hidden = sum(box.contains(*point) for j, point in enumerate(points) if j != k)
-            outside = box.x0 < axes.bbox.x0 or box.x1 > axes.bbox.x1
-            crowd = hidden + sum(box.overlaps(other) for other in taken) + 2 * outside
-            if not crowd:
-                if best is not None:
-                    best[1].remove()
-                return box
-            if best is None or crowd < best[0]:
-                if best is not None:
-                    best[1].remove()
-                best = (crowd, note, box)
-            else:
+            crowd = sum(box.contains(*point) for point in others)
+            crowd += sum(box.overlaps(other) for other in taken)
+            crowd += 2 * (box.x0 < axes.bbox.x0 or box.x1 > axes.bbox.x1)
+            if best is not None and crowd >= best[0]:
                 note.remove()
-    assert best is not None
-    return best[2]
+                continue
+            if best is not None:
+                best[1].remove()
+            best = crowd, note, box
+            if not crowd:
+                break
+        assert best is not None
+        taken.append(best[2])
+
+
+def _name_point(
+    axes: Axes, row: pd.Series, point: tuple[float, float], distance: int, right: int, up: int
+) -> Annotation:
+    """A name at so many points from a point, joined to it unless it stands close by."""
+    joined = {"arrowstyle": "-", "color": "#c8c8c8", "linewidth": 0.5}
+    note = axes.annotate(
+        row["key"],
+        point,
+        xytext=(distance * right, distance * up),
+        textcoords="offset points",
+        ha={1: "left", 0: "center", -1: "right"}[right],
+        va={1: "bottom", 0: "center", -1: "top"}[up],
+        fontsize=8.5 if row["is_learned"] else 7,
+        fontweight="bold" if row["is_learned"] else "normal",
+        color=row["color"] if row["is_learned"] else INK,
+        arrowprops=joined if distance > _DISTANCES[0] else None,
+    )
+    note.set_in_layout(False)
+    return note

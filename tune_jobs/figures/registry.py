@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from cluster_env.workloads.formats import read_log
+from rllib_configs.loading import read_yaml
 from tune_jobs.comparing.choices import choose_config
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, TrainedRun, find_runs, load_runs
@@ -21,6 +22,30 @@ if TYPE_CHECKING:
     from rllib_configs.schema import ExperimentConfig
 
 DEFAULT_TIME_LIMIT_S = 12.0
+
+OPTIONS = {
+    "runs": "runs",
+    "rows": "rows",
+    "trace": "traces",
+    "at": "at",
+    "config": "source",
+    "set": "overrides",
+    "world": "task_options",
+    "warmup": "warmup",
+    "jobsets": "num_jobsets",
+    "episodes": "num_episodes",
+    "seed": "seed",
+    "decode": "decode",
+    "limit": "limits",
+    "time-limit": "time_limit_s",
+}
+"""Fields of `FigureRequest` by options of the command; ``world`` stands for those of a world."""
+
+_GROUPS = {
+    "scenarios": ("runs", "decode", "set", "world", "jobsets", "episodes", "seed"),
+    "task": ("runs", "decode", "config", "set", "world", "jobsets", "episodes", "seed"),
+}
+"""Options that many figures use; those with scenarios of their own take no ``--config``."""
 
 
 @dataclass(frozen=True)
@@ -102,284 +127,60 @@ class FigureKind:
     Attributes:
         name: what the command line calls it; also the name of its files.
         about: what it shows, in one line.
-        source: where ``collect`` and ``draw`` are, see `FigureRecipe`: a module, or a module and
-            the name of a recipe in it, as ``tune_jobs.figures.comparison:WIN_RATE``.
-        steady: whether it can leave out the jobs of a warm-up.
-        guarded: whether it asks a guard, which has limits.
+        recipe: where ``collect`` and ``draw`` are, see `FigureRecipe`: a module of this package, or
+            a module and the name of a recipe in it, as ``comparison:WIN_RATE``.
+        options: names of `OPTIONS` that it uses.
     """
 
     name: str
     about: str
-    source: str
-    steady: bool = True
-    guarded: bool = False
+    recipe: str
+    options: tuple[str, ...]
 
     def load(self) -> Any:
         """What has ``collect`` and ``draw``, imported now."""
-        module, _, name = self.source.partition(":")
-        loaded = import_module(module)
+        module, _, name = self.recipe.partition(":")
+        loaded = import_module(f"tune_jobs.figures.{module}")
         return getattr(loaded, name) if name else loaded
 
+    def refuse_unused(self, given: Mapping[str, Any], from_table: bool = False) -> None:
+        """Refuses what the figure would ignore, so that a mistyped run is not left out silently.
 
-FIGURES: Registry[FigureKind] = Registry("figure")
-for _kind in (
-    FigureKind(
-        "deeprm-fig4",
-        "Slowdown against load, 10 to 190 %: every heuristic, and learned policies (--runs).",
-        "tune_jobs.figures.comparison:VALUES",
-    ),
-    FigureKind(
-        "deeprm-fig5",
-        "Several objectives (--runs that were trained for them): every policy on every objective, "
-        "over the best heuristic.",
-        "tune_jobs.figures.objectives",
-    ),
-    FigureKind(
-        "deeprm-fig6",
-        "Learning curves (--runs): slowdown on validation jobsets, mean and maximum reward.",
-        "tune_jobs.figures.learning_curves",
-        steady=False,
-    ),
-    FigureKind(
-        "deeprm-fig7",
-        "Which jobs are kept waiting though there is room, and how long; slowdown against job "
-        "length: sjf, tetris, hold, and learned policies (--runs).",
-        "tune_jobs.figures.withheld_jobs",
-    ),
-    FigureKind(
-        "win-rate",
-        "How often a policy is as good as the best baseline on the same jobset, and how many jobs "
-        "have a slowdown of at most 2, along the values --at.",
-        "tune_jobs.figures.comparison:WIN_RATE",
-    ),
-    FigureKind(
-        "deeprm-windows",
-        "The same policies where jobs arrive for 50, 200 and 500 steps, and in operation at two "
-        "loads, with their price: every heuristic, and learned policies (--runs).",
-        "tune_jobs.figures.windows:FIGURE",
-    ),
-    FigureKind(
-        "optimality-gap",
-        "Slowdown over the best in hindsight (CP-SAT): heuristics, and learned policies (--runs). "
-        "Takes up to --time-limit for each jobset; --jobsets 40 will do.",
-        "tune_jobs.figures.optimality_gap",
-        steady=False,
-    ),
-    FigureKind(
-        "guard",
-        "Learned policies (--runs) over the best heuristic on 20 tasks, with and without the "
-        "guard; --jobsets 200 will do.",
-        "tune_jobs.figures.guard",
-        guarded=True,
-    ),
-    FigureKind(
-        "adaptation",
-        "Cost over the best heuristic's against steps of adaptation, on unseen tasks of each "
-        "family (--rows of metasched study).",
-        "tune_jobs.figures.adaptation:BY_FAMILY",
-        steady=False,
-    ),
-    FigureKind(
-        "adaptation-objectives",
-        "The same for the tasks of each objective alone (--rows).",
-        "tune_jobs.figures.adaptation:BY_OBJECTIVE",
-        steady=False,
-    ),
-    FigureKind(
-        "adaptation-win-rate",
-        "Share of unseen tasks on which a policy is as good as the best heuristic, against steps "
-        "of adaptation (--rows).",
-        "tune_jobs.figures.adaptation:WIN_RATE",
-        steady=False,
-    ),
-    FigureKind(
-        "adaptation-differences",
-        "Each method less joint training, in pairs of tasks, and how often adaptation makes things "
-        "worse (--rows).",
-        "tune_jobs.figures.adaptation_differences",
-        steady=False,
-    ),
-    FigureKind(
-        "meta-curves",
-        "Curves of meta-training (--runs): cost before and after adaptation on validation tasks, "
-        "and entropy.",
-        "tune_jobs.figures.meta_curves",
-        steady=False,
-    ),
-    FigureKind(
-        "sweep",
-        "A sweep (--runs SWEEP_DIR): its trials as lines over their settings, and the metric "
-        "against each setting.",
-        "tune_jobs.figures.sweep",
-        steady=False,
-    ),
-    FigureKind(
-        "headroom",
-        "How much of the way from joint training to specialists of each task (metasched "
-        "specialists) adaptation goes (--rows).",
-        "tune_jobs.figures.headroom",
-        steady=False,
-    ),
-    *(
-        FigureKind(
-            f"cunha-fig5.{number}",
-            f"Learning curves (--runs) of {what}, for any world.",
-            "tune_jobs.figures.learning_curves",
-            steady=False,
-        )
-        for number, what in (
-            (2, "policy gradient methods"),
-            (3, "other algorithms"),
-            (4, "two observations"),
-        )
-    ),
-    FigureKind(
-        "cunha-fig5.5",
-        "Slowdown in five scenarios of machine and job length: every rule, and learned policies "
-        "(--runs).",
-        "tune_jobs.figures.places:FIGURE_5",
-    ),
-    FigureKind(
-        "cunha-fig5.6",
-        "Time to train (--runs): minutes for a million decisions, for any world.",
-        "tune_jobs.figures.training_costs:TIME",
-        steady=False,
-    ),
-    FigureKind(
-        "cunha-fig5.7",
-        "Decisions of an episode while training (--runs), as with several rewards, for any world.",
-        "tune_jobs.figures.training_costs:LENGTH",
-        steady=False,
-    ),
-    FigureKind(
-        "cunha-fig5.8",
-        "Bounded slowdown of Lublin's jobs on machines of 64 to 16,384 processors: policies "
-        "(--runs) that were trained on one of them, and every rule.",
-        "tune_jobs.figures.places:FIGURE_8",
-    ),
-    FigureKind(
-        "cunha-fig5.9",
-        "Bounded slowdown of Lublin's jobs against the noise of estimates: every rule, and learned "
-        "policies (--runs).",
-        "tune_jobs.figures.places:FIGURE_9",
-    ),
-    *(
-        FigureKind(
-            f"cunha-table5.{number}",
-            f"{what}: every rule and its price, and learned policies (--runs).",
-            f"tune_jobs.figures.places:TABLE_{number}",
-        )
-        for number, what in (
-            (6, "Bounded slowdown on RLScheduler's windows of job logs (--trace)"),
-            (7, "Utilization on RLScheduler's windows of job logs (--trace)"),
-            (9, "Bounded slowdown of Lublin's jobs, by processors and estimates"),
-            (10, "Bounded slowdown on job logs (--trace), by estimates"),
-            (11, "Utilization on job logs (--trace), by estimates"),
-        )
-    ),
-    FigureKind(
-        "cunha-table5.8",
-        "Job logs (--trace): machine, jobs, span, load, run times and estimates of each.",
-        "tune_jobs.figures.trace_table",
-        steady=False,
-    ),
-    FigureKind(
-        "hpc-run-times",
-        "What the baselines gain on whole job logs (--trace) by better run times: what users ask "
-        "for, their last two jobs, a learned correction, and the truth.",
-        "tune_jobs.figures.run_times",
-        steady=False,
-    ),
-    FigureKind(
-        "hpc-pareto",
-        "What a small slowdown costs: every rule, and learned policies (--runs), by utilization "
-        "and longest wait, on Lublin's jobs or on job logs (--trace).",
-        "tune_jobs.figures.pareto",
-    ),
-    FigureKind(
-        "hpc-families",
-        "Learned policies (--runs) over the best rule, sequence by sequence: generated jobs of "
-        "several kinds, windows of job logs (--trace) and the whole of them; --jobsets 50 will do.",
-        "tune_jobs.figures.ratios:FAMILIES",
-        steady=False,
-    ),
-    FigureKind(
-        "hpc-sizes",
-        "The same on machines of 64 to 163,840 processors.",
-        "tune_jobs.figures.ratios:SIZES",
-        steady=False,
-    ),
-    FigureKind(
-        "inner-rates",
-        "Inner rates that were learned (--runs), by block of parameters.",
-        "tune_jobs.figures.inner_rates",
-        steady=False,
-    ),
-    *(
-        FigureKind(f"utility-{name}", about, f"tune_jobs.figures.utility:{recipe}", steady=False)
-        for name, about, recipe in (
-            (
-                "fig2",
-                "Utility accrual: productivity of the paper's nine policies, and of EDF, value "
-                "density, DASA and LBESA; at most 50 experiments, fewer with --jobsets.",
-                "FIG2",
-            ),
-            ("fig3", "The same: utilization.", "FIG3"),
-            ("fig4", "The same: productivity against jobs that arrive in a step (--at).", "FIG4"),
-            ("fig5", "The same: productivity under other time-utility functions.", "FIG5"),
-            ("values", "The same: the rulebase that servers learned, and its values.", "VALUES"),
-        )
-    ),
-    *(
-        FigureKind(f"panda-{name}", about, f"tune_jobs.figures.{source}", steady=False)
-        for name, about, source in (
-            (
-                "comparison",
-                "Agents on unlike nodes: total time, utilization, longest wait and fairness of "
-                "every rule and of learned policies (--runs); --jobsets 100 will do.",
-                "agents:COMPARISON",
-            ),
-            (
-                "drift",
-                "The same by the time of arrival, while the consumers and the nodes change.",
-                "agents:DRIFT",
-            ),
-            (
-                "dendrogram",
-                "Types of consumers of a task, by Bayesian hierarchical clustering.",
-                "advisors:DENDROGRAM",
-            ),
-            (
-                "advisor",
-                "The weights that advisors (--runs) make for consumers, by class.",
-                "advisors:ADVISOR",
-            ),
-        )
-    ),
-    FigureKind(
-        "utility-machines",
-        "Utility accrual: several servers with one queue, values of each or one function for all; "
-        "at most 20 experiments, fewer with --jobsets.",
-        "tune_jobs.figures.utility_machines",
-        steady=False,
-    ),
-    FigureKind(
-        "utility-bound",
-        "Utility accrual on small jobsets: policies, learned ones too (--runs), over what nobody "
-        "can beat in hindsight.",
-        "tune_jobs.figures.utility_bound",
-        steady=False,
-    ),
-    FigureKind(
-        "utility-learned",
-        "Utility accrual: trained policies (--runs) over the aggressive policy and the paper's "
-        "rulebase, at the rates that they were trained at; at most 20 experiments, fewer with "
-        "--jobsets.",
-        "tune_jobs.figures.utility_learned",
-        steady=False,
-    ),
-):
-    FIGURES.register(_kind.name)(_kind)
+        Args:
+            given: fields of `FigureRequest` that the user gave.
+            from_table: whether the figure is drawn again from its CSV file, which needs none.
+
+        Raises:
+            InputError: naming the options and the figure.
+        """
+        words = {option: [f"--{option}"] for option in OPTIONS}
+        words["world"] = [f"--{name}" for name in given.get("task_options", ())]
+        used = () if from_table else self.options
+        unused = [
+            word
+            for option, name in OPTIONS.items()
+            if name in given and option not in used
+            for word in words[option]
+        ]
+        if unused and from_table:
+            raise InputError(f"--table draws what is recorded, so leave out {', '.join(unused)}")
+        if unused:
+            words["world"] = ["options of the world"]
+            shown = ", ".join(word for option in used for word in words[option])
+            raise InputError(
+                f"the figure {self.name} does not use {', '.join(unused)}; it uses {shown}"
+            )
+
+
+def _read_kinds() -> dict[str, FigureKind]:
+    kinds = {}
+    for name, entry in read_yaml(Path(__file__).with_name("figures.yaml")).items():
+        options = (_GROUPS.get(option, (option,)) for option in entry["options"].split())
+        kinds[name] = FigureKind(name, entry["about"], entry["recipe"], sum(options, ()))
+    return kinds
+
+
+FIGURES: Registry[FigureKind] = Registry("figure", _read_kinds())
 
 
 def make_figure(
@@ -397,15 +198,10 @@ def make_figure(
         The paths of the image and of the CSV file that it was drawn from.
 
     Raises:
-        InputError: if there is no such figure, what it needs is missing, or it knows no warm-up or
-            no limits; before anything is evaluated if a log cannot be read.
+        InputError: if there is no such figure, or what it needs is missing; before anything is
+            evaluated if a log cannot be read.
     """
-    kind = FIGURES.get(name)
-    if request.warmup and not kind.steady:
-        raise InputError(f"{name} measures all jobs of an episode, so leave out --warmup")
-    if request.limits and not kind.guarded:
-        raise InputError(f"{name} asks no guard, so leave out --limit")
-    recipe: FigureRecipe = kind.load()
+    recipe: FigureRecipe = FIGURES.get(name).load()
     from tune_jobs.figures.style import save  # imports matplotlib, which refusals do without
 
     if table is None:

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from cluster_env.evaluation import get_metric
-from cluster_env.worlds import get_spec
-from tune_jobs.figures.comparison import COLUMNS, read_rows
-from tune_jobs.figures.places import Exhibit, Place, logs_of, write_cells, written
+from tune_jobs.comparing.wording import spec_of_row
+from tune_jobs.figures.comparison import COLUMNS, read_policies
+from tune_jobs.figures.kit.dots import draw_dots, name_lines, panels_beside, write_beside
+from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.figures.style import headline, new_figure, styled
-from tune_jobs.terminal.tables import Cells, Row, number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from tune_jobs.figures.scenarios import Scenario, ScenarioFigure, logs_of, written
+from tune_jobs.figures.style import headline, styled
 
 KINDS = {
     "user": ("#8a8a8a", "x"),
@@ -24,87 +24,70 @@ KINDS = {
 }
 """What is believed, with color and marker; see `cluster_env.workloads.run_times`."""
 
-_ROW_HEIGHT, _HEAD_HEIGHT = 0.42, 0.8
-_CELL_SHARE = 0.13  # of the width of the image, for a number beside the points
+_SIDE_METRICS = ("utilization", "wait", "longest_wait")
+_COLUMN = 1.05  # inches, for a number beside the points
 
 
-def _places(request: FigureRequest) -> Iterator[Place]:
+def _scenarios(request: FigureRequest) -> Iterator[Scenario]:
     for name, settings in logs_of(request):
         for kind in KINDS:
             changed = {**settings, "workload.run_times": kind}
-            yield Place(f"{name}/{kind}", "hpc-smoke", changed, "whole")
+            yield Scenario(f"{name}/{kind}", "hpc-smoke", changed, "whole")
 
 
-EXHIBIT = Exhibit("What rules gain by better run times, on whole logs", _places)
-
-
-def collect(request: FigureRequest) -> list[Row]:
-    """The baselines of the world on each log, with each kind of run times; see `Exhibit.collect`.
-
-    Raises:
-        InputError: if no log is named, or one cannot be used.
-    """
-    return EXHIBIT.collect(request, baselines_only=True)
-
-
-def draw(table: Path) -> "Figure":
+def draw(table: Path) -> Figure:
     """A panel for each log, with a line for each rule, and side metrics below each number.
 
     Raises:
         InputError: if the file does not hold such rows.
     """
-    rows = read_rows(table, (*COLUMNS, "place", "exhibit"))
-    logs: dict[str, dict[str, dict[str, Cells]]] = {}
-    for row in rows:
-        log, _, kind = row["place"].rpartition("/")
-        logs.setdefault(log, {}).setdefault(row["policy"], {})[kind] = row
-    heights = [_HEAD_HEIGHT + _ROW_HEIGHT * len(rules) for rules in logs.values()]
-    label = get_metric(rows[0]["metric"]).label
+    rows = read_policies(table, (*COLUMNS, "place", "exhibit"), numbers=_SIDE_METRICS)
+    metric = get_metric(rows["metric"].iloc[0])
+    rows = with_numbers(rows, [metric.name])
+    rows[["log", "kind"]] = rows["place"].str.rsplit("/", n=1).tolist()
+    rows["color"], rows["marker"] = zip(*(KINDS[kind] for kind in rows["kind"]), strict=True)
+    logs = {str(log): some for log, some in rows.groupby("log", sort=False)}
     with styled():
-        figure = new_figure(sum(heights) + 0.9)
-        figure.set_layout_engine("constrained", rect=(0, 0, 1 - _CELL_SHARE * len(KINDS), 1))
-        panels = figure.subplots(len(logs), 1, squeeze=False, height_ratios=heights)[:, 0]
+        num_lines = [some["policy"].nunique() for some in logs.values()]
+        figure, panels = panels_beside(num_lines, len(KINDS), line=0.42, head=0.8, column=_COLUMN)
         headline(
             figure,
-            rows[0]["exhibit"],
-            f"{label[0].upper()}{label[1:]} of all jobs, one run each: with what users ask for, "
-            f"the mean of the user's last two jobs, a learned correction, and the truth; "
-            f"below each number utilization, mean and longest wait",
+            rows["exhibit"].iloc[0],
+            f"{metric.label[0].upper()}{metric.label[1:]} of all jobs, one run each: with what "
+            f"users ask for, the mean of the user's last two jobs, a learned correction, and the "
+            f"truth; below each number utilization, mean and longest wait",
         )
-        for panel, (log, rules) in zip(panels, logs.items(), strict=True):
-            _draw_log(panel, log, rules)
-        panels[-1].set_xlabel(label)
+        for panel, (log, some) in zip(panels, logs.items(), strict=True):
+            _draw_log(panel, some, metric.name)
+            panel.set_title(log, pad=14)
+        panels[-1].set_xlabel(metric.label)
     return figure
 
 
-def _draw_log(axes: "Axes", log: str, rules: dict[str, dict[str, Cells]]) -> None:
+def _draw_log(axes: Axes, rows: pd.DataFrame, metric: str) -> None:
     """Draws a log; the heads of the numbers have the colors of the points."""
-    for line, believed in enumerate(rules.values()):
-        values = {
-            kind: number(believed[kind], believed[kind]["metric"])
-            for kind in KINDS
-            if kind in believed
-        }
-        axes.hlines(line, min(values.values()), max(values.values()), "#c8c8c8", zorder=1)
-        for kind, value in values.items():
-            color, marker = KINDS[kind]
-            axes.scatter(value, line, s=34, color=color, marker=marker, zorder=2)
-        cells = [written("bounded_slowdown", value) for value in values.values()]
-        write_cells(axes, line - 0.17, cells, bold=False, share=_CELL_SHARE)
-        beside = [_side_metrics(believed[kind]) for kind in values]
-        write_cells(axes, line + 0.22, beside, bold=False, share=_CELL_SHARE, size=6.5)
+    time = spec_of_row(rows.iloc[0]).presentation.time
+    rules = {str(policy): some for policy, some in rows.groupby("policy", sort=False)}
+    for line, some in enumerate(rules.values()):
+        axes.hlines(line, some[metric].min(), some[metric].max(), "#c8c8c8", zorder=1)
+        draw_dots(axes, some[["color", "marker", metric]], metric, lines=[line] * len(some))
+        means = [written("bounded_slowdown", value) for value in some[metric]]
+        write_beside(axes, line - 0.17, means, column=_COLUMN)
+        beside = [
+            " ".join(written(one, row[one], time).replace(" ", "") for one in _SIDE_METRICS)
+            for _, row in some.iterrows()
+        ]
+        write_beside(axes, line + 0.22, beside, column=_COLUMN, size=6.5)
     colors = [color for color, _ in KINDS.values()]
-    write_cells(axes, -1, list(KINDS), bold=True, colors=colors, share=_CELL_SHARE)
-    axes.set_yticks(range(len(rules)), list(rules))
-    axes.set_ylim(len(rules) - 0.5, -0.6)
+    write_beside(axes, -1, list(KINDS), column=_COLUMN, bold=True, colors=colors)
+    name_lines(axes, rules)
     axes.set_xscale("log")
-    axes.tick_params(labelsize=9)
-    axes.grid(visible=False, axis="y")
-    axes.set_title(log, pad=14)
+    axes.tick_params(axis="x", labelsize=9)
 
 
-def _side_metrics(row: Cells) -> str:
-    """Utilization, mean wait and longest wait."""
-    time = get_spec(row["world"]).presentation.time
-    names = ("utilization", "wait", "longest_wait")
-    return " ".join(written(name, number(row, name), time).replace(" ", "") for name in names)
+FIGURE = ScenarioFigure(
+    "What rules gain by better run times, on whole logs",
+    _scenarios,
+    baselines_only=True,
+    draw=draw,
+)

@@ -17,7 +17,7 @@ from tune_jobs.terminal.files import replacing
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_NOTE_CHARACTERS = 100  # that fit into a line of small print
+_NOTE_CHARACTERS = 12.5  # of small print that fit into an inch
 
 WIDTH = 8.0  # inches; the text is readable when the image is as wide as a page
 DPI = 200
@@ -33,6 +33,11 @@ GRID = "#e4e4e4"
 _HEURISTICS = ("#8a8a8a", "#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#8f8b1f", "#6a51a3")
 _LEARNED = ("#d55e00", "#0072b2", "#000000", "#7f3b08")
 _MARKERS = ("x", "^", "s", "D", "v", "P", "<", "*")
+_LEARNED_MARKERS = ("o", "p", "h", "d", "8", "H")
+
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a8a8a")
+"""Of things that have no color of their own in all figures; `style_of` goes on where it ends."""
+_STYLES = (("-", "."), ("--", "x"), (":", "+"), ("-.", "1"))
 
 _TICKS = (1, 1.5, 2, 3, 5, 7)
 
@@ -83,10 +88,17 @@ def color_of(key: str, learned: bool, place: int = 0) -> str:
     return MUTED if place < 0 else _HEURISTICS[place % len(_HEURISTICS)]
 
 
-def marker_of(key: str, learned: bool) -> str:
-    """Marker of a policy, so that color is not all that tells lines apart."""
+def marker_of(key: str, learned: bool, place: int = 0) -> str:
+    """Marker of a policy, so that color is not all that tells lines apart; see `color_of`."""
+    if learned:
+        return _LEARNED_MARKERS[place // len(_LEARNED) % len(_LEARNED_MARKERS)]
     place = _place_of(key)
-    return "o" if learned else "." if place < 0 else _MARKERS[place % len(_MARKERS)]
+    return "." if place < 0 else _MARKERS[place % len(_MARKERS)]
+
+
+def style_of(place: int) -> tuple[str, str, str]:
+    """Color, line style and marker of one of many things, so that no 32 of them look alike."""
+    return PALETTE[place % len(PALETTE)], *_STYLES[place // len(PALETTE) % len(_STYLES)]
 
 
 def _place_of(key: str) -> int:
@@ -186,17 +198,10 @@ def scale_values(axes: "Axes", values: NDArray[np.float64]) -> None:
     axes.set_ylim(values.min() * 0.93, values.max() * 1.08)
 
 
-def count_iterations(axes: "Axes") -> None:
-    """Names the x axis after iterations, which are whole numbers."""
-    from matplotlib.ticker import MaxNLocator
-
-    axes.set_xlabel("iteration")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-
-
 def headline(figure: Figure, title: str, note: str) -> None:
     """Writes a title at the top left, and in small print under it on what the numbers rest."""
-    lines = textwrap.wrap(note, _NOTE_CHARACTERS, break_on_hyphens=False)
+    characters = int(_NOTE_CHARACTERS * max(WIDTH, figure.get_size_inches()[0]))
+    lines = textwrap.wrap(note, characters, break_on_hyphens=False)
     room = "\n" * len(lines)
     text = figure.suptitle(f"{title}{room}", x=0.012, ha="left", fontweight="bold", fontsize=12.5)
     small = figure.axes[0].annotate(

@@ -3,22 +3,22 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
+from tune_jobs.figures.kit.frames import read_frame
+from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import GRID, INK, MUTED, headline, new_figure, scale_values, styled
 from tune_jobs.sweeps.folder import open_sweep
 from tune_jobs.sweeps.results import FIXED_COLUMNS, table_of
-from tune_jobs.terminal.tables import Row, number, read_table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.terminal.tables import Row
 
 _MOST_SETTINGS = 8
 _PER_ROW = 4
@@ -26,7 +26,7 @@ _COLORS = "viridis"
 _LOG_FROM = 20.0  # a scale is logarithmic if its ends differ by such a factor
 
 
-def collect(request: "FigureRequest") -> list[Row]:
+def collect(request: FigureRequest) -> list[Row]:
     """A row for each trial of the sweep that ``--runs`` names.
 
     Raises:
@@ -49,20 +49,18 @@ class _Scale:
         name: of the column.
         places: of the trials, float ``(num_trials,)``; NaN without a value.
         ticks: places with their texts.
-        log: whether places are logarithms.
     """
 
     name: str
-    places: np.ndarray
+    places: NDArray[np.float64]
     ticks: list[tuple[float, str]]
-    log: bool = False
 
     @property
-    def unit(self) -> np.ndarray:
-        """Places from 0 to 1."""
-        return self.to_unit(self.places)
+    def label(self) -> str:
+        """The last part of its name."""
+        return self.name.rpartition(".")[2]
 
-    def to_unit(self, places: Any) -> np.ndarray:
+    def to_unit(self, places: Any) -> NDArray[np.float64]:
         """Any places, relative to the lowest and the highest."""
         low, high = np.nanmin(self.places), np.nanmax(self.places)
         if not high > low:
@@ -71,94 +69,79 @@ class _Scale:
 
 
 def draw(table: Path) -> Figure:
-    """Draws the table that `collect` gave."""
-    with styled():
-        return _draw(table)
+    """Draws the table that `collect` gave.
 
-
-def _draw(table: Path) -> Figure:
-    rows = read_table(table, FIXED_COLUMNS)
-    names = [name for name in rows[0] if name not in FIXED_COLUMNS][:_MOST_SETTINGS]
-    scores = np.array([number(row, "score") for row in rows])
+    Raises:
+        InputError: if the file does not hold it, or no trial has a score.
+    """
+    rows = read_frame(table, FIXED_COLUMNS, ("score",))
+    scores = rows["score"].to_numpy()
     if not np.isfinite(scores).any():
         raise InputError("no trial of this sweep has a score yet")
-    metric, mode = rows[0]["metric"], rows[0]["mode"]
-    scales = [_scale(name, [row[name] for row in rows]) for name in names]
-    over = np.array([row["status"] == "finished" for row in rows])
+    names = [name for name in rows if name not in FIXED_COLUMNS][:_MOST_SETTINGS]
+    first = rows.iloc[0]
+    scales = [_scale(name, rows[name]) for name in names]
+    best = np.flatnonzero(rows["best"] == "1")
     panel_rows = math.ceil(len(names) / _PER_ROW)
-    figure = new_figure(3.9 + 2.5 * panel_rows)
-    heights = [3.4, 2.5 * panel_rows]
-    top, bottom = figure.subfigures(2, 1, squeeze=False, height_ratios=heights)[:, 0]
-    best = [place for place, row in enumerate(rows) if row["best"] == "1"]
-    _parallel(top.add_subplot(), scales, _numeric(metric, scores), mode, best)
     columns = min(len(names), _PER_ROW)
-    axes = bottom.subplots(panel_rows, columns, squeeze=False, sharey=True)
-    for place, panel in enumerate(axes.flat):
-        if place >= len(names):
-            panel.set_visible(False)
-            continue
-        _panel(panel, scales[place], scores, over, best, columns)
-        if place % columns == 0:
-            panel.set_ylabel(metric)
-    scale_values(axes.flat[0], scores)
-    _say(figure, rows, scores, best)
+    heights = [3.4, 2.5 * panel_rows]
+    with styled():
+        figure = new_figure(0.5 + sum(heights))
+        top, bottom = figure.subfigures(2, 1, squeeze=False, height_ratios=heights)[:, 0]
+        score = _numeric(first["metric"], scores)
+        _parallel(top.add_subplot(), scales, score, first["mode"], best)
+        panels = bottom.subplots(panel_rows, columns, squeeze=False, sharey=True).flat
+        for place, (axes, scale) in enumerate(zip(panels, scales, strict=False)):
+            _panel(axes, scale, rows, best, columns)
+            if place % columns == 0:
+                axes.set_ylabel(first["metric"])
+        for axes in panels[len(scales) :]:
+            axes.set_visible(False)
+        scale_values(panels[0], scores)
+        trials = [f"trial {int(rows['trial'][k]):03d} with {scores[k]:.4g}" for k in best]
+        leaders = f"The best, {trials[0]}, is"
+        if len(best) > 1:
+            leaders = f"The best of each task, {', '.join(trials)}, are"
+        counts = rows.groupby("status", sort=False).size()
+        headline(
+            figure,
+            f"Sweep {first['sweep']}: {first['metric']} by setting",
+            f"{len(rows)} trials ({', '.join(f'{n} {status}' for status, n in counts.items())}), "
+            f"one training seed each; {'lower' if first['mode'] == 'min' else 'higher'} is better. "
+            f"{leaders} red; hollow points did not run to their end.",
+        )
     return figure
 
 
-def _say(figure: Figure, rows: list[dict[str, str]], scores: np.ndarray, best: list[int]) -> None:
-    row = rows[0]
-    found = [f"trial {int(rows[place]['trial']):03d} with {scores[place]:.4g}" for place in best]
-    leaders = f"The best, {found[0]}, is"
-    if len(best) > 1:
-        leaders = f"The best of each task, {', '.join(found)}, are"
-    counts = {
-        status: sum(each["status"] == status for each in rows)
-        for status in dict.fromkeys(each["status"] for each in rows)
-    }
-    what = ", ".join(f"{count} {status}" for status, count in counts.items())
-    better = "lower" if row["mode"] == "min" else "higher"
-    headline(
-        figure,
-        f"Sweep {row['sweep']}: {row['metric']} by setting",
-        f"{len(rows)} trials ({what}), one training seed each; {better} is better. {leaders} "
-        f"red; hollow points did not run to their end.",
-    )
-
-
-def _scale(name: str, texts: list[str]) -> _Scale:
+def _scale(name: str, texts: pd.Series) -> _Scale:
+    """Numbers as they are, other settings as categories."""
     try:
-        values = np.array([float(text) if text else math.nan for text in texts])
+        return _numeric(name, np.array([float(text or "nan") for text in texts]))
     except ValueError:
-        return _categories(name, texts)
-    return _numeric(name, values)
+        known = sorted(set(texts) - {""})
+        places = np.array([known.index(text) if text else math.nan for text in texts], float)
+        short = [text if len(text) <= 18 else f"{text[:15]}..." for text in known]
+        return _Scale(name, places, list(zip(map(float, range(len(known))), short, strict=True)))
 
 
-def _categories(name: str, texts: list[str]) -> _Scale:
-    known = sorted(set(texts) - {""})
-    places = np.array([known.index(text) if text else math.nan for text in texts], float)
-    return _Scale(name, places, [(float(k), _short(text)) for k, text in enumerate(known)])
-
-
-def _numeric(name: str, values: np.ndarray) -> _Scale:
+def _numeric(name: str, values: NDArray[np.float64]) -> _Scale:
     finite = np.unique(values[np.isfinite(values)])
-    log = finite.size > 1 and finite[0] > 0 and finite[-1] > _LOG_FROM * finite[0]
-    places = np.log10(values) if log else values
-    if finite.size <= 5:
-        shown = finite
-    elif log:
-        shown = np.geomspace(finite[0], finite[-1], 4)
-    else:
-        shown = np.linspace(finite[0], finite[-1], 4)
+    log = bool(finite.size > 1 and finite[0] > 0 and finite[-1] > _LOG_FROM * finite[0])
+    shown = finite
+    if finite.size > 5:
+        shown = (np.geomspace if log else np.linspace)(finite[0], finite[-1], 4)
     ticks = [(math.log10(value) if log else float(value), f"{value:.3g}") for value in shown]
-    return _Scale(name, places, ticks, bool(log))
+    return _Scale(name, np.log10(values) if log else values, ticks)
 
 
 def _parallel(
-    axes: "Axes", scales: list[_Scale], score: _Scale, mode: str, best: list[int]
+    axes: Axes, scales: list[_Scale], score: _Scale, mode: str, best: NDArray[np.intp]
 ) -> None:
+    """All trials as lines over their settings, ever brighter the better."""
     everything = [*scales, score]
-    heights = np.stack([scale.unit for scale in everything], axis=1)  # (num_trials, num_axes)
-    quality = score.unit if mode == "max" else 1 - score.unit
+    # Heights, (num_trials, num_axes).
+    heights = np.stack([scale.to_unit(scale.places) for scale in everything], axis=1)
+    quality = heights[:, -1] if mode == "max" else 1 - heights[:, -1]
     colors = mpl.colormaps[_COLORS]
     for trial in np.argsort(np.nan_to_num(quality, nan=-1.0)):
         if trial in best or np.isnan(quality[trial]):
@@ -180,7 +163,7 @@ def _parallel(
                 zorder=5,
                 bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.6},
             )
-    axes.set_xticks(range(len(everything)), [_axis_name(scale.name) for scale in everything])
+    axes.set_xticks(range(len(everything)), [scale.label for scale in everything])
     axes.set_xlim(-0.15, len(everything) - 0.65)
     axes.set_ylim(-0.06, 1.06)
     axes.yaxis.set_visible(False)
@@ -191,8 +174,10 @@ def _parallel(
 
 
 def _panel(
-    axes: "Axes", scale: _Scale, scores: np.ndarray, over: np.ndarray, best: list[int], columns: int
+    axes: Axes, scale: _Scale, rows: pd.DataFrame, best: NDArray[np.intp], columns: int
 ) -> None:
+    """The score of each trial against one setting."""
+    scores, over = rows["score"].to_numpy(), (rows["status"] == "finished").to_numpy()
     aside = np.linspace(-0.08, 0.08, len(scores)) if len(scale.ticks) <= 5 else 0.0
     spread = max(float(np.nanmax(scale.places) - np.nanmin(scale.places)), 1e-12)
     steps = max(1, len(scale.ticks) - 1)
@@ -203,15 +188,6 @@ def _panel(
     axes.set_xticks([where for where, _ in scale.ticks], [text for _, text in scale.ticks])
     crowded = sum(len(text) for _, text in scale.ticks) > 22 * _PER_ROW / columns
     axes.tick_params(axis="x", labelsize=8.5, rotation=30 if crowded else 0)
-    axes.set_xlabel(_axis_name(scale.name), fontsize=10)
+    axes.set_xlabel(scale.label, fontsize=10)
     axes.grid(axis="x", color=GRID, lw=0.5)
     axes.margins(x=0.12)
-
-
-def _axis_name(key: str) -> str:
-    """The last part of a key, with its section below if there is room."""
-    return key.rpartition(".")[2] if key.count(".") else key
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 18 else f"{text[:15]}..."

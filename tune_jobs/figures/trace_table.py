@@ -1,19 +1,18 @@
 """The job logs that policies are measured on, a line each (Cunha, table 5.8)."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.figure import Figure
 
+from cluster_env.core.errors import InputError
 from cluster_env.workloads.formats import read_log
-from tune_jobs.figures.places import logs_of
+from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures.scenarios import logs_of
 from tune_jobs.figures.style import GRID, INK, headline, new_figure, styled
 from tune_jobs.terminal.sheets import COUNT, RATIO, SECONDS, SHARE, shown
-from tune_jobs.terminal.tables import Row, read_table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from tune_jobs.terminal.tables import Row
 
 UNITS = {
     "processors": COUNT,
@@ -35,8 +34,11 @@ def collect(request: FigureRequest) -> list[Row]:
     """Reads each log of ``--trace``, and counts what fits its machine.
 
     Raises:
-        InputError: if there is none, or one cannot be read.
+        InputError: if there is none, one cannot be read, or an option of a world other than
+            ``--processors`` is given.
     """
+    if others := request.task_options.keys() - {"processors"}:
+        raise InputError(f"this figure counts jobs as they are, so leave out --{min(others)}")
     rows: list[Row] = []
     for name, settings in logs_of(request):
         path = Path(str(settings["workload.path"]))
@@ -61,13 +63,13 @@ def collect(request: FigureRequest) -> list[Row]:
     return rows
 
 
-def draw(table: Path) -> "Figure":
+def draw(table: Path) -> Figure:
     """Draws the CSV file of `collect`.
 
     Raises:
         InputError: if the file does not hold it.
     """
-    rows = read_table(table, ("log", *UNITS))
+    rows = read_frame(table, ("log",), UNITS)
     with styled():
         figure = new_figure(1.3 + _ROW * (1 + len(rows)), 10.5)
         axes = figure.subplots()
@@ -80,8 +82,8 @@ def draw(table: Path) -> "Figure":
         )
         heads = ["log", *(name.replace("_", " ") for name in UNITS)]
         cells = [
-            [row["log"], *(shown(float(row[name]), unit) for name, unit in UNITS.items())]
-            for row in rows
+            [row["log"], *(shown(row[name], unit) for name, unit in UNITS.items())]
+            for _, row in rows.iterrows()
         ]
         axes.set_axis_off()
         axes.set_xlim(0, len(heads) - 0.4)

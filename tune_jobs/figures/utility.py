@@ -1,27 +1,29 @@
-"""Figures 2 to 5 of the paper on utility accrual (Vengerov), and the values that are learned.
+"""Figures 2 to 5 of the paper on utility accrual (Vengerov), learned values, and several servers.
 
-50 experiments of 20,000 steps, after 25,000 steps of learning on other arrivals; ``--jobsets``
-makes it fewer experiments.
+50 experiments of 20,000 steps, or 20 of several servers with one queue (section 4.2), after 25,000
+steps of learning on other arrivals; ``--jobsets`` makes it fewer experiments.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from rllib_configs.registries import prepare
 from rllib_configs.worlds.accrual import COLUMNS, POLICIES, Outcome, Setting, experiment
+from rllib_configs.worlds.accrual.pools import PoolSetting, pool_experiment
 from tune_jobs.comparing.choices import choose_config
+from tune_jobs.figures.kit.curves import Curve, draw_curves
+from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
-from tune_jobs.terminal.tables import Cells, Row, number, read_table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from tune_jobs.terminal.tables import Row
 
 EXPERIMENTS = 50
 RATES = (0.06, 0.08, 0.1, 0.12, 0.14, 0.16, 0.18, 0.2)
@@ -30,14 +32,32 @@ SHAPES = {"root": "concave: root", "linear": "linear", "square": "convex: square
 
 RULES = ("SSS", "SSL", "SLS", "SLL", "LSS", "LSL", "LLS", "LLL")
 PAPER_VALUES = (-0.97, -0.25, -0.86, -0.39, 0.48, -0.85, 4.03, 0.19)
-
-NAMES = {"none": "best fit alone", "aggressive": "aggressive", "utility": "utility-based"}
-COLORS = {"none": "#8a8a8a", "aggressive": "#e69f00", "utility": "#d55e00"}
-COLUMN_NAMES = {"squeeze": "squeezing", "preempt": "preemption", "both": "both"}
 ORDERS = ("edf", "density", "dasa", "lbesa")
 
-_TABLE = ("policy", "column", "rate", "utility", "dropped", "experiments")
-_MEASURED = ("productivity", "productivity_error", "utilization", "utilization_error")
+MACHINES, MACHINE_RATES, MACHINE_EXPERIMENTS = (1, 2, 4), (0.1, 0.2), 20
+"""Numbers of servers with one queue, rates of arrivals for each of them, and experiments."""
+
+Looks = Mapping[str, tuple[str, str]]
+LOOKS: Looks = {
+    "none": ("best fit alone", "#8a8a8a"),
+    "aggressive": ("aggressive", "#e69f00"),
+    "utility": ("utility-based", "#d55e00"),
+}
+"""Names and colors of policies."""
+
+POOL_LOOKS: Looks = {
+    "none": LOOKS["none"],
+    "aggressive": LOOKS["aggressive"],
+    "own": ("values of each server", "#d55e00"),
+    "shared": ("one value function", "#009e73"),
+}
+COLUMN_NAMES = {"squeeze": "squeezing", "preempt": "preemption", "both": "both"}
+
+TEXTS = ("policy", "column", "utility", "dropped")
+NUMBERS = (
+    *("rate", "experiments"),
+    *("productivity", "productivity_error", "utilization", "utilization_error"),
+)
 
 
 def setting_of(request: FigureRequest, **changes: Any) -> Setting:
@@ -52,26 +72,25 @@ def setting_of(request: FigureRequest, **changes: Any) -> Setting:
     return replace(Setting.of(config, experiments, request.seed), **changes)
 
 
+def _cells(name: str, values: NDArray[np.float64], unit: float = 1.0) -> dict[str, float]:
+    """Mean over experiments in some unit, and its standard error."""
+    error = values.std(ddof=1) / np.sqrt(values.size) / unit if values.size > 1 else 0.0
+    return {name: float(values.mean() / unit), f"{name}_error": float(error)}
+
+
 def rows_of(setting: Setting, outcomes: Iterable[Outcome]) -> list[Row]:
     """A row for each policy and column: means over experiments and their standard errors."""
     rows: list[Row] = []
     aggressive: dict[str, NDArray[np.float64]] = {}  # by column
     for one in outcomes:
-        root = np.sqrt(one.productivity.size)
         if one.policy == "aggressive":
             aggressive[one.column] = one.productivity
-        measured = {
-            "productivity": one.productivity.mean() / 1000,
-            "productivity_error": one.productivity.std(ddof=1) / root / 1000 if root > 1 else 0.0,
-            "utilization": one.utilization.mean(),
-            "utilization_error": one.utilization.std(ddof=1) / root if root > 1 else 0.0,
-        }
         learned: dict[str, float] = {}
         if one.policy == "utility" and one.column in aggressive:  # on the same arrivals
             gain = (one.productivity - aggressive[one.column]) / 1000
-            learned["over_aggressive"] = float(gain.mean())
-            learned["over_aggressive_error"] = float(gain.std(ddof=1) / root) if root > 1 else 0.0
+            learned |= _cells("over_aggressive", gain)
         if one.parameters is not None:
+            root = np.sqrt(one.productivity.size)
             for rule, values in zip(RULES, one.parameters.T, strict=True):
                 learned[f"p_{rule}"] = float(values.mean())
                 learned[f"p_{rule}_error"] = float(values.std() / root)
@@ -83,7 +102,8 @@ def rows_of(setting: Setting, outcomes: Iterable[Outcome]) -> list[Row]:
                 "utility": setting.utility,
                 "dropped": setting.world.drop_expired,
                 "experiments": one.productivity.size,
-                **{name: float(value) for name, value in measured.items()},
+                **_cells("productivity", one.productivity, 1000),
+                **_cells("utilization", one.utilization),
                 **learned,
             }
         )
@@ -106,194 +126,248 @@ def collect_policies(request: FigureRequest) -> list[Row]:
 
 def collect_rates(request: FigureRequest) -> list[Row]:
     """Figure 4: policies that may do both, against the rate of arrivals (``--at``)."""
-    rows: list[Row] = []
-    for rate in request.at or RATES:
-        setting = setting_of(request, rate=rate)
-        rows += rows_of(setting, experiment(setting, columns=["both"]))
-    return rows
+    settings = [setting_of(request, rate=rate) for rate in request.at or RATES]
+    return [row for one in settings for row in rows_of(one, experiment(one, columns=["both"]))]
 
 
 def collect_shapes(request: FigureRequest) -> list[Row]:
     """Figure 5: the nine policies under three time-utility functions."""
+    settings = [setting_of(request, utility=shape) for shape in SHAPES]
+    return [row for one in settings for row in rows_of(one, experiment(one))]
+
+
+def collect_machines(request: FigureRequest) -> list[Row]:
+    """A row for each rate of a server (``--at``), number of servers, allocation and policy.
+
+    Productivity is that of a server; gains are over policies on the same arrivals.
+    """
+    experiments = min(request.num_jobsets, MACHINE_EXPERIMENTS)
+    pools = [
+        PoolSetting(
+            machines=machines,
+            allocation=allocation,
+            each=Setting(rate=rate, experiments=experiments, seed=request.seed),
+        )
+        for rate in request.at or MACHINE_RATES
+        for machines in MACHINES
+        for allocation in (("machine", "job") if machines > 1 else ("machine",))
+    ]
     rows: list[Row] = []
-    for shape in SHAPES:
-        setting = setting_of(request, utility=shape)
-        rows += rows_of(setting, experiment(setting))
+    for pool in pools:
+        outcomes = pool_experiment(pool)
+        values = {one.policy: one.productivity / 1000 / pool.machines for one in outcomes}
+        rows += [
+            {
+                "policy": policy,
+                "machines": pool.machines,
+                "allocation": pool.allocation,
+                "rate": pool.each.rate,
+                "experiments": experiments,
+                **_cells("productivity", mine),
+                **_cells("over_aggressive", mine - values["aggressive"]),
+                **_cells("over_own", mine - values["own"]),
+            }
+            for policy, mine in values.items()
+        ]
     return rows
 
 
-def _find(rows: Sequence[Cells], **wanted: str) -> list[Cells]:
-    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
-
-
-def _note(rows: Sequence[Cells], more: str) -> str:
-    count = int(number(rows[0], "experiments"))
-    return f"{count} experiments of 20,000 steps on 24 processors; bars: standard errors; {more}"
+def _headline(
+    figure: Figure, title: str, rows: pd.DataFrame, more: str = "", each: str = ""
+) -> None:
+    """The title, and on what the numbers rest."""
+    more = more or f"{rows['rate'].iloc[0]:g} jobs a step; the axis does not begin at 0"
+    headline(
+        figure,
+        title,
+        f"{rows['experiments'].iloc[0]:g} experiments of 20,000 steps"
+        f"{each or ' on 24 processors'}; bars: standard errors; {more}",
+    )
 
 
 def _bars(
-    axes: "Axes", rows: Sequence[Cells], measured: str, digits: int, size: float = 8.5
+    axes: Axes,
+    rows: pd.DataFrame,
+    measured: str,
+    along: str,
+    looks: Looks,
+    digits: int,
+    size: float,
 ) -> None:
-    """Groups of bars, a group for each column and a bar for each policy."""
-    for place, policy in enumerate(POLICIES):
-        found = [_find(rows, policy=policy, column=column)[0] for column in COLUMNS]
-        x = np.arange(len(COLUMNS)) + 0.27 * (place - 1)
-        values = [number(row, measured) for row in found]
-        errors = [number(row, f"{measured}_error") for row in found]
-        axes.bar(x, values, 0.25, color=COLORS[policy], label=NAMES[policy])
-        axes.errorbar(x, values, errors, fmt="none", ecolor=INK, capsize=3, linewidth=1)
-        for k, value in enumerate(values):
-            axes.annotate(
-                f"{value:.{digits}f}",
-                (float(x[k]), value + errors[k]),
-                xytext=(0, 3),
-                textcoords="offset points",
-                ha="center",
-                fontsize=size,
-            )
-    axes.set_xticks(range(len(COLUMNS)), [COLUMN_NAMES[column] for column in COLUMNS])
+    """Groups of bars with their errors and numbers.
+
+    Args:
+        axes: where to draw.
+        rows: one for each bar.
+        measured: column of the heights; that of errors ends in ``_error``.
+        along: column that has a group for each of its values.
+        looks: names and colors of the policies, which have a bar each in every group.
+        digits: of the numbers behind the point.
+        size: of the numbers, points.
+    """
+    groups = rows[along].unique().tolist()
+    step = 0.82 / len(looks)
+    for place, (policy, (name, color)) in enumerate(looks.items()):
+        mine = rows[rows["policy"] == policy]
+        x = mine[along].map(groups.index) + step * (place - (len(looks) - 1) / 2)
+        heights, errors = mine[measured], mine[f"{measured}_error"]
+        axes.bar(x, heights, 0.93 * step, color=color, label=name)
+        axes.errorbar(x, heights, errors, fmt="none", ecolor=INK, capsize=2.5, linewidth=1)
+        for at, height, error in zip(x, heights, errors, strict=True):
+            _write_above(axes, f"{height:.{digits}f}", (at, height + error), size)
+    names = [COLUMN_NAMES.get(group, group) for group in groups]
+    axes.set_xticks(range(len(groups)), names)
     axes.grid(axis="x", visible=False)
 
 
-def draw_productivity(table: Path) -> "Figure":
+def _write_above(
+    axes: Axes, text: str, place: tuple[float, float], size: float, up: float = 3
+) -> None:
+    axes.annotate(
+        text, place, xytext=(0, up), textcoords="offset points", ha="center", fontsize=size
+    )
+
+
+def draw_productivity(table: Path) -> Figure:
     """Figure 2."""
-    rows = _find(read_table(table, (*_TABLE, *_MEASURED)), dropped="False")
+    rows = read_frame(table, TEXTS, NUMBERS)
+    rows = rows[rows["dropped"] == "False"]
     with styled():
         figure = new_figure(4.6)
         axes = figure.subplots()
-        lowest = min(number(row, "productivity") for row in rows)
-        _bars(axes, rows, "productivity", 1)
-        for place, name in enumerate(ORDERS):
-            value = number(_find(rows, policy=name)[0], "productivity")
-            axes.plot([2.75 + 0.28 * place], [value], "D", color="#0072b2", markersize=6)
-            axes.annotate(
-                f"{name}\n{value:.1f}",
-                (2.75 + 0.28 * place, value),
-                xytext=(0, 6),
-                textcoords="offset points",
-                ha="center",
-                fontsize=8,
-            )
-        axes.set_ylim(bottom=max(0.0, lowest - 12))
+        nine = rows[rows["policy"].isin(POLICIES)]
+        _bars(axes, nine, "productivity", "column", LOOKS, 1, 8.5)
+        others = rows.set_index("policy")["productivity"][list(ORDERS)]
+        places = 2.75 + 0.28 * np.arange(len(ORDERS))
+        axes.plot(places, others, "D", color="#0072b2", markersize=6)
+        for at, (name, value) in zip(places, others.items(), strict=True):
+            _write_above(axes, f"{name}\n{value:.1f}", (at, value), 8, up=6)
+        axes.set_ylim(bottom=max(0.0, rows["productivity"].min() - 12))
         axes.set_ylabel("utility of finished jobs (1000 units)")
-        ticks = [*range(len(COLUMNS)), 3.17]
-        labels = [*(COLUMN_NAMES[column] for column in COLUMNS), "neither, other orders"]
-        axes.set_xticks(ticks, labels)
+        labels = [label.get_text() for label in axes.get_xticklabels()]
+        axes.set_xticks([*range(len(COLUMNS)), 3.17], [*labels, "neither, other orders"])
         axes.legend(loc="upper left", fontsize=9)
-        rate = number(rows[0], "rate")
-        headline(
-            figure,
-            "Productivity of the paper's nine policies",
-            _note(rows, f"{rate:g} jobs a step; the axis does not begin at 0"),
-        )
+        _headline(figure, "Productivity of the paper's nine policies", rows)
     return figure
 
 
-def draw_utilization(table: Path) -> "Figure":
+def draw_utilization(table: Path) -> Figure:
     """Figure 3."""
-    rows = read_table(table, (*_TABLE, *_MEASURED))
-    kinds = {"False": "worthless jobs stay in the queue", "True": "worthless jobs are let go"}
+    rows = read_frame(table, TEXTS, NUMBERS)
+    rows = rows[rows["policy"].isin(POLICIES)]
+    titles = {"False": "worthless jobs stay in the queue", "True": "worthless jobs are let go"}
     with styled():
         figure = new_figure(4.2)
         panels = figure.subplots(1, 2, sharey=True)
-        for axes, (dropped, title) in zip(panels, kinds.items(), strict=True):
-            _bars(axes, _find(rows, dropped=dropped), "utilization", 3, size=6.5)
+        for axes, (dropped, title) in zip(panels, titles.items(), strict=True):
+            mine = rows[rows["dropped"] == dropped]
+            _bars(axes, mine, "utilization", "column", LOOKS, 3, 6.5)
             axes.set_title(title)
-        values = [number(row, "utilization") for row in rows if row["policy"] in POLICIES]
-        panels[0].set_ylim(min(values) - 0.03, max(values) + 0.02)
+        panels[0].set_ylim(rows["utilization"].min() - 0.03, rows["utilization"].max() + 0.02)
         panels[0].set_ylabel("mean share of busy processors")
         panels[1].legend(loc="lower right", fontsize=9, framealpha=1, frameon=True)
-        rate = number(rows[0], "rate")
-        headline(
-            figure,
-            "Utilization of the paper's nine policies",
-            _note(rows, f"{rate:g} jobs a step; the axis does not begin at 0"),
-        )
+        _headline(figure, "Utilization of the paper's nine policies", rows)
     return figure
 
 
-def draw_rates(table: Path) -> "Figure":
+def draw_rates(table: Path) -> Figure:
     """Figure 4."""
-    rows = read_table(table, (*_TABLE, *_MEASURED))
+    rows = read_frame(table, TEXTS, NUMBERS).sort_values("rate", kind="stable")
+    rows["productivity_low"] = rows["productivity"] - rows["productivity_error"]
+    rows["productivity_high"] = rows["productivity"] + rows["productivity_error"]
+    curves = []
+    for policy, (name, color) in LOOKS.items():
+        mine = rows[rows["policy"] == policy]
+        curves.append(Curve.of(mine, "rate", "productivity", name=name, color=color, marker="o"))
     with styled():
         figure = new_figure(4.6)
         axes = figure.subplots()
-        for policy in POLICIES:
-            found = sorted(_find(rows, policy=policy), key=lambda row: number(row, "rate"))
-            x, y, errors = (
-                [number(row, name) for row in found]
-                for name in ("rate", "productivity", "productivity_error")
-            )
-            axes.errorbar(
-                x, y, errors, fmt="o-", color=COLORS[policy], capsize=3, label=NAMES[policy]
-            )
-        rates = sorted({number(row, "rate") for row in rows})
-        worth = [rate * 20_000 * 90 / 1000 for rate in rates]
+        draw_curves(axes, curves, "caps")
+        rates = rows["rate"].unique()
+        worth = rates * 20_000 * 90 / 1000
         axes.plot(rates, worth, ":", color=MUTED, label="all that arrives, done in time")
         axes.set_ylim(bottom=0)
         axes.set_xlabel("jobs that arrive in a step")
         axes.set_ylabel("utility of finished jobs (1000 units)")
         axes.legend(loc="upper left", fontsize=9)
-        headline(
-            figure,
-            "Productivity against the rate of arrivals",
-            _note(rows, "with preemption and squeezing"),
-        )
+        title = "Productivity against the rate of arrivals"
+        _headline(figure, title, rows, "with preemption and squeezing")
     return figure
 
 
-def draw_shapes(table: Path) -> "Figure":
+def draw_shapes(table: Path) -> Figure:
     """Figure 5."""
-    rows = read_table(table, (*_TABLE, *_MEASURED))
+    rows = read_frame(table, TEXTS, NUMBERS)
     with styled():
         figure = new_figure(4.4)
         panels = figure.subplots(1, len(SHAPES), sharey=True)
-        lowest = min(number(row, "productivity") for row in rows)
         for axes, (shape, title) in zip(panels, SHAPES.items(), strict=True):
-            own = _find(rows, utility=shape)
-            _bars(axes, own, "productivity", 0, size=7)
+            mine = rows[rows["utility"] == shape]
+            _bars(axes, mine, "productivity", "column", LOOKS, 0, 7)
             axes.set_title(title)
-            best, base = (
-                number(_find(own, policy=policy, column="both")[0], "productivity")
-                for policy in ("utility", "none")
-            )
-            axes.set_xlabel(f"utility-based, both: {best / base - 1:+.1%}\nover best fit alone")
+            both = mine[mine["column"] == "both"].set_index("policy")["productivity"]
+            gain = both["utility"] / both["none"] - 1
+            axes.set_xlabel(f"utility-based, both: {gain:+.1%}\nover best fit alone")
             axes.tick_params(axis="x", labelsize=9)
-        panels[0].set_ylim(bottom=max(0.0, lowest - 15))
+        panels[0].set_ylim(bottom=max(0.0, rows["productivity"].min() - 15))
         panels[0].set_ylabel("utility of finished jobs (1000 units)")
         panels[0].legend(loc="lower right", fontsize=8, framealpha=1, frameon=True)
-        rate = number(rows[0], "rate")
-        headline(
-            figure,
-            "Productivity under other time-utility functions",
-            _note(rows, f"{rate:g} jobs a step; the axis does not begin at 0"),
-        )
+        _headline(figure, "Productivity under other time-utility functions", rows)
     return figure
 
 
-def draw_values(table: Path) -> "Figure":
+def draw_machines(table: Path) -> Figure:
+    """Several servers, allocated one by one: a panel for each rate."""
+    rows = read_frame(table, ("policy", "machines", "allocation"), ("rate", *NUMBERS[1:4]))
+    rows = rows[rows["allocation"] == "machine"]
+    rates = rows.groupby("rate", sort=False)
+    with styled():
+        figure = new_figure(4.6)
+        panels = figure.subplots(1, rates.ngroups, squeeze=False)[0]
+        for axes, (rate, mine) in zip(panels, rates, strict=True):
+            counts = mine.assign(
+                servers=[f"{count} server{'s' * (count != '1')}" for count in mine["machines"]]
+            )
+            _bars(axes, counts, "productivity", "servers", POOL_LOOKS, 0, 7)
+            low, high = mine["productivity"].min(), mine["productivity"].max()
+            axes.set_ylim(max(0.0, low - 20), high + 0.35 * (high - low) + 10)
+            axes.set_title(f"{rate:g} jobs a step and server")
+        panels[0].set_ylabel("utility of a server (1000 units)")
+        panels[0].legend(loc="upper left", fontsize=8, framealpha=1, frameon=True)
+        title, each = "Several servers with one queue", ", each server of 24 processors"
+        _headline(figure, title, rows, "the axes do not begin at 0", each)
+    return figure
+
+
+def draw_values(table: Path) -> Figure:
     """The learned rulebase as a table, and its values as surfaces, beside the paper's."""
-    rows = read_table(table, (*_TABLE, *_MEASURED, "p_SSS"))
-    [row] = _find(rows, policy="utility", column="both", dropped="False")
-    learned = [number(row, f"p_{rule}") for rule in RULES]
-    errors = [number(row, f"p_{rule}_error") for rule in RULES]
+    learned = [f"p_{rule}{end}" for end in ("", "_error") for rule in RULES]
+    rows = read_frame(table, TEXTS, (*NUMBERS, *learned))
+    rows = rows[(rows["policy"] == "utility") & (rows["dropped"] == "False")]
+    [row] = rows[rows["column"] == "both"].to_dict("records")
+    values, errors = np.array([row[name] for name in learned]).reshape(2, len(RULES))
+    x = np.linspace(0, 1, 41)
     with styled():
         figure = new_figure(7.0)
         grid = figure.add_gridspec(3, 2, height_ratios=(1, 1, 0.9))
-        for column, (p, whose) in enumerate(((learned, "learned here"), (PAPER_VALUES, "paper's"))):
+        whose = {"learned here": values, "paper's": np.array(PAPER_VALUES)}
+        for column, (owner, p) in enumerate(whose.items()):
             for line, idle in enumerate((0.0, 0.5)):
                 axes = figure.add_subplot(grid[line, column])
-                _draw_surface(axes, p, idle)
-                axes.set_title(f"{whose}, {idle:.0%} idle", fontsize=10)
+                surface = axes.contourf(x, 10 * x, _surface(p, x, idle), 12, cmap="viridis")
+                figure.colorbar(surface, ax=axes)
+                axes.set_xlabel("x1: mean expected unit utility", fontsize=9)
+                axes.set_ylabel("x2: steps to next finish", fontsize=9)
+                axes.grid(visible=False)
+                axes.set_title(f"{owner}, {idle:.0%} idle", fontsize=10)
         axes = figure.add_subplot(grid[2, :])
         axes.axis("off")
-        cells = [
-            list(RULES),
-            [f"{value:.0f} ± {error:.0f}" for value, error in zip(learned, errors, strict=True)],
-            [f"{value:.2f}" for value in PAPER_VALUES],
-        ]
         drawn = axes.table(
-            cells,
+            [
+                list(RULES),
+                [f"{value:.0f} ± {error:.0f}" for value, error in zip(values, errors, strict=True)],
+                [f"{value:.2f}" for value in PAPER_VALUES],
+            ],
             rowLabels=["x1 x2 x3", "learned", "paper"],
             loc="center",
             cellLoc="center",
@@ -304,25 +378,17 @@ def draw_values(table: Path) -> "Figure":
         headline(
             figure,
             "Values of server states",
-            f"means over {int(number(row, 'experiments'))} servers that preempt and squeeze, ± "
+            f"means over {row['experiments']:g} servers that preempt and squeeze, ± "
             "standard errors; S is small, L large; values have no scale: only shapes compare",
         )
     return figure
 
 
-def _draw_surface(axes: "Axes", p: Sequence[float], x3: float) -> None:
-    x1, x2 = np.meshgrid(np.linspace(0, 1, 41), np.linspace(0, 1, 41))
-    total = np.zeros_like(x1)
-    for rule, value in zip(RULES, p, strict=True):
-        weight = np.ones_like(x1)
-        for label, x in zip(rule, (x1, x2, np.full_like(x1, x3)), strict=True):
-            weight = weight * (x if label == "L" else 1 - x)
-        total += weight * value
-    drawn = axes.contourf(x1, 10 * x2, total, 12, cmap="viridis")
-    axes.figure.colorbar(drawn, ax=axes)
-    axes.set_xlabel("x1: mean expected unit utility", fontsize=9)
-    axes.set_ylabel("x2: steps to next finish", fontsize=9)
-    axes.grid(visible=False)
+def _surface(p: NDArray[np.float64], x: NDArray[np.float64], x3: float) -> NDArray[np.float64]:
+    """Values of a rulebase at all ``x1`` (columns) and ``x2`` (rows), float64 ``(n, n)``."""
+    small_large = [1 - x, x]
+    weights = np.einsum("ai,bj,c->abcji", small_large, small_large, [1 - x3, x3])
+    return np.einsum("abc,abcji->ji", p.reshape(2, 2, 2), weights)  # in the order of RULES
 
 
 FIG2 = FigureRecipe(collect_policies, draw_productivity)
@@ -330,3 +396,4 @@ FIG3 = FigureRecipe(collect_policies, draw_utilization)
 FIG4 = FigureRecipe(collect_rates, draw_rates)
 FIG5 = FigureRecipe(collect_shapes, draw_shapes)
 VALUES = FigureRecipe(collect_policies, draw_values)
+MACHINES_FIGURE = FigureRecipe(collect_machines, draw_machines)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from tune_jobs.figures.places import Exhibit, Place
 from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures.scenarios import Scenario, ScenarioFigure
 
 PRESET = "deeprm"
 WINDOWS = (50, 200, 500)
@@ -16,7 +16,7 @@ STEPS_PER_WINDOW = 10
 """How many times as long as windows episodes may be, so that all jobs can finish."""
 
 
-def _places(request: FigureRequest) -> Iterator[Place]:
+def _places(request: FigureRequest) -> Iterator[Scenario]:
     first = LOADS[0]
     for window in WINDOWS:
         yield _place(f"window {window}, load {first:.0%}", first, window, 0)
@@ -24,14 +24,14 @@ def _places(request: FigureRequest) -> Iterator[Place]:
         yield _place(f"operation, load {load:.0%}", load, STEADY, WARMUP)
 
 
-def _place(name: str, load: float, window: int, warmup: int) -> Place:
+def _place(name: str, load: float, window: int, warmup: int) -> Scenario:
     settings = {
         "world.rules": "released",
         "world.max_time": STEPS_PER_WINDOW * window,
         "workload.load": load,
         "workload.window": window,
     }
-    return Place(name, PRESET, settings, warmup=warmup)
+    return Scenario(name, PRESET, settings, warmup=warmup)
 
 
-FIGURE = Exhibit("DeepRM's world, from short windows to operation", _places, "slowdown")
+FIGURE = ScenarioFigure("DeepRM's world, from short windows to operation", _places, "slowdown")

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
@@ -18,24 +20,14 @@ from tune_jobs.comparing.comparison import check_specs, side_cells, spec_cells
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.wording import jobs_of, on_jobs
-from tune_jobs.figures.comparison import (
-    POLICY,
-    by_policy,
-    is_learned,
-    look_of,
-    measured_on,
-    name_of,
-    read_rows,
-)
+from tune_jobs.figures.comparison import POLICY, measured_on, read_policies
 from tune_jobs.figures.deeprm import WITHHOLDING
+from tune_jobs.figures.kit.curves import Curve, draw_curves
+from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.side_metrics import in_words
 from tune_jobs.figures.style import headline, new_figure, scale_values, styled
-from tune_jobs.terminal.tables import Cells, Row, number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from tune_jobs.terminal.tables import Row
 
 ALL = "all"
 """What stands in the column ``length`` of the row that holds all jobs of a policy."""
@@ -87,39 +79,50 @@ def collect(request: FigureRequest) -> list[Row]:
     return rows
 
 
-def draw(table: Path) -> "Figure":
-    """Draws the CSV file of `collect`.
-
-    Raises:
-        InputError: if the file does not hold it.
-    """
-    rows = read_rows(table, COLUMNS)
+def draw(table: Path) -> Figure:
+    """Draws the CSV file of `collect`."""
+    rows = read_policies(table, COLUMNS, OF_A_LENGTH, ["holding"])
+    of_all = rows[rows["length"] == ALL]
+    lengths = with_numbers(rows[rows["length"] != ALL], ["length"])
+    held = ", ".join(
+        f"{row['key'] if row['is_learned'] else row['policy']} {row['holding']:.0%}"
+        for _, row in of_all.iterrows()
+    )
+    titles = (
+        ("(a) slowdown", "mean slowdown"),
+        ("(b) jobs withheld", "share of jobs"),
+        ("(c) how long", "mean steps withheld"),
+    )
     with styled():
         figure = new_figure(_HEIGHT)
         panels = figure.subplots(1, 3)
         headline(
             figure,
-            f"Jobs kept waiting though there is room for them, {on_jobs(rows[0])}",
-            f"{measured_on(rows)}; time steps in which a job is kept waiting: {_holding(rows)}",
-        )
-        titles = (
-            ("(a) slowdown", "mean slowdown"),
-            ("(b) jobs withheld", "share of jobs"),
-            ("(c) how long", "mean steps withheld"),
+            f"Jobs kept waiting though there is room for them, {on_jobs(rows.iloc[0])}",
+            f"{measured_on(rows)}; time steps in which a job is kept waiting: {held}",
         )
         for axes, (title, label), column in zip(panels, titles, OF_A_LENGTH, strict=True):
             axes.set_title(title)
             axes.set_ylabel(label)
-            _draw_lines(axes, rows, column)
             axes.set_xlabel("job length (steps)")
-        _scale(panels, rows)
-        handles = panels[0].get_lines()
-        figure.legend(
-            handles=handles,
-            loc="outside lower center",
-            ncols=3,
-            fontsize=9.5,
-        )
+            columns = ["length", *(f"{column}{end}" for end in ("", "_low", "_high"))]
+            curves = []
+            for _, row in of_all.iterrows():
+                points = lengths[lengths["key"] == row["key"]][columns].to_numpy()
+                # A point of nothing where many lengths have no jobs, so that no line crosses it.
+                gaps = np.flatnonzero(np.diff(points[:, 0]) > _GAP) + 1
+                points = np.insert(points, gaps, np.nan, axis=0)
+                name = "\n".join(filter(None, (row["label"], in_words(row))))
+                look = {"marker": row["marker"], "width": 2.0 if row["is_learned"] else 1.2}
+                curves.append(Curve(name, row["color"], *points.T, **look))
+            draw_curves(axes, curves, "bars")
+        slowdown, share, steps = panels
+        scale_values(slowdown, lengths["slowdown"].to_numpy())
+        share.set_ylim(-0.03, 1.03)
+        share.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        steps.set_ylim(bottom=0)
+        handles = slowdown.get_lines()
+        figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=9.5)
     return figure
 
 
@@ -144,7 +147,9 @@ def _results(
             schedule, warmup=protocol.warmup, metrics=protocol.task.spec.metrics
         )
         ours = _summaries(schedule, protocol.warmup, lengths)
-        members.append({**ours, ALL: _joined(every_metric, ours[ALL])})
+        totals = {**every_metric.totals, **ours[ALL].totals}
+        counts = {**every_metric.counts, **ours[ALL].counts}
+        members.append({**ours, ALL: replace(ours[ALL], totals=totals, counts=counts)})
     return {
         length: Result(group.name, tuple(member[length] for member in members))
         for length in members[0]
@@ -189,17 +194,8 @@ def _summaries(schedule: Schedule, warmup: int, lengths: Sequence[int]) -> dict[
     return {ALL: summary(measured), **by_length}
 
 
-def _joined(summary: Summary, ours: Summary) -> Summary:
-    """A summary with the metrics of another one, which count where both have them."""
-    return replace(
-        ours,
-        totals={**summary.totals, **ours.totals},
-        counts={**summary.counts, **ours.counts},
-    )
-
-
 def _row(protocol: EvaluationProtocol, spec: PolicySpec, length: str, result: Result) -> Row:
-    row: dict[str, str | float | int | bool] = {
+    row: dict[str, Any] = {
         **spec_cells(spec, result.name),
         "length": length,
         "num_jobs": result.means["num_jobs"],
@@ -210,56 +206,3 @@ def _row(protocol: EvaluationProtocol, spec: PolicySpec, length: str, result: Re
         row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
     row["interval_over"] = result.estimate("slowdown").over
     return row | side_cells(protocol, result) if length == ALL else row
-
-
-def _draw_lines(axes: "Axes", rows: list[Cells], column: str) -> None:
-    """One line for each policy over the lengths, with bars for the intervals."""
-    for key, line in by_policy(rows).items():
-        points = _with_gaps([row for row in line if row["length"] != ALL])
-        x, y, low, high = (
-            np.array([number(row, name) for row in points])
-            for name in ("length", column, f"{column}_low", f"{column}_high")
-        )
-        color, marker = look_of(key, rows)
-        learned = is_learned(line[0])
-        axes.plot(
-            x,
-            y,
-            color=color,
-            marker=marker,
-            markersize=4.5,
-            linewidth=2.0 if learned else 1.2,
-            zorder=3 if learned else 2,
-            label="\n".join(filter(None, (name_of(line[0]), in_words(line[0])))),
-        )
-        axes.vlines(x, low, high, color=color, linewidth=1.4, alpha=0.55)
-
-
-def _with_gaps(points: Sequence[Cells]) -> list[Cells]:
-    """Puts an empty point where many lengths in a row have no jobs, so that no line crosses it."""
-    filled: list[Cells] = []
-    for row in points:
-        if filled and number(row, "length") > number(filled[-1], "length") + _GAP:
-            filled.append({})
-        filled.append(row)
-    return filled
-
-
-def _scale(panels: "Sequence[Axes]", rows: list[Cells]) -> None:
-    from matplotlib.ticker import PercentFormatter
-
-    slowdown, share, steps = panels
-    values = [number(row, "slowdown") for row in rows if row["length"] != ALL]
-    scale_values(slowdown, np.array(values))
-    share.set_ylim(-0.03, 1.03)
-    share.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    steps.set_ylim(bottom=0)
-
-
-def _holding(rows: Sequence[Cells]) -> str:
-    """How often each policy withheld a job: ``sjf 0%, hold*(8) 31%``."""
-    return ", ".join(
-        f"{row['key'] if is_learned(row) else row['policy']} {number(row, 'holding'):.0%}"
-        for row in rows
-        if row["length"] == ALL
-    )

@@ -1,8 +1,6 @@
 """What ``metasched trace --calibrate`` does: replays a log as the site says it schedules."""
 
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +16,13 @@ from cluster_env.evaluation.metrics import size_class
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.slurm.conf import Site, read_slurm_conf
 from cluster_env.worlds import get_heuristic
-from rllib_configs.migration import new_key
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.replaying import fidelity as near
-from tune_jobs.replaying.choices import resources_of_log, task_of_log, with_hashed_users
+from tune_jobs.replaying.choices import LogOptions, read_as_said, task_of_log
+from tune_jobs.replaying.description import week_names
+from tune_jobs.tables.frames import Row, write_table
+from tune_jobs.tables.printing import Sheet, as_data, folded, format_sheet, write_sheets
 from tune_jobs.terminal.output import print_json
-from tune_jobs.terminal.sheets import WIDTH, Sheet, as_data, format_sheet, write_sheets
-from tune_jobs.terminal.tables import Row, write_table
 
 USUAL = "priority:conservative"
 """What Slurm does with multifactor priorities and backfilling: nobody delays who is before him."""
@@ -38,30 +36,41 @@ UNKNOWN = (
 
 
 def report_calibration(
-    *,
-    path: Path,
+    options: LogOptions,
     names: Sequence[str],
     slurm_conf: Path | None,
-    overrides: Sequence[str],
-    task_options: Mapping[str, str],
-    hash_users: bool,
+    *,
     as_json: bool,
     out: Path | None,
     draw: Callable[[Path, Path], None],
 ) -> None:
-    """Plays the log and prints how near the waits come; the arguments are the command's options.
+    """Plays the log and prints how near the waits come.
+
+    Args:
+        options: the log.
+        names: rules of the site; the usual one, or that of `slurm_conf`, if there are none.
+        slurm_conf: what the site says, as far as the user does not.
+        as_json: whether to print JSON.
+        out: folder for tables and picture.
+        draw: draws the picture from its table.
 
     Raises:
         InputError: if the log cannot be used or records no waits, or a policy is unknown; before
             anything is played.
     """
-    said, words, usual = dict(task_options), [], USUAL
-    changes = with_hashed_users(overrides, hash_users)
+    path, said = options.path, dict(options.task_options)
+    words, usual, changes = [], USUAL, options.changes
     if slurm_conf is not None:
         site = read_slurm_conf(slurm_conf)
         usual = f"{site.order}:{site.backfilling}"
-        words = _words(slurm_conf, site)
-        said, changes = _with_site(site, resources_of_log(path, changes, said), said, changes)
+        weights = ", ".join(f"{name} {weight:g}" for name, weight in site.weights.items())
+        order = f"{site.order} ({weights})" if weights else site.order
+        words.append(
+            f"{slurm_conf} says: {site.processors:,} processors, {site.memory:,} MiB that count, "
+            f"{site.gpus:,} gpus; order {order}, backfilling {site.backfilling}."
+        )
+        words += [f"Not simulated: {'; '.join(site.unknown)}."] if site.unknown else []
+        said, changes = _with_site(site, read_as_said(path, changes, said), said, changes)
     chosen = split_names(names) or [usual]
     task, jobs, remarks = task_of_log(path, changes, said, guess=False)
     if jobs.wait is None:
@@ -74,10 +83,10 @@ def report_calibration(
         name: evaluate(policy, task.jobsets(Split.HELD_OUT, [0]), task.world, run_seed=task.seed)
         for name, policy in policies.items()
     }
-    calibration = _calibration(jobs, schedules)
-    sheets = [near.in_all(calibration)]
+    waits = _waits_of(jobs, schedules)
+    sheets = [near.in_all(waits)]
     best = str(sheets[0].rows[0]["policy"])
-    sheets += [near.by_week(calibration, best), near.by_class(calibration, best)]
+    sheets += [near.by_week(waits, best), near.by_class(waits, best)]
     if as_json:
         print_json(as_data(sheets))
     else:
@@ -87,7 +96,7 @@ def report_calibration(
             click.echo("\nNext     the same with --out FOLDER keeps all tables and draws them")
         return
     write_sheets(out, sheets)
-    rows: list[Row] = list(near.points(calibration, best))
+    rows: list[Row] = list(near.points(waits, best))
     write_table(out / TABLE, rows)
     draw(out / TABLE, out / IMAGE)
     if not as_json:
@@ -96,14 +105,14 @@ def report_calibration(
 
 def _with_site(
     site: Site,
-    resources: Sequence[str],
+    log: RecordedJobs,
     task_options: Mapping[str, Any],
     overrides: Sequence[str],
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Options and settings with what the site says; what the user says goes first."""
-    given = {new_key(text.partition("=")[0]) for text in overrides}
+    given = {text.partition("=")[0] for text in overrides}
     said, changes = dict(task_options), list(overrides)
-    for name in resources:
+    for name in log.resources:
         if getattr(site, name) and name not in said and f"task.world.{name}" not in given:
             said[name] = getattr(site, name)
     for name, weight in site.weights.items():
@@ -113,18 +122,7 @@ def _with_site(
     return said, tuple(changes)
 
 
-def _words(path: Path, site: Site) -> list[str]:
-    """What was taken from slurm.conf, and what in it is not simulated."""
-    weights = ", ".join(f"{name} {weight:g}" for name, weight in site.weights.items())
-    order = f"{site.order} ({weights})" if weights else site.order
-    taken = (
-        f"{path} says: {site.processors:,} processors, {site.memory:,} MiB that count, "
-        f"{site.gpus:,} gpus; order {order}, backfilling {site.backfilling}."
-    )
-    return [taken, *([f"Not simulated: {'; '.join(site.unknown)}."] if site.unknown else [])]
-
-
-def _calibration(jobs: RecordedJobs, schedules: Mapping[str, Schedule]) -> near.Calibration:
+def _waits_of(jobs: RecordedJobs, schedules: Mapping[str, Schedule]) -> near.RecordedWaits:
     assert jobs.wait is not None
     simulated = {}
     for name, schedule in schedules.items():
@@ -138,15 +136,12 @@ def _calibration(jobs: RecordedJobs, schedules: Mapping[str, Schedule]) -> near.
     queue = jobs.names["queue"][jobs.ids["queue"]].astype(str) if "queue" in jobs.ids else None
     num_weeks = int((jobs.submit[-1] - jobs.submit[0]) // near.WEEK_S) + 1
     begin = jobs.submit[0] + near.WEEK_S * np.arange(num_weeks)
-    weeks = [f"{k + 1}" for k in range(num_weeks)]
-    if jobs.epoch is not None:
-        weeks = [f"{datetime.fromtimestamp(jobs.epoch + int(at), UTC).date()}" for at in begin]
-    return near.Calibration(
+    return near.RecordedWaits(
         arrival=jobs.submit,
         recorded=jobs.wait,
         simulated=simulated,
         classes=near.classes_of(size, jobs.estimate, None if queue is None else queue.tolist()),
-        weeks=weeks,
+        weeks=week_names(jobs, begin),
     )
 
 
@@ -164,4 +159,4 @@ def _text(
     lost = sum(one.count for one in jobs.dropped)
     head = f"{path}: {jobs.num_jobs:,} jobs on {machine}; {lost:,} rows left out"
     parts = [click.style(head, bold=True), *(format_sheet(sheet, 20) for sheet in sheets)]
-    return "\n\n".join([*parts, *(textwrap.fill(one, WIDTH) for one in (UNKNOWN, *remarks))])
+    return "\n\n".join([*parts, *("\n".join(folded([one])) for one in (UNKNOWN, *remarks))])

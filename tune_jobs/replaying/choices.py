@@ -1,6 +1,7 @@
 """From a log and what a user says of the machine to a task that holds all jobs of the log."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,50 @@ from cluster_env.core.task import Task
 from cluster_env.workloads.formats import AUTO, read_log
 from cluster_env.workloads.recorded import RecordedJobs
 from rllib_configs.machines import units_named, units_of_log
-from rllib_configs.migration import new_key
 from tune_jobs.comparing.choices import changed_config
 from tune_jobs.comparing.trained_runs import TrainedRun
 
 WORLD = "hpc"
 """The world that logs in seconds are played in."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogOptions:
+    """A log, and what a user says of it: options of ``trace`` and ``replay``.
+
+    Attributes:
+        path: the log.
+        overrides: texts of the form ``key=value``.
+        task_options: texts by names of the world's options.
+        hash_users: whether names of users and groups are hashed.
+    """
+
+    path: Path
+    overrides: Sequence[str] = ()
+    task_options: Mapping[str, Any] = field(default_factory=dict)
+    hash_users: bool = False
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What is changed, and that names are hashed, if that was asked for."""
+        return (*self.overrides, *(["task.workload.hash_users=true"] if self.hash_users else []))
+
+
+def read_as_said(
+    path: Path, overrides: Sequence[str], task_options: Mapping[str, Any]
+) -> RecordedJobs:
+    """A log in the format and time zone that were said of it, wherever they were given.
+
+    Raises:
+        InputError: if it cannot be read; what was said is checked with the other settings.
+    """
+    texts = (text.partition("=") for text in overrides)
+    said = {name: value for name, _, value in texts}
+    log_format, time_zone = (
+        said.get(f"task.workload.{key}", str(task_options.get(key.replace("_", "-"), "")))
+        for key in ("log_format", "time_zone")
+    )
+    return read_log(path, log_format or AUTO, time_zone)
 
 
 def task_of_log(
@@ -43,12 +82,12 @@ def task_of_log(
     Raises:
         InputError: if the log or a setting cannot be used, or nobody says how large the machine is.
     """
-    read = _read(path, overrides, task_options)
+    read = read_as_said(path, overrides, task_options)
     trained = runs[0].config.to_dict()["task"] if runs else {}
     world = {**trained.get("world", {}), "kind": WORLD}
     if trained and trained["world"]["kind"] != WORLD:
         trained, world = {}, {"kind": WORLD}
-    given = {new_key(text.partition("=")[0]) for text in overrides}
+    given = {text.partition("=")[0] for text in overrides}
     said = {
         name for name in read.resources if name in task_options or f"task.world.{name}" in given
     }
@@ -64,31 +103,3 @@ def task_of_log(
     if not isinstance(recorded, RecordedJobs):
         raise InputError(f"--set must leave the jobs as those of {path}")
     return task, recorded, words
-
-
-def resources_of_log(
-    path: Path, overrides: Sequence[str], task_options: Mapping[str, Any]
-) -> tuple[str, ...]:
-    """Names of the resources that a log knows, with what was said of how it is read."""
-    return _read(path, overrides, task_options).resources
-
-
-def _read(path: Path, overrides: Sequence[str], task_options: Mapping[str, Any]) -> RecordedJobs:
-    log_format, time_zone = (
-        _said_of_log(key, overrides, task_options) for key in ("log_format", "time_zone")
-    )
-    return read_log(path, log_format or AUTO, time_zone)
-
-
-def _said_of_log(key: str, overrides: Sequence[str], task_options: Mapping[str, Any]) -> str:
-    """A setting of how the log is read, wherever it was given; it is checked with the others."""
-    for text in overrides:
-        name, _, value = text.partition("=")
-        if new_key(name) == f"task.workload.{key}":
-            return value
-    return str(task_options.get(key.replace("_", "-"), ""))
-
-
-def with_hashed_users(overrides: Sequence[str], hash_users: bool) -> tuple[str, ...]:
-    """What was changed, and that names are hashed, if that was asked for."""
-    return (*overrides, "task.workload.hash_users=true") if hash_users else tuple(overrides)

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from cluster_env.workloads.recorded import RecordedJobs
-from tune_jobs.replaying.timelines import means_between
-from tune_jobs.terminal.sheets import COUNT, RATIO, SECONDS, SHARE, TEXT, Sheet
+from tune_jobs.replaying.outcomes import means_between
+from tune_jobs.tables.columns import COUNT, RATIO, SECONDS, SHARE, TIME, Column
+from tune_jobs.tables.printing import Sheet
 
 WEEK_S = 7 * 24 * 3600
 MOST_ROWS = 20
@@ -37,8 +39,6 @@ def facts(
 ) -> dict[str, tuple[object, str]]:
     """The log in a few numbers: values with their units, by what they are."""
     first, last = int(jobs.submit[0]), int(jobs.submit[-1])
-    end = int((played.start + jobs.run).max())
-    share = dict(zip(jobs.resources, jobs.load(capacity), strict=True))
     wait = played.start - jobs.submit
     found: dict[str, tuple[object, str]] = {
         "jobs": (jobs.num_jobs, COUNT),
@@ -46,17 +46,17 @@ def facts(
     }
     if jobs.epoch is not None:
         days = [datetime.fromtimestamp(jobs.epoch + at, UTC).date() for at in (first, last)]
-        found["dates (UTC)"] = (f"{days[0]} to {days[1]}", TEXT)
+        found["dates (UTC)"] = (f"{days[0]} to {days[1]}", "")
     for name in ("user", "group", "queue"):
         if name in jobs.ids:
             found[f"{name}s"] = (int(jobs.ids[name].max()) + 1, COUNT)
     for name, units in zip(jobs.resources, capacity, strict=True):
         found[name] = (units, COUNT)
-    for name, value in share.items():
+    for name, value in zip(jobs.resources, jobs.load(capacity), strict=True):
         found[f"load of {name}"] = (value, SHARE)
-    edges = np.array([first, last + 1, max(end, last + 1)], np.int64)
+    edges = np.array([first, last + 1], np.int64)
     for k, name in enumerate(jobs.resources):
-        held = means_between(played.start, played.start + jobs.run, jobs.demand[:, k], edges[:2])
+        held = means_between(played.start, played.start + jobs.run, jobs.demand[:, k], edges)
         found[f"utilization of {name}, {played.words}"] = (held[0] / capacity[k], SHARE)
     found[f"mean wait, {played.words}"] = (float(wait.mean()), SECONDS)
     found[f"longest wait, {played.words}"] = (int(wait.max()), SECONDS)
@@ -69,12 +69,13 @@ def dropped(jobs: RecordedJobs) -> Sheet:
         {"because_the_job": one.reason, "jobs": one.count, "first_in_line": one.line}
         for one in jobs.dropped
     ]
-    units = {"because_the_job": TEXT, "jobs": COUNT, "first_in_line": COUNT}
-    if not jobs.rows:
-        return Sheet("dropped", "Left out", units, rows)
-    lost = sum(one.count for one in jobs.dropped)
-    note = f"rows of {jobs.rows:,}; the other {jobs.rows - lost:,} are the jobs"
-    return Sheet("dropped", "Left out", units, rows, note, {"jobs": "rows"})
+    note = ""
+    if jobs.rows:
+        lost = sum(one.count for one in jobs.dropped)
+        note = f"rows of {jobs.rows:,}; the other {jobs.rows - lost:,} are the jobs"
+    own = {"jobs": Column("rows", COUNT)} if jobs.rows else {}
+    shown = ["because_the_job", "jobs", "first_in_line"]
+    return Sheet("dropped", "Left out", shown, rows, note, own)
 
 
 def noticed(jobs: RecordedJobs) -> Sheet:
@@ -82,8 +83,7 @@ def noticed(jobs: RecordedJobs) -> Sheet:
     rows: _Rows = [
         {"the_row": one.what, "rows": one.count, "first_in_line": one.line} for one in jobs.noticed
     ]
-    units = {"the_row": TEXT, "rows": COUNT, "first_in_line": COUNT}
-    return Sheet("noticed", "Noticed", units, rows)
+    return Sheet("noticed", "Noticed", ["the_row", "rows", "first_in_line"], rows)
 
 
 def spread(jobs: RecordedJobs, played: Played) -> list[Sheet]:
@@ -111,44 +111,37 @@ def _quantiles(name: str, title: str, columns: dict[str, NDArray[np.int64]], uni
         for of, values in columns.items()
         if values.size
     ]
-    mean = RATIO if unit == COUNT else unit
-    return Sheet(name, title, {"of": TEXT, **dict.fromkeys(_QUANTILES, unit), "mean": mean}, rows)
+    own = {of: Column(of, unit) for of in _QUANTILES}
+    own["mean"] = Column("mean", RATIO if unit == COUNT else unit)
+    return Sheet(name, title, ["of", *own], rows, own=own)
 
 
 def by_size(jobs: RecordedJobs, capacity: Sequence[int]) -> Sheet:
     """Jobs and work by the processors that are asked for, in powers of two."""
-    size, rows = jobs.demand[:, 0], []
-    work = (jobs.run * size).astype(np.float64)
-    low = 1
-    while low <= size.max():
+    size = jobs.demand[:, 0]
+    frame = pd.DataFrame({"run": jobs.run, "work": (jobs.run * size).astype(np.float64)})
+    groups = frame.groupby(np.floor(np.log2(size)).astype(np.int64))
+    rows: _Rows = []
+    for power, inside in groups:
+        low = 2 ** int(power)
         high = min(2 * low - 1, int(capacity[0]))
-        inside = (size >= low) & (size <= high)
-        if inside.any():
-            rows.append(
-                {
-                    "processors": f"{low:,}" if low == high else f"{low:,} to {high:,}",
-                    "jobs": int(inside.sum()),
-                    "of_jobs": float(inside.mean()),
-                    "of_work": float(work[inside].sum() / work.sum()),
-                    "median_run": float(np.median(jobs.run[inside])),
-                }
-            )
-        low *= 2
-    units = {
-        "processors": TEXT,
-        "jobs": COUNT,
-        "of_jobs": SHARE,
-        "of_work": SHARE,
-        "median_run": SECONDS,
-    }
-    return Sheet("by-size", "Sizes", units, rows)
+        rows.append(
+            {
+                "processors": f"{low:,}" if low == high else f"{low:,} to {high:,}",
+                "jobs": len(inside),
+                "of_jobs": len(inside) / jobs.num_jobs,
+                "of_work": float(inside["work"].sum() / frame["work"].sum()),
+                "median_run": float(inside["run"].median()),
+            }
+        )
+    shown = ["processors", "jobs", "of_jobs", "of_work", "median_run"]
+    return Sheet("by-size", "Sizes", shown, rows)
 
 
 def estimates(jobs: RecordedJobs) -> Sheet:
     """How good the estimates are, and which are popular."""
     accuracy = jobs.run / jobs.estimate
-    values, counts = np.unique(jobs.estimate, return_counts=True)
-    popular = np.argsort(-counts, kind="stable")[:20]
+    popular = pd.Series(jobs.estimate).value_counts()
     rows: _Rows = [
         {"what": "estimate is the run time", "share": float((accuracy == 1).mean())},
         {"what": "estimate is longer", "share": float((accuracy < 1).mean())},
@@ -157,13 +150,20 @@ def estimates(jobs: RecordedJobs) -> Sheet:
         {"what": "run time over estimate, median", "share": float(np.median(accuracy))},
         {
             "what": "one of the twenty most popular estimates",
-            "share": float(counts[popular].sum() / jobs.num_jobs),
+            "share": float(popular.iloc[:20].sum() / jobs.num_jobs),
         },
     ]
-    note = f"{values.size:,} different estimates"
+    note = f"{popular.size:,} different estimates"
     if (accuracy == 1).all():
         note = "the log holds run times where estimates are asked for, or none at all"
-    return Sheet("estimates", "Estimates", {"what": TEXT, "share": SHARE}, rows, note)
+    return Sheet("estimates", "Estimates", ["what", "share"], rows, note)
+
+
+def week_names(jobs: RecordedJobs, begin: NDArray[np.int64]) -> list[str]:
+    """Dates of the begin of weeks, seconds of the log's clock; numbers if it knows no dates."""
+    if jobs.epoch is None:
+        return [f"{k + 1}" for k in range(begin.size)]
+    return [f"{datetime.fromtimestamp(jobs.epoch + int(at), UTC).date()}" for at in begin]
 
 
 def by_week(jobs: RecordedJobs, capacity: Sequence[int], played: Played) -> Sheet:
@@ -174,7 +174,6 @@ def by_week(jobs: RecordedJobs, capacity: Sequence[int], played: Played) -> Shee
     week = np.searchsorted(edges, jobs.submit, side="right") - 1
     num_weeks, length = edges.size - 1, np.diff(edges)
     over = played.start + jobs.run
-    waiting = means_between(jobs.submit, played.start, 1, edges)
     share = {}
     for k, name in enumerate(jobs.resources):
         of = "" if len(jobs.resources) == 1 else f"_{name}"
@@ -183,38 +182,28 @@ def by_week(jobs: RecordedJobs, capacity: Sequence[int], played: Played) -> Shee
         share[f"load{of}"] = came / length / capacity[k]
         used = means_between(played.start, over, jobs.demand[:, k], edges)
         share[f"utilization{of}"] = used / capacity[k]
-    came_in = np.bincount(week, minlength=num_weeks)
     longest = np.zeros(num_weeks)
     np.maximum.at(longest, week, (played.start - jobs.submit).astype(np.float64))
-    rows: _Rows = []
-    for k in range(num_weeks):
-        name = f"{k + 1}"
-        if jobs.epoch is not None:
-            name = f"{datetime.fromtimestamp(jobs.epoch + int(edges[k]), UTC).date()}"
-        rows.append(
-            {
-                "week": name,
-                "jobs": int(came_in[k]),
-                **{of: float(values[k]) for of, values in share.items()},
-                "mean_queue": float(waiting[k]),
-                "longest_wait": float(longest[k]),
-            }
-        )
-    units = {
-        "week": TEXT,
-        "jobs": COUNT,
-        **dict.fromkeys(share, SHARE),
-        "mean_queue": RATIO,
-        "longest_wait": SECONDS,
-    }
+    rows = pd.DataFrame(
+        {
+            "week": week_names(jobs, edges[:-1]),
+            "jobs": np.bincount(week, minlength=num_weeks),
+            **share,
+            "mean_queue": means_between(jobs.submit, played.start, 1, edges),
+            "longest_wait": longest,
+        }
+    ).to_dict("records")
     note = f"queue and utilization {played.words}; the last week may be cut short"
-    titles = {"mean_queue": "queue", "longest_wait": "longest wait"}
+    own = {name: Column(name.replace("_", " "), SHARE) for name in share}
+    own["longest_wait"] = Column("longest wait", TIME)
     if len(jobs.resources) > 1:  # all columns are to fit into 80 characters
-        titles = {"mean_queue": "queue", "longest_wait": "longest"}
+        del own["longest_wait"]
         for name in jobs.resources:
             short = "cpus" if name == "processors" else name
-            titles |= {f"load_{name}": f"{short} load", f"utilization_{name}": f"{short} used"}
-    return Sheet("by-week", "Weeks", units, rows, note, titles)
+            own[f"load_{name}"] = Column(f"{short} load", SHARE)
+            own[f"utilization_{name}"] = Column(f"{short} used", SHARE)
+    shown = ["week", "jobs", *share, "mean_queue", "longest_wait"]
+    return Sheet("by-week", "Weeks", shown, rows, note, own)
 
 
 def by_name(jobs: RecordedJobs, name: str, played: Played) -> Sheet | None:
@@ -222,32 +211,31 @@ def by_name(jobs: RecordedJobs, name: str, played: Played) -> Sheet | None:
     if name not in jobs.ids:
         return None
     ids = jobs.ids[name]
-    count = int(ids.max()) + 1
-    num = np.bincount(ids, minlength=count)
-    work = np.bincount(ids, jobs.run * jobs.demand[:, 0].astype(np.float64), minlength=count)
-    accuracy = np.bincount(ids, jobs.run / jobs.estimate, minlength=count)
-    waited = np.bincount(ids, (played.start - jobs.submit).astype(np.float64), minlength=count)
-    named = jobs.names.get(name, np.arange(count))
-    rows: _Rows = [
-        {
-            name: str(named[k]) or "(none)",
-            "jobs": int(num[k]),
-            "of_work": float(work[k] / work.sum()),
-            "mean_wait": float(waited[k] / num[k]),
-            "run_over_estimate": float(accuracy[k] / num[k]),
-        }
-        for k in np.argsort(-work, kind="stable")
-        if num[k]
-    ]
-    units = {
-        name: TEXT,
-        "jobs": COUNT,
-        "of_work": SHARE,
-        "mean_wait": SECONDS,
-        "run_over_estimate": SHARE,
+    named = jobs.names.get(name, np.arange(int(ids.max()) + 1))
+    values = {
+        "work": jobs.run * jobs.demand[:, 0].astype(np.float64),
+        "wait": played.start - jobs.submit,
+        "accuracy": jobs.run / jobs.estimate,
     }
+    groups = (
+        pd.DataFrame(values)
+        .groupby(ids)
+        .agg(
+            jobs=("work", "size"),
+            of_work=("work", "sum"),
+            mean_wait=("wait", "mean"),
+            run_over_estimate=("accuracy", "mean"),
+        )
+        .sort_values("of_work", ascending=False, kind="stable")
+    )
+    groups["of_work"] /= groups["of_work"].sum()
+    rows: _Rows = [
+        {name: str(named[k]) or "(none)", **row}
+        for k, row in zip(groups.index, groups.to_dict("records"), strict=True)
+    ]
     title = f"{name.capitalize()}s, most work first"
-    return Sheet(f"by-{name}", title, units, rows, f"waits {played.words}")
+    shown = [name, "jobs", "of_work", "mean_wait", "run_over_estimate"]
+    return Sheet(f"by-{name}", title, shown, rows, f"waits {played.words}")
 
 
 def points(
@@ -266,8 +254,8 @@ def points(
 
     weeks = by_week(jobs, capacity, played)
     for k, row in enumerate(weeks.rows):
-        for name, unit in weeks.units.items():
-            if unit == SHARE:
+        for name, column in weeks.own.items():
+            if column.unit == SHARE:
                 add("weeks", name.replace("_", " "), float(k), float(row[name]), str(row["week"]))
         add("queue", "mean queue", float(k), float(row["mean_queue"]), str(row["week"]))
     wait = played.start - jobs.submit

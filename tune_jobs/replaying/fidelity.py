@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from cluster_env.evaluation.intervals import Pooled, jobset_interval
-from tune_jobs.terminal.sheets import COUNT, RATIO, SECONDS, TEXT, Sheet
+from tune_jobs.replaying.description import WEEK_S
+from tune_jobs.replaying.outcomes import SIZES
+from tune_jobs.tables.printing import Sheet
 
-WEEK_S = 7 * 24 * 3600
 FEWEST_WEEKS = 5
 """Weeks with jobs that an interval over weeks needs."""
 
@@ -25,23 +26,16 @@ LIMITS_S = (3600, 12 * 3600)
 NEAR_S, NEAR_SHARE = 600, 0.25
 """A simulated wait is near the recorded one if it differs by at most so much, or such a share."""
 
-SIZES = ("narrow", "medium", "wide")
 LENGTHS = ("asks for up to 1 h", "asks for 1 to 12 h", "asks for more than 12 h")
 
-OF_GROUP = {
-    "jobs": COUNT,
-    "recorded": SECONDS,
-    "simulated": SECONDS,
-    "difference": SECONDS,
-    "rank": RATIO,
-}
+_OF_GROUP = ("jobs", "recorded", "simulated", "difference", "rank")
 """Columns of tables by week and class: mean waits, median difference, correlation of ranks."""
 
 Waits = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class RecordedWaits:
     """A log with its recorded waits, and those under some rules.
 
     Attributes:
@@ -94,61 +88,41 @@ def fidelity(recorded: Waits, simulated: Waits) -> dict[str, float]:
     off = np.abs(simulated - recorded)
     guessed = float(np.abs(recorded - np.median(recorded)).mean())
     near = off <= np.maximum(NEAR_S, NEAR_SHARE * recorded)
+    level = any((waits == waits[0]).all() for waits in (recorded, simulated))
+    ranks = None if level else np.corrcoef(rankdata(recorded), rankdata(simulated))
     return {
         "jobs": float(recorded.size),
         "recorded": float(recorded.mean()),
         "simulated": float(simulated.mean()),
         "difference": float(np.median(off)),
         "near": float(near.mean()),
-        "rank": _rank_correlation(recorded, simulated),
+        "rank": float("nan") if ranks is None else float(ranks[0, 1]),
         "gain": 1 - float(off.mean()) / guessed if guessed else float("nan"),
     }
 
 
-def _rank_correlation(first: Waits, second: Waits) -> float:
-    if (first == first[0]).all() or (second == second[0]).all():
-        return float("nan")
-    return float(np.corrcoef(rankdata(first), rankdata(second))[0, 1])
-
-
-def in_all(calibration: Calibration) -> Sheet:
+def in_all(log: RecordedWaits) -> Sheet:
     """Every rule with how near it comes, the smallest mean difference first."""
     rows: list[dict[str, Any]] = []
-    for name, waits in calibration.simulated.items():
-        ratio = dict(
-            zip(("ratio", "ratio_low", "ratio_high"), _ratio(calibration, waits), strict=True)
-        )
-        rows.append({"policy": name, **fidelity(calibration.recorded, waits), **ratio})
-    rows.sort(key=lambda row: _mean_difference(calibration, row["policy"]))
-    units = {
-        "policy": TEXT,
-        "recorded": SECONDS,
-        "simulated": SECONDS,
-        "ratio": RATIO,
-        "ratio_low": RATIO,
-        "ratio_high": RATIO,
-        "difference": SECONDS,
-        "rank": RATIO,
-        "gain": RATIO,
-    }
+    for name, waits in log.simulated.items():
+        ratio = zip(("ratio", "ratio_low", "ratio_high"), _ratio(log, waits), strict=True)
+        rows.append({"policy": name, **fidelity(log.recorded, waits), **dict(ratio)})
+    rows.sort(key=lambda row: float(np.abs(log.simulated[row["policy"]] - log.recorded).mean()))
+    shown = ["policy", "recorded", "simulated", "ratio", "ratio_low", "ratio_high"]
+    shown += ["difference", "rank", "gain"]
     note = (
         "mean waits and their ratio with its 95% interval over weeks; median difference of a job's "
         "wait; correlation of ranks; gain over saying the recorded median of every job"
     )
-    titles = {"ratio_low": "from", "ratio_high": "to", "difference": "off by"}
-    return Sheet("fidelity", "Simulated waits against recorded ones", units, rows, note, titles)
+    return Sheet("fidelity", "Simulated waits against recorded ones", shown, rows, note)
 
 
-def _mean_difference(calibration: Calibration, name: str) -> float:
-    return float(np.abs(calibration.simulated[name] - calibration.recorded).mean())
-
-
-def _ratio(calibration: Calibration, waits: Waits) -> tuple[float, float, float]:
+def _ratio(log: RecordedWaits, waits: Waits) -> tuple[float, float, float]:
     """Simulated over recorded mean wait, with an interval over weeks where there are enough."""
-    num_weeks = int(calibration.week[-1]) + 1
+    num_weeks = int(log.week[-1]) + 1
     recorded, simulated = (
-        np.bincount(calibration.week, values, num_weeks).astype(np.float64)
-        for values in (calibration.recorded, waits)
+        np.bincount(log.week, values, num_weeks).astype(np.float64)
+        for values in (log.recorded, waits)
     )
     if not recorded.sum():
         return (float("nan"),) * 3
@@ -158,38 +132,37 @@ def _ratio(calibration: Calibration, waits: Waits) -> tuple[float, float, float]
     return (value, found.low, found.high) if enough else (value, float("nan"), float("nan"))
 
 
-def by_week(calibration: Calibration, name: str) -> Sheet:
+def by_week(log: RecordedWaits, name: str) -> Sheet:
     """Week by week, for one rule."""
-    groups = {label: np.asarray(calibration.week == k) for k, label in enumerate(calibration.weeks)}
+    groups = {label: np.asarray(log.week == k) for k, label in enumerate(log.weeks)}
     note = "by the week of arrival; the machine is empty when the log begins"
-    return _grouped(calibration, name, "week", groups, note)
+    return _grouped(log, name, "week", groups, note)
 
 
-def by_class(calibration: Calibration, name: str) -> Sheet:
+def by_class(log: RecordedWaits, name: str) -> Sheet:
     """By size, requested time and queue, for one rule."""
     note = "narrow: at most a sixteenth of the machine, wide: more than a quarter"
-    return _grouped(calibration, name, "class", calibration.classes, note)
+    return _grouped(log, name, "class", log.classes, note)
 
 
 def _grouped(
-    calibration: Calibration,
+    log: RecordedWaits,
     name: str,
     of: str,
     groups: Mapping[str, NDArray[np.bool_]],
     note: str,
 ) -> Sheet:
-    waits = calibration.simulated[name]
+    waits = log.simulated[name]
     rows = [
-        {of: label, **fidelity(calibration.recorded[members], waits[members])}
+        {of: label, **fidelity(log.recorded[members], waits[members])}
         for label, members in groups.items()
         if members.any()
     ]
     title = f"By {of}, {name}"
-    titles = {"difference": "off by"}
-    return Sheet(f"fidelity-by-{of}", title, {of: TEXT, **OF_GROUP}, rows, note, titles)
+    return Sheet(f"fidelity-by-{of}", title, [of, *_OF_GROUP], rows, note)
 
 
-def points(calibration: Calibration, best: str, most: int = 3000) -> list[dict[str, str | float]]:
+def points(log: RecordedWaits, best: str, most: int = 3000) -> list[dict[str, str | float]]:
     """What a picture is drawn from, as rows of panel, series, x, label and y.
 
     Panels are ``weeks`` and ``classes`` (mean waits in s, x counts), ``waits`` (x in seconds, y the
@@ -197,9 +170,9 @@ def points(calibration: Calibration, best: str, most: int = 3000) -> list[dict[s
     rule that is named, of evenly chosen jobs).
     """
     rows: list[dict[str, str | float]] = []
-    of_all = {"recorded": calibration.recorded, **calibration.simulated}
-    weeks = {label: calibration.week == k for k, label in enumerate(calibration.weeks)}
-    for panel, groups in (("weeks", weeks), ("classes", calibration.classes)):
+    of_all = {"recorded": log.recorded, **log.simulated}
+    weeks = {label: log.week == k for k, label in enumerate(log.weeks)}
+    for panel, groups in (("weeks", weeks), ("classes", log.classes)):
         for k, (label, members) in enumerate(groups.items()):
             for series, waits in of_all.items():
                 y = float(waits[members].mean()) if members.any() else 0.0
@@ -210,8 +183,8 @@ def points(calibration: Calibration, best: str, most: int = 3000) -> list[dict[s
         for share in np.linspace(0, 1, 101):
             x = float(np.quantile(waits, share, method="inverted_cdf"))
             rows.append({"panel": "waits", "series": series, "x": x, "label": "", "y": share})
-    chosen = np.unique(np.linspace(0, calibration.recorded.size - 1, most).astype(np.int64))
+    chosen = np.unique(np.linspace(0, log.recorded.size - 1, most).astype(np.int64))
     for job in chosen:
-        x, y = float(calibration.recorded[job]), float(calibration.simulated[best][job])
+        x, y = float(log.recorded[job]), float(log.simulated[best][job])
         rows.append({"panel": "jobs", "series": best, "x": x, "label": "", "y": y})
     return rows

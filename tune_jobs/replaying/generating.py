@@ -6,15 +6,17 @@ from pathlib import Path
 from typing import Any, cast
 
 import click
+import pandas as pd
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.workloads.swf import write_swf
 from tune_jobs.comparing.choices import choose_config
 from tune_jobs.replaying.choices import WORLD
+from tune_jobs.tables.frames import write_table
 from tune_jobs.terminal.running import program
-from tune_jobs.terminal.tables import write_table
+
+_SWF_FIELDS = ("submit", "run", "processors", "requested_time")
 
 
 def generate_log(
@@ -42,27 +44,20 @@ def generate_log(
         )
     workload: Any = replace(cast("Any", task.workload), jobs=num_jobs)
     (jobset,) = replace(task, workload=workload).jobsets(Split.TRAIN, [0])
+    columns = {
+        "arrival": jobset.arrival,
+        "duration": jobset.duration,
+        "processors": jobset.demand[:, 0],
+        "estimate": jobset.attributes["estimate"],
+    }
     try:
-        _write(path, jobset, world.processors)
+        if ".swf" in path.suffixes:
+            fields = dict(zip(_SWF_FIELDS, columns.values(), strict=True))
+            fields["requested_processors"] = fields["processors"]
+            write_swf(path, fields, {"MaxProcs": world.processors})
+        else:
+            write_table(path, pd.DataFrame(columns))
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
     click.echo(f"Wrote {jobset.num_jobs:,} jobs to {path}")
     click.echo(f"Next     {program()} trace {path} --processors {world.processors}")
-
-
-def _write(path: Path, jobset: JobSet, processors: int) -> None:
-    estimate = jobset.attributes["estimate"]
-    if ".swf" in path.suffixes:
-        named = {
-            "submit": jobset.arrival,
-            "run": jobset.duration,
-            "processors": jobset.demand[:, 0],
-            "requested_processors": jobset.demand[:, 0],
-            "requested_time": estimate,
-        }
-        write_swf(path, named, {"MaxProcs": processors})
-        return
-    names = ("arrival", "duration", "processors", "estimate")
-    columns = (jobset.arrival, jobset.duration, jobset.demand[:, 0], estimate)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    write_table(path, [dict(zip(names, row, strict=True)) for row in rows])

@@ -4,45 +4,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
 from cluster_env.core.schedule import Schedule
-from cluster_env.evaluation.metrics import bounded_slowdown, makespan, size_class, wait
-from cluster_env.objectives.metric import utilization_until
+from cluster_env.evaluation.metrics import size_class, wait
+from cluster_env.objectives.metric import makespan, utilization_until
+from cluster_env.objectives.standard import bounded_slowdown
 from cluster_env.workloads.recorded import RecordedJobs
-from tune_jobs.replaying.timelines import means_between
-from tune_jobs.terminal.sheets import COUNT, RATIO, SECONDS, SHARE, TEXT, Sheet
+from tune_jobs.tables.columns import TIME, Column
+from tune_jobs.tables.printing import Sheet
 
-OUTCOME = {
-    "policy": TEXT,
-    "bounded_slowdown": RATIO,
-    "mean_wait": SECONDS,
-    "longest_wait": SECONDS,
-    "turnaround": SECONDS,
-    "utilization": SHARE,
-    "to_end": SHARE,
-    "makespan": SECONDS,
-}
-"""Columns of what `outcome` gives that every table shows, with their units."""
+_OF_POLICY = (
+    *("policy", "bounded_slowdown", "mean_wait", "longest_wait", "turnaround"),
+    *("utilization", "to_end", "makespan"),
+)
+"""Columns of what `outcome` gives that every table shows."""
 
-OF_JOBS = {
-    "jobs": COUNT,
-    "bounded_slowdown": RATIO,
-    "mean_wait": SECONDS,
-    "longest_wait": SECONDS,
-    "turnaround": SECONDS,
-}
-"""Columns of what `of_groups` gives, with their units."""
+_OF_GROUP = ("bounded_slowdown", "mean_wait", "longest_wait", "turnaround")
 
 SIZES = ("narrow", "medium", "wide")
 """Names of the values of `size_class`."""
 
-_TITLES = {
-    "bounded_slowdown": "slowdown",
-    "mean_wait": "wait",
-    "longest_wait": "longest",
-    "utilization": "util",
-}
 _MOST_POLICIES = 4
 """Of which a column fits beside a user's name into 80 characters."""
 
@@ -58,7 +41,7 @@ def outcome(schedule: Schedule, resources: Sequence[str]) -> dict[str, float]:
     slowdown, waited = bounded_slowdown(schedule), wait(schedule)
     inside = utilization_until(schedule, schedule.window)[0]
     to_end = utilization_until(schedule, np.maximum(end, 1))[0]
-    found = {
+    numbers = {
         "bounded_slowdown": float(slowdown.mean()),
         "mean_wait": float(waited.mean()),
         "longest_wait": float(waited.max()),
@@ -73,11 +56,11 @@ def outcome(schedule: Schedule, resources: Sequence[str]) -> dict[str, float]:
         "unfinished": float((~schedule.finished).sum()),
     }
     for name, a, b in zip(resources, inside, to_end, strict=True):
-        found |= {f"utilization_{name}": float(a), f"to_end_{name}": float(b)}
-    return found
+        numbers |= {f"utilization_{name}": float(a), f"to_end_{name}": float(b)}
+    return numbers
 
 
-def of_groups(schedule: Schedule, group: NDArray[Any], count: int) -> list[dict[str, float]]:
+def of_groups(schedule: Schedule, group: NDArray[Any], count: int) -> pd.DataFrame:
     """The numbers of groups of jobs.
 
     Args:
@@ -86,38 +69,30 @@ def of_groups(schedule: Schedule, group: NDArray[Any], count: int) -> list[dict[
         count: how many groups there are; those without a job have no means.
 
     Returns:
-        For each group ``jobs``, ``bounded_slowdown``, ``mean_wait``, ``longest_wait``,
+        A row for each group: ``jobs``, ``bounded_slowdown``, ``mean_wait``, ``longest_wait``,
         ``turnaround`` and ``work`` (processors times seconds).
     """
-    num = np.bincount(group, minlength=count)
-    waited = wait(schedule)
-    longest = np.zeros(count)
-    np.maximum.at(longest, group, waited)
-    work = schedule.duration.astype(np.float64) * schedule.demand[:, 0]
-    known = np.where(num > 0, num, np.nan)
-    sums = {
-        "bounded_slowdown": bounded_slowdown(schedule),
-        "mean_wait": waited,
-        "turnaround": schedule.completion.astype(np.float64),
+    values = {
+        "slowdown": bounded_slowdown(schedule),
+        "wait": wait(schedule),
+        "turnaround": schedule.completion,
+        "work": schedule.duration.astype(np.float64) * schedule.demand[:, 0],
     }
-    means = {
-        name: np.bincount(group, values, minlength=count) / known for name, values in sums.items()
-    }
-    total = np.bincount(group, work, minlength=count)
-    return [
-        {
-            "jobs": float(num[k]),
-            **{name: float(values[k]) for name, values in means.items()},
-            "longest_wait": float(longest[k]) if num[k] else float("nan"),
-            "work": float(total[k]),
-        }
-        for k in range(count)
-    ]
-
-
-def of_sizes(schedule: Schedule) -> dict[str, dict[str, float]]:
-    """The numbers of narrow, medium and wide jobs."""
-    return dict(zip(SIZES, of_groups(schedule, size_class(schedule), len(SIZES)), strict=True))
+    numbers = (
+        pd.DataFrame(values)
+        .groupby(group)
+        .agg(
+            jobs=("wait", "size"),
+            bounded_slowdown=("slowdown", "mean"),
+            mean_wait=("wait", "mean"),
+            longest_wait=("wait", "max"),
+            turnaround=("turnaround", "mean"),
+            work=("work", "sum"),
+        )
+        .reindex(range(count))
+        .astype(float)
+    )
+    return numbers.fillna({"jobs": 0.0, "work": 0.0})
 
 
 def timeline(schedule: Schedule, edges: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
@@ -141,12 +116,44 @@ def timeline(schedule: Schedule, edges: NDArray[np.int64]) -> dict[str, NDArray[
     }
 
 
+def means_between(
+    begin: NDArray[np.int64],
+    end: NDArray[np.int64],
+    weight: ArrayLike,
+    edges: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Mean total weight of what is there, in each stretch of time; exact, without sampling.
+
+    Args:
+        begin: when each thing comes, ``(n,)``.
+        end: when it goes, ``(n,)``, not before ``begin``.
+        weight: of each, ``(n,)``, or of all.
+        edges: rising, ``(num_stretches + 1,)``.
+
+    Returns:
+        float64 ``(num_stretches,)``.
+    """
+    weights = np.broadcast_to(np.asarray(weight, np.float64), begin.shape)
+    total = _since(begin, weights, edges) - _since(end, weights, edges)
+    return np.asarray(np.diff(total) / np.diff(edges), np.float64)
+
+
+def _since(
+    times: NDArray[np.int64], weights: NDArray[np.float64], at: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Sum over all things of weight times the time that has passed since theirs, if it has."""
+    order = np.argsort(times, kind="stable")
+    shifted = (times[order] - at[0]).astype(np.float64)
+    count = np.concatenate([[0.0], np.cumsum(weights[order])])
+    moment = np.concatenate([[0.0], np.cumsum(weights[order] * shifted)])
+    known = np.searchsorted(times[order], at, side="right")
+    return np.asarray((at - at[0]) * count[known] - moment[known], np.float64)
+
+
 def in_all(outcomes: Mapping[str, Mapping[str, float]], jobs: RecordedJobs) -> Sheet:
     """Every policy with the numbers of the whole log, the lowest slowdown first."""
     ranked = sorted(outcomes, key=lambda name: outcomes[name]["bounded_slowdown"])
-    units = dict(OUTCOME)
-    if any(found["unfinished"] for found in outcomes.values()):
-        units["unfinished"] = COUNT
+    cut = any(numbers["unfinished"] for numbers in outcomes.values())
     note = (
         "slowdown: mean bounded slowdown, 10 s; util: inside the time in which jobs arrive; to "
         "end: up to the last finish"
@@ -154,35 +161,29 @@ def in_all(outcomes: Mapping[str, Mapping[str, float]], jobs: RecordedJobs) -> S
     if len(jobs.resources) > 1:
         note += f"; use is the mean of {' and '.join(jobs.resources)}"
     rows = [{"policy": name, **outcomes[name]} for name in ranked]
-    return Sheet("replay", "The whole log", units, rows, note, _TITLES)
+    shown = [*_OF_POLICY, *(["unfinished"] if cut else [])]
+    return Sheet("replay", "The whole log", shown, rows, note)
 
 
 def by_size(schedules: Mapping[str, Schedule]) -> Sheet:
     """Slowdowns and waits of narrow, medium and wide jobs."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, schedule in schedules.items():
-        found = of_sizes(schedule)
-        rows.append(
-            {
-                "policy": name,
-                **{f"{of}_{size}": found[size][of] for of in (*OF_JOBS, "work") for size in SIZES},
-            }
-        )
-    units = {
-        "policy": TEXT,
-        **{f"bounded_slowdown_{size}": RATIO for size in SIZES},
-        **{f"mean_wait_{size}": SECONDS for size in SIZES},
-    }
-    titles = {
-        **{f"bounded_slowdown_{size}": size for size in SIZES},
-        **{f"mean_wait_{size}": f"wait {size}" for size in SIZES},
-    }
+        sizes = of_groups(schedule, size_class(schedule), len(SIZES))
+        cells = {
+            f"{of}_{size}": float(sizes[of][place])
+            for of in ("jobs", *_OF_GROUP, "work")
+            for place, size in enumerate(SIZES)
+        }
+        rows.append({"policy": name, **cells})
+    waits = {f"mean_wait_{size}": Column(f"wait {size}", TIME) for size in SIZES}
     counts = ", ".join(f"{rows[0][f'jobs_{size}']:,.0f} {size}" for size in SIZES)
     note = (
         f"slowdowns and waits of {counts} jobs: of at most a sixteenth of the machine, at most a "
         f"quarter, and more"
     )
-    return Sheet("by-size", "By size", units, rows, note, titles)
+    shown = ["policy", *(f"bounded_slowdown_{size}" for size in SIZES), *waits]
+    return Sheet("by-size", "By size", shown, rows, note, waits)
 
 
 def by_user(schedules: Mapping[str, Schedule], jobs: RecordedJobs) -> list[Sheet]:
@@ -193,27 +194,20 @@ def by_user(schedules: Mapping[str, Schedule], jobs: RecordedJobs) -> list[Sheet
             continue
         ids = jobs.ids[name]
         count = int(ids.max()) + 1
-        found = {key: of_groups(one, ids[one.job], count) for key, one in schedules.items()}
-        first = next(iter(found.values()))
-        work = np.array([group["work"] for group in first])
+        groups = {key: of_groups(one, ids[one.job], count) for key, one in schedules.items()}
+        first = next(iter(groups.values()))
         rows = []
-        for k in np.argsort(-work, kind="stable"):
-            row = {name: str(jobs.names[name][k]) or "(none)", "jobs": first[k]["jobs"]}
-            row["of_work"] = float(work[k] / work.sum())
-            for key, groups in found.items():
-                row |= {f"{of} {key}": groups[k][of] for of in OF_JOBS if of != "jobs"}
+        for k in np.argsort(-first["work"].to_numpy(), kind="stable"):
+            row = {name: str(jobs.names[name][k]) or "(none)", "jobs": float(first["jobs"][k])}
+            row["of_work"] = float(first["work"][k] / first["work"].sum())
+            for key, group in groups.items():
+                row |= {f"{of} {key}": float(group[of][k]) for of in _OF_GROUP}
             rows.append(row)
-        shown = list(found)[:_MOST_POLICIES]
-        units = {
-            name: TEXT,
-            "jobs": COUNT,
-            "of_work": SHARE,
-            **{f"mean_wait {key}": SECONDS for key in shown},
-        }
-        titles = {f"mean_wait {key}": key for key in shown}
+        waits = {f"mean_wait {key}": Column(key, TIME) for key in list(groups)[:_MOST_POLICIES]}
         note = "mean waits"
-        if len(found) > len(shown):
+        if len(groups) > len(waits):
             note += f"; those of further policies stand in by-{name}.csv with --out"
         title = f"{name.capitalize()}s, most work first"
-        sheets.append(Sheet(f"by-{name}", title, units, rows, note, titles))
+        shown = [name, "jobs", "of_work", *waits]
+        sheets.append(Sheet(f"by-{name}", title, shown, rows, note, waits))
     return sheets

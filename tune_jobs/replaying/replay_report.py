@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
@@ -30,12 +31,12 @@ from tune_jobs.comparing.trained_runs import (
     is_heuristic,
     load_runs,
 )
-from tune_jobs.replaying.choices import task_of_log, with_hashed_users
+from tune_jobs.replaying.choices import LogOptions, task_of_log
 from tune_jobs.replaying.outcomes import by_size, by_user, in_all, outcome, timeline
+from tune_jobs.tables.frames import write_table
+from tune_jobs.tables.printing import Sheet, as_data, format_sheet, write_sheets
 from tune_jobs.terminal.output import print_json
 from tune_jobs.terminal.progress import NoProgress, Progress
-from tune_jobs.terminal.sheets import Sheet, as_data, format_sheet, write_sheets
-from tune_jobs.terminal.tables import write_columns, write_table
 
 STRETCHES = 160
 """Points of a line in the pictures of use and queue."""
@@ -58,34 +59,55 @@ class Replay:
     seconds: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReplayOptions(LogOptions):
+    """A log, and what plays it.
+
+    Attributes:
+        names: heuristics, run directories and globs of them; the world's baselines if there are
+            none.
+        seed: of the policies' random numbers.
+        decode: how learned policies choose.
+    """
+
+    names: Sequence[str] = ()
+    seed: int = 0
+    decode: Decode = "argmax"
+
+
 def report_replay(
+    options: ReplayOptions,
     *,
-    path: Path,
-    names: Sequence[str],
-    overrides: Sequence[str],
-    task_options: Mapping[str, str],
-    seed: int,
-    decode: Decode,
-    hash_users: bool,
     as_json: bool,
     out: Path | None,
     draw_lines: Callable[[Path, Path], None],
     draw_gantt: Callable[[Path, Path, int, str], None],
 ) -> None:
-    """Plays a log and prints what came of it; the arguments are the command's options.
+    """Plays a log and prints what came of it.
+
+    Args:
+        options: the log, and what plays it.
+        as_json: whether to print JSON.
+        out: folder for schedules, tables and pictures.
+        draw_lines: draws use and queue from their table.
+        draw_gantt: draws a schedule from its table.
 
     Raises:
         InputError: if the log, the machine or a policy cannot be used; before anything is played.
     """
-    chosen = split_names(names)
-    if names and not chosen:
+    chosen, decode = split_names(options.names), options.decode
+    if options.names and not chosen:
         raise InputError("--policy names nothing; try --policy random")
     learned = [name for name in chosen if not is_heuristic(name)]
     runs = {name: load_runs(find_runs([name]), decode) for name in learned}
-    every = [run for found in runs.values() for run in found]
-    changes = with_hashed_users(overrides, hash_users)
+    every = [run for some in runs.values() for run in some]
     task, jobs, remarks = task_of_log(
-        path, changes, task_options, guess=False, runs=every, seed=seed
+        options.path,
+        options.changes,
+        options.task_options,
+        guess=False,
+        runs=every,
+        seed=options.seed,
     )
     specs = _specs(chosen or task.spec.baselines, runs, decode)
     protocol = EvaluationProtocol(task, num_jobsets=1)
@@ -103,13 +125,13 @@ def report_replay(
         data = {"jobs": jobs.num_jobs, "dropped": dropped, "seconds": played, **as_data(sheets)}
         print_json(data)
     else:
-        click.echo(_text(path, jobs, replays, sheets, remarks))
+        click.echo(_text(options.path, jobs, replays, sheets, remarks))
     if out is None:
         if not as_json:
             click.echo("\nNext     the same with --out FOLDER keeps schedules and draws them")
         return
     write_sheets(out, sheets)
-    write_table(out / f"{LINES}.csv", _line_rows(replays))
+    write_table(out / f"{LINES}.csv", _lines_of(replays))
     draw_lines(out / f"{LINES}.csv", out / f"{LINES}.png")
     for one in replays:
         table = out / f"schedule-{_file_name(one.name)}.csv"
@@ -172,21 +194,23 @@ def write_schedule(path: Path, schedule: Schedule, jobs: RecordedJobs) -> None:
     }
     for name in jobs.ids:
         columns[name] = jobs.names[name][jobs.ids[name][schedule.job]]
-    write_columns(path, {name: column.tolist() for name, column in columns.items()})
+    write_table(path, pd.DataFrame(columns))
 
 
-def _line_rows(replays: Sequence[Replay]) -> list[dict[str, str | float]]:
+def _lines_of(replays: Sequence[Replay]) -> pd.DataFrame:
     """Use and queue over time, the same stretches for all policies."""
     last = max(int(one.schedule.end.max()) for one in replays)
     edges = np.unique(np.linspace(0, max(last, 1), STRETCHES + 1).astype(np.int64))
-    rows: list[dict[str, str | float]] = []
+    frames = []
     for one in replays:
-        means = timeline(one.schedule, edges)
-        for k in range(edges.size - 1):
-            row: dict[str, str | float] = {"policy": one.name, "begin_s": int(edges[k])}
-            row |= {"end_s": int(edges[k + 1]), "window_s": int(one.schedule.window[0])}
-            rows.append(row | {name: float(values[k]) for name, values in means.items()})
-    return rows
+        columns = {
+            "policy": one.name,
+            "begin_s": edges[:-1],
+            "end_s": edges[1:],
+            "window_s": int(one.schedule.window[0]),
+        }
+        frames.append(pd.DataFrame({**columns, **timeline(one.schedule, edges)}))
+    return pd.concat(frames)
 
 
 def _file_name(policy: str) -> str:

@@ -13,10 +13,11 @@ from cluster_env.evaluation import evaluate
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds import get_heuristic
 from tune_jobs.replaying import description
-from tune_jobs.replaying.choices import task_of_log, with_hashed_users
+from tune_jobs.replaying.choices import LogOptions, task_of_log
+from tune_jobs.tables.columns import shown
+from tune_jobs.tables.frames import Row, plain, write_table
+from tune_jobs.tables.printing import Sheet, aligned, as_data, format_sheet, write_sheets
 from tune_jobs.terminal.output import print_json
-from tune_jobs.terminal.sheets import Sheet, as_data, format_sheet, shown, write_sheets
-from tune_jobs.terminal.tables import Row, aligned, plain, write_table
 
 TODAY = "fcfs:easy"
 """What plays a log that does not say how long its jobs waited."""
@@ -25,32 +26,44 @@ IMAGE, TABLE = "trace.png", "trace.csv"
 
 
 def report_trace(
+    options: LogOptions,
     *,
-    path: Path,
-    overrides: Sequence[str],
-    task_options: Mapping[str, str],
-    hash_users: bool,
     as_json: bool,
     out: Path | None,
     draw: Callable[[Path, Path], None],
 ) -> None:
-    """Describes a log; the arguments are the command's options.
+    """Describes a log.
+
+    Args:
+        options: the log.
+        as_json: whether to print JSON.
+        out: folder for tables and picture.
+        draw: draws the picture from its table.
 
     Raises:
         InputError: if the file is no log, or no job of it fits the machine.
     """
-    changes = with_hashed_users(overrides, hash_users)
-    task, jobs, remarks = task_of_log(path, changes, task_options, guess=True)
-    world = task.world
-    capacity: tuple[int, ...] = getattr(world, "capacity", ())
+    task, jobs, remarks = task_of_log(
+        options.path, options.changes, options.task_options, guess=True
+    )
+    capacity: tuple[int, ...] = getattr(task.world, "capacity", ())
     played = _played(task, jobs)
     facts = description.facts(jobs, capacity, played)
-    sheets = _sheets(jobs, capacity, played)
+    groups = (description.by_name(jobs, name, played) for name in ("user", "group", "queue"))
+    sheets = [
+        description.dropped(jobs),
+        description.noticed(jobs),
+        *description.spread(jobs, played),
+        description.by_size(jobs, capacity),
+        description.estimates(jobs),
+        description.by_week(jobs, capacity, played),
+        *(sheet for sheet in groups if sheet is not None and len(sheet.rows) > 1),
+    ]
     if as_json:
         known: dict[str, Any] = {name: value for name, (value, _) in facts.items()}
         print_json({"facts": plain([known])[0], **as_data(sheets)})
     else:
-        click.echo(_text(path, facts, sheets, remarks))
+        click.echo(_text(options.path, facts, sheets, remarks))
     if out is None:
         if not as_json:
             click.echo("\nNext     the same with --out FOLDER keeps all tables and draws them")
@@ -72,19 +85,6 @@ def _played(task: Task, jobs: RecordedJobs) -> description.Played:
     start = np.empty(jobs.num_jobs, np.int64)
     start[schedule.job] = schedule.start.astype(np.int64) + int(jobs.submit[0])
     return description.Played(start, f"under {TODAY}")
-
-
-def _sheets(jobs: RecordedJobs, capacity: Sequence[int], played: description.Played) -> list[Sheet]:
-    names = (description.by_name(jobs, name, played) for name in ("user", "group", "queue"))
-    return [
-        description.dropped(jobs),
-        description.noticed(jobs),
-        *description.spread(jobs, played),
-        description.by_size(jobs, capacity),
-        description.estimates(jobs),
-        description.by_week(jobs, capacity, played),
-        *(sheet for sheet in names if sheet is not None and len(sheet.rows) > 1),
-    ]
 
 
 def _text(

@@ -58,7 +58,7 @@ def choose_run(
         paths, configs, costs, judged, breaches, strict=True
     ):
         mean = jobset_interval(Pooled.each(of_run[:, 0]))
-        limits = config.training.limits.given()
+        limits = config.training.limits
         beyond = {f"beyond_{name}": float(breach[k]) for k, name in enumerate(limits)}
         excess = of_run[:, 1:]
         with_limit = np.maximum((excess != KEPT).sum(axis=0), 1)  # others count as kept

@@ -197,7 +197,16 @@ def create_run(
         InputError: if the folder holds something already or cannot be written.
     """
     try:
-        run = RunDirectory(_new_folder(config, now) if path is None else _empty_folder(path))
+        if path is None:
+            if not re.fullmatch(r"\w[\w.+-]*", config.name):
+                raise InputError(
+                    f"name: a run's name is part of its folder's name, so it may hold letters, "
+                    f"digits and '._+-', but '{config.name}' was given"
+                )
+            folder = new_folder(config.runs, config.name, config.seed, now)
+        else:
+            folder = _empty_folder(path)
+        run = RunDirectory(folder)
         run.lock()
         run.write_config(config)
     except OSError as error:
@@ -225,15 +234,16 @@ def discard_run(run: RunDirectory) -> None:
         shutil.rmtree(run.path, ignore_errors=True)
 
 
-def _new_folder(config: ExperimentConfig, now: datetime | None) -> Path:
-    if not re.fullmatch(r"\w[\w.+-]*", config.name):
-        raise InputError(
-            f"name: a run's name is part of its folder's name, so it may hold letters, digits and "
-            f"'._+-', but '{config.name}' was given"
-        )
+def new_folder(runs: Path, name: str, seed: int, now: datetime | None = None) -> Path:
+    """Creates a folder for a run or a sweep: its name, the time and the seed, and if need be more.
+
+    Raises:
+        InputError: if there are too many of the name.
+        OSError: if none can be created.
+    """
     stamp = (now or datetime.now()).strftime("%Y%m%d-%H%M%S")
-    base = config.runs.expanduser() / f"{config.name}-{stamp}-s{config.seed}"
-    config.runs.expanduser().mkdir(parents=True, exist_ok=True)
+    base = runs.expanduser() / f"{name}-{stamp}-s{seed}"
+    base.parent.mkdir(parents=True, exist_ok=True)
     for attempt in range(1, 1000):
         path = base if attempt == 1 else base.with_name(f"{base.name}-{attempt}")
         try:

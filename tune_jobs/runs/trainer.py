@@ -36,7 +36,7 @@ class Trainer:
         references: metric of the heuristics to beat, by name; empty before `measure_references`.
         metrics: those of the last iteration; see `rllib_configs.builders.iteration_metrics`.
         evaluation: metrics of the newest evaluation, by the names of
-            `cluster_env.evaluation.evaluate_summary`; empty before the first.
+            `cluster_env.evaluation.summary.flat_summary`; empty before the first.
         evaluated: the iteration of it.
 
     Raises:

@@ -23,7 +23,7 @@ from tune_jobs.terminal.files import short_path
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.ray_session import check_placement, ray_session
 from tune_jobs.terminal.running import program
-from tune_jobs.terminal.stopping import StopRequest
+from tune_jobs.terminal.signals import StopRequest
 from tune_jobs.tracking import NullTracker, Tracker
 from tune_jobs.tracking.model import may_be_model
 from tune_jobs.tracking.provenance import made_with
@@ -39,7 +39,7 @@ class RunResult:
         num_iterations: iterations that it has done, over all its resumptions.
         metrics: those of the last iteration; see `rllib_configs.builders.iteration_metrics`.
         evaluation: metrics of the newest evaluation, by the names of
-            `cluster_env.evaluation.evaluate_summary`; empty if there was none.
+            `cluster_env.evaluation.summary.flat_summary`; empty if there was none.
         exit_status: 0, or 130 or 143 if a signal stopped it.
     """
 
@@ -332,7 +332,7 @@ class _Loop:
         else:
             if self._draw is not None:
                 learns_tasks = isinstance(self._config.training, MAMLOptions)
-                curves = "meta-curves" if learns_tasks else "deeprm-fig6"
+                curves = "meta-curves" if learns_tasks else "learning-curves"
                 self._draw(curves, self._run, self._tracker)
             self._tracker.model(self._run.policy, self._config.tracking.model)
 

@@ -59,7 +59,7 @@ class Validation:
     def evaluate(
         self, policies: Sequence[Policy], spread: Spread = here, parts: int = 1
     ) -> list[dict[str, float]]:
-        """Metrics of each policy; see `cluster_env.evaluation.evaluate_summary`.
+        """Metrics of each policy; see `cluster_env.evaluation.summary.flat_summary`.
 
         Args:
             policies: what is evaluated.

@@ -1,54 +1,69 @@
 """The record of what was seen and decided, a JSON line each tick, and deciding all of it anew."""
 
+import gzip
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from cluster_env.core.errors import InputError
 from rllib_configs.snapshot import Adviser, Snapshot
 from tune_jobs.site.deciding import Decision, Limits, Past, decide
-from tune_jobs.site.shortening import Entry, Restorer, Shortener
+from tune_jobs.terminal.files import replacing
 
+Entry = dict[str, Any]
 Write = Callable[[Entry], None]
 
 TICK = "tick"
 _BEGINS = b'{"kind":"tick"'
 _LONGEST_LINE = 1 << 24
+_NO_LINE = "line {} of {} is no line of a journal"
 
 
 def open_journal(path: Path | None) -> Write:
     """Where lines go: to the end of a file, or to stdout; each is there before this returns.
 
-    Lines of ticks are shortened. One that a process was writing when it was killed is cut off.
+    In a file whose name ends in ``.gz`` each line is compressed by itself, so that a crash leaves
+    those before it whole. A line that a process was writing when it was killed is cut off.
 
     Raises:
         InputError: if the file cannot be written.
     """
-    if path is None:
-        out = sys.stdout
-    else:
+    out, compressed = sys.stdout.buffer, False
+    if path is not None:
+        compressed = path.suffix == ".gz"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            _cut_unfinished(path)
-            out = path.open("a", encoding="utf-8")
+            _cut_unfinished(path, compressed)
+            out = path.open("ab")
         except OSError as error:
-            raise InputError(f"{path} cannot be written: {error.strerror}") from None
-    shortener = Shortener()
+            raise InputError(f"{path} cannot be written: {error.strerror or error}") from None
 
     def write(entry: Entry) -> None:
-        line = shortener.shorten(entry) if entry["kind"] == TICK else entry
-        out.write(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n")
+        line = json.dumps(entry, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        out.write(gzip.compress(line) if compressed else line)
         out.flush()
 
     return write
 
 
-def _cut_unfinished(path: Path) -> None:
+def _cut_unfinished(path: Path, compressed: bool) -> None:
     """Cuts off a line of a tick that has no end: nothing was done that it says."""
     if not path.is_file():
+        return
+    if compressed:
+        lines = []
+        try:
+            with gzip.open(path) as whole:
+                for line in whole:
+                    lines.append(line)  # noqa: PERF402  Those before an error count.
+        except EOFError:
+            with replacing(path) as aside:
+                aside.write_bytes(b"".join(map(gzip.compress, lines)))
         return
     with path.open("rb+") as file:
         size = file.seek(0, os.SEEK_END)
@@ -109,27 +124,31 @@ def decided_anew(path: Path, adviser: Adviser) -> Iterator[tuple[int, bool]]:
         yield tick, json.dumps(again) == json.dumps(recorded)
 
 
-_NO_LINE = "line {} of {} is no line of a journal"
-
-
 def read_journal(path: Path) -> Iterator[Entry]:
-    """The lines of a journal, whole.
+    """The lines of a journal.
 
     Raises:
-        InputError: if the file is no journal, or lines are missing from it.
+        InputError: if the file is no journal, or one of before version 0.1.0, whose lines say
+            only what has changed.
     """
+    number = 0
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
+        with path.open("rb") as file, suppress(EOFError):  # the last line was being written
+            compressed = file.peek(2)[:2] == b"\x1f\x8b"
+            lines: Iterable[bytes] = gzip.GzipFile(fileobj=file) if compressed else file
+            for number, line in enumerate(lines, start=1):
+                if not line.endswith(b"\n") and line.startswith(_BEGINS):
+                    return
+                entry = json.loads(line)
+                if entry["kind"] == TICK and "after" in entry["snapshot"]:
+                    raise InputError(
+                        f"line {number} of {path} says only what has changed, as lines of journals "
+                        "did before version 0.1.0; they are not read any more"
+                    )
+                yield entry
+    except InputError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(_NO_LINE.format(number, path)) from None
+    except OSError as error:
         raise InputError(f"{path} cannot be read as a journal: {error}") from None
-    if not lines[-1] or lines[-1].startswith(_BEGINS.decode()):
-        lines.pop()  # a line without an end was being written when a process was killed
-    restorer = Restorer()
-    for number, line in enumerate(lines, start=1):
-        try:
-            entry = json.loads(line)
-            yield restorer.restore(entry) if entry["kind"] == TICK else entry
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise InputError(_NO_LINE.format(number, path)) from None
-        except LookupError as error:
-            raise InputError(f"line {number} of {path} is of no use: {error}") from None

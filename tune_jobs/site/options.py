@@ -47,7 +47,8 @@ site_options: Decorator = together(
     click.option(
         "--out",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="File that lines are added to; by default they are printed.",
+        help="File that lines are added to, compressed if it ends in .gz; by default they are "
+        "printed.",
     ),
     click.option(
         "--repeat",

@@ -1,8 +1,7 @@
 """Priorities that put jobs into an order, with as few changes as possible."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-
-from tune_jobs.site.sequences import longest_rising
 
 GAP = 64
 """Between neighbours where numbers are handed out anew, so that others find room between them."""
@@ -28,7 +27,7 @@ def new_priorities(order: Sequence[str], current: Mapping[str, int]) -> list[tup
         Jobs and priorities, in the order in which they are to be set.
     """
     values = [current[job] for job in order]
-    keep = longest_rising([-value if LOWEST <= value <= HIGHEST else None for value in values])
+    keep = _longest_rising([-value if LOWEST <= value <= HIGHEST else None for value in values])
     wanted = _between(order, current, keep) or {
         job: LOWEST + GAP * (len(order) - place) for place, job in enumerate(order)
     }
@@ -58,3 +57,21 @@ def _between(
             wanted[order[begin + k]] = base - step * (k + 1)
         begin, above = stop + 1, below
     return wanted
+
+
+def _longest_rising(values: Sequence[int | None]) -> list[int]:
+    """Places of a longest part that rises strictly; None is in no such part."""
+    tails: list[int] = []  # the smallest end of a rising part of each length, and its place
+    at: list[int] = []
+    before: list[int] = []
+    for place, value in enumerate(values):
+        k = len(tails) if value is None else bisect_left(tails, value)
+        before.append(at[k - 1] if k else -1)
+        if value is not None:
+            tails[k : k + 1] = [value]
+            at[k : k + 1] = [place]
+    chain, place = [], at[-1] if at else -1
+    while place >= 0:
+        chain.append(place)
+        place = before[place]
+    return chain[::-1]

@@ -27,7 +27,7 @@ from tune_jobs.site.simulated import SimulatedBackend
 from tune_jobs.site.slurm import SlurmBackend
 from tune_jobs.site.steering import NEEDS_OPERATOR, PRIORITY, RELEASE, Steerer, Steering
 from tune_jobs.site.watchdog import Watchdog, release_all
-from tune_jobs.terminal.stopping import StopRequest
+from tune_jobs.terminal.signals import StopRequest
 
 SITE_RULE = "fcfs:easy"
 """What starts the jobs of a simulated site."""
@@ -62,8 +62,9 @@ def report_steer(
 ) -> int:
     """Steers a site; the arguments are the command's options. Returns the exit status."""
     if release_everything:
+        _require_slurm()
         try:
-            release_all(options["partitions"], stay=False)
+            release_all(options["partitions"], stay=False, announce=_announce_waiting)
         except Forbidden as error:
             raise Failure(f"{NEEDS_OPERATOR} ({error})") from None
         return 0
@@ -129,10 +130,7 @@ def _backend(
         if options["task_options"]:
             first = next(iter(options["task_options"]))
             raise InputError(f"--{first} describes a simulated site; add --simulate")
-        if shutil.which("squeue") is None:
-            raise InputError(
-                "squeue is not on PATH; call this where Slurm's commands are, or try --simulate LOG"
-            )
+        _require_slurm(otherwise=", or try --simulate LOG")
         return SlurmBackend(options["partitions"], nodes_every_s, min(timeout_s, TIMEOUT_S))
     task, _, _ = task_of_log(options["log"], (), options["task_options"], guess=True)
     (jobset,) = sample_jobsets(task.workload, 0, Split.HELD_OUT, [0])
@@ -216,6 +214,19 @@ def _repeat(path: Path, adviser: Adviser) -> int:
     if other:
         click.echo(f"others: ticks {', '.join(map(str, other[:20]))}")
     return 1 if other else 0
+
+
+def _require_slurm(*, otherwise: str = "") -> None:
+    """Refuses a command that could never reach a Slurm."""
+    for program in ("squeue", "scontrol"):
+        if shutil.which(program) is None:
+            raise InputError(
+                f"{program} is not on PATH; call this where Slurm's commands are{otherwise}"
+            )
+
+
+def _announce_waiting(problem: str) -> None:
+    click.echo(f"metasched: waiting for Slurm, to release all held jobs: {problem}", err=True)
 
 
 def _announce(name: str) -> None:

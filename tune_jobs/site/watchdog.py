@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 
 from tune_jobs.site.controller import Forbidden, SiteAway, change, held_jobs
@@ -100,12 +100,20 @@ def watch(limit_s: float, source: int) -> bool:
     return False
 
 
-def release_all(partitions: Sequence[str], *, stay: bool) -> None:
+def release_all(
+    partitions: Sequence[str], *, stay: bool, announce: Callable[[str], None] = lambda problem: None
+) -> None:
     """Releases what is held until nothing is; or for ever, if it is to stay.
+
+    Args:
+        partitions: whose jobs; all if none is named.
+        stay: whether it goes on when nothing is held.
+        announce: called with what Slurm fails with, when that is new, while it is waited for.
 
     Raises:
         Forbidden: if this account may not release all, unless it is to stay.
     """
+    problem = ""
     while True:
         try:
             held = held_jobs(partitions)
@@ -116,6 +124,9 @@ def release_all(partitions: Sequence[str], *, stay: bool) -> None:
         except SiteAway as error:
             if isinstance(error, Forbidden) and not stay:
                 raise
+            if str(error) != problem:
+                problem = str(error)
+                announce(problem)
         time.sleep(EVERY_S)
 
 

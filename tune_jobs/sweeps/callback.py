@@ -2,23 +2,29 @@
 
 import math
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import cloudpickle
+from ray.exceptions import RayActorError, RayTaskError
 from ray.tune import Callback
 
 from cluster_env.core.errors import InputError
-from tune_jobs.runs.describing import TITLE
+from cluster_env.worlds import get_spec
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.runs.describing import TITLE, headline
 from tune_jobs.runs.directory import CONFIG
 from tune_jobs.runs.history import MetricRow
-from tune_jobs.sweeps.definition import Sweep
-from tune_jobs.sweeps.describing import describe_trial, first_metrics
-from tune_jobs.sweeps.failures import describe
-from tune_jobs.sweeps.folder import SweepFolder
-from tune_jobs.sweeps.points import as_row, read_presets, trial_config
-from tune_jobs.sweeps.progress_table import ProgressTable, TrialLine
-from tune_jobs.sweeps.records import TrialRecord, begin_trial
-from tune_jobs.sweeps.searched import Point
+from tune_jobs.sweeps.folder import SweepFolder, TrialRecord, TrialStatus
+from tune_jobs.sweeps.points import Point, as_row, read_presets, trial_config
+from tune_jobs.sweeps.progress_table import ProgressTable
+from tune_jobs.sweeps.searches import SETTINGS
+from tune_jobs.terminal.tables import markdown
 from tune_jobs.tracking import Tracker
+
+MAX_FAILURES = 2
+"""Times that a trial is tried again; its machine may have gone away."""
 
 
 class SweepCallback(Callback):
@@ -32,7 +38,7 @@ class SweepCallback(Callback):
     Attributes:
         busy_s: seconds that trials have spent in iterations and evaluations since the start.
         failure: what stops the whole sweep, None if nothing does.
-        failures: newest failure of each trial that had one, by Ray's id of it.
+        given_up_early: whether Ray Tune has given up a trial before `MAX_FAILURES`.
     """
 
     def __init__(self, folder: SweepFolder, tracker: Tracker, table: ProgressTable) -> None:
@@ -47,11 +53,12 @@ class SweepCallback(Callback):
         self.busy_s = 0.0
         self.ended_at = time.monotonic()
         self.failure: InputError | None = None
-        self.failures: dict[str, Exception] = {}
+        self.given_up_early = False
 
-    def take_up(self, record: TrialRecord) -> None:
-        """Goes on with a trial that was begun before."""
-        self._records[record.file.point.index] = record
+    def take_up(self, records: Mapping[int, TrialRecord]) -> None:
+        """Goes on with trials that were begun before."""
+        self._records = dict(records)
+        self.given_up_early = False
 
     def on_trial_start(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         """Opens the trial's run directory."""
@@ -62,41 +69,58 @@ class SweepCallback(Callback):
     ) -> None:
         """Writes down what a trial has done, and takes it out of what Ray keeps."""
         record = self._opened(trial)
+        index = record.index
         if "refused" in result:
-            self._fail(record, result["refused"], result["everywhere"])
+            if result["everywhere"]:
+                self.failure = self.failure or InputError(result["refused"])
+            self._fail(record, result["refused"])
             return
         rows, state = result.pop("rows"), result.pop("state")
         settings = result.pop("settings")
-        if settings != record.file.point.settings:
-            self._take_over(record, settings, int(rows[0]["iteration"]))
+        if settings != record.file.point.settings:  # it has taken over from another
+            point = Point(index, settings)
+            record.change(point, self._config_of(point))
+            self._table.say(
+                f"trial {index:03d} took over from a better one before iteration "
+                f"{rows[0]['iteration']:.0f}: {point.describe()}"
+            )
         record.add(rows, state, result["busy_s"])
         self.busy_s += result["busy_s"]
         self.ended_at = time.monotonic()
-        index = record.file.point.index
         tracker, references = self._trackers[index], result.pop("references")
         self._references[index] = references
         if rows[0]["iteration"] == 1:
             tracker.metrics({f"reference/{name}": v for name, v in references.items()}, 0)
         for row in rows:
             values = {name: value for name, value in row.items() if name != "iteration"}
-            tracker.metrics(self._shown(record, values), int(row["iteration"]))
+            tracker.metrics(_with_headline(record.config, values), int(row["iteration"]))
         over = record.done >= record.config.training.iterations
         if over or result["done"]:
             self._settle(record, "finished" if over else "stopped")
-        self._table.put(line_of(self._sweep, record, result["score"]))
+        self._table.put(record)
 
     def on_trial_error(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         """Notes why a trial failed."""
-        self._fail(self._opened(trial), describe(self.failures.get(trial.trial_id)))
+        error = _error_of(trial)
+        # A process that dies between two trials fails the next one twice at a time: Ray Tune puts
+        # that back into the queue, and then finds that it is not running.
+        if isinstance(error, RayActorError) and trial.num_failures <= MAX_FAILURES:
+            self.given_up_early = True
+        else:
+            self._fail(self._opened(trial), describe_error(error))
 
     def on_trial_recover(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         """Says that a trial is tried again."""
-        why = describe(self.failures.get(trial.trial_id))
-        self._table.say(f"trial {trial.config['trial']['index']:03d} is tried again: {why}")
+        index, error = self._opened(trial).file.point.index, _error_of(trial)
+        self._table.say(f"trial {index:03d} is tried again: {describe_error(error)}")
 
     def on_step_end(self, iteration: int, trials: list, **info: Any) -> None:
         """Shows the table again."""
         self._table.refresh()
+
+    def say(self, text: str) -> None:
+        """Writes a line that stays."""
+        self._table.say(text)
 
     def close(self) -> None:
         """Lets go of all trials; those that are not over can be gone on with."""
@@ -105,46 +129,32 @@ class SweepCallback(Callback):
                 self._trackers.pop(index).finish("killed")
             record.run.unlock()
 
-    def _shown(self, record: TrialRecord, row: MetricRow) -> MetricRow:
-        """What MLflow shows of an iteration."""
-        return {**first_metrics(record.config, row), **row}
-
-    def _fail(self, record: TrialRecord, why: str, everywhere: bool = False) -> None:
-        if everywhere:
-            self.failure = self.failure or InputError(why)
+    def _fail(self, record: TrialRecord, why: str) -> None:
         self._settle(record, "failed", why)
-        self._table.say(f"trial {record.file.point.index:03d} failed: {why[:200]}")
-        self._table.put(line_of(self._sweep, record, math.nan))
+        self._table.say(f"trial {record.index:03d} failed: {why[:200]}")
+        self._table.put(record)
 
     def _opened(self, trial: Any) -> TrialRecord:
-        told = trial.config["trial"]
-        record = self.begin(Point(int(told["index"]), dict(told["settings"])))
-        index = record.file.point.index
+        """The record of a trial, which may begin with it."""
+        index = int(str(trial).rpartition("-")[2])
+        record = self._records.get(index)
+        if record is None:
+            point = Point(index, dict(trial.config[SETTINGS]))
+            record = self._folder.begin_trial(point, self._config_of(point))
+            self._records[index] = record
         if index not in self._trackers:
             self._trackers[index] = self._track(record)
             self._trackers[index].complete(
-                (step, self._shown(record, row)) for step, row in record.run.history.by_iteration()
+                (step, _with_headline(record.config, row))
+                for step, row in record.run.history.by_iteration()
             )
             record.settle("running")
             self._describe(record, self._trackers[index])
-            self._table.put(line_of(self._sweep, record, math.nan))
+            self._table.put(record)
         return record
 
-    def begin(self, point: Point) -> TrialRecord:
-        """Makes the run directory of a trial, unless it has one."""
-        if point.index not in self._records:
-            config = trial_config(self._sweep, point, self._folder.trials, self._presets)
-            self._records[point.index] = begin_trial(self._folder, point, config)
-        return self._records[point.index]
-
-    def _take_over(self, record: TrialRecord, settings: dict[str, Any], iteration: int) -> None:
-        """A trial of a population has taken over from another."""
-        point = Point(record.file.point.index, settings)
-        record.change(point, trial_config(self._sweep, point, self._folder.trials, self._presets))
-        self._table.say(
-            f"trial {point.index:03d} took over from a better one before iteration {iteration}: "
-            f"{point.describe()}"
-        )
+    def _config_of(self, point: Point) -> ExperimentConfig:
+        return trial_config(self._sweep, point, self._folder.trials, self._presets)
 
     def _track(self, record: TrialRecord) -> Tracker:
         point, config = record.file.point, record.config
@@ -159,9 +169,9 @@ class SweepCallback(Callback):
         tracker.artifact(record.run.path / CONFIG)
         return tracker
 
-    def _settle(self, record: TrialRecord, status: Any, error: str = "") -> None:
+    def _settle(self, record: TrialRecord, status: TrialStatus, error: str = "") -> None:
         record.settle(status, error)
-        tracker = self._trackers.pop(record.file.point.index, None)
+        tracker = self._trackers.pop(record.index, None)
         if tracker is None:
             return
         tracker.tags({"status": status, **({"error": error} if error else {})})
@@ -171,20 +181,55 @@ class SweepCallback(Callback):
         tracker.finish("failed" if status == "failed" else "finished")
 
     def _describe(self, record: TrialRecord, tracker: Tracker) -> None:
-        file, rows = record.file, record.run.history.rows()
-        references = self._references.get(file.point.index, {})
-        tracker.note(TITLE, describe_trial(self._sweep, file, record.config, rows, references))
+        """What MLflow shows of a trial first: how it came out, in words and beside heuristics."""
+        sweep, file, config = self._sweep, record.file, record.config
+        of = f", the mean of its newest {sweep.average} values" if sweep.average > 1 else ""
+        result = f"**{sweep.metric} {record.score:.4g}**{of}. "
+        if math.isnan(record.score):
+            result = f"There is no {sweep.metric} yet. "
+        settings = file.point.describe() or "no setting of its own"
+        error = f": {file.error}" if file.error else ""
+        text = (
+            f"{result}Trial {record.index:03d} of the sweep {sweep.name}, {settings}: "
+            f"{record.done} of {config.training.iterations} iterations, {file.status}{error}."
+        )
+        if references := self._references.get(record.index):
+            metric = _metric_of(config)
+            rows = record.run.history.rows()
+            reached = [row[f"eval/{metric}"] for row in rows if f"eval/{metric}" in row][-1:]
+            lines = [["policy", metric]]
+            lines += [["this trial", f"{value:.4g}"] for value in reached]
+            lines += [[name, f"{value:.4g}"] for name, value in references.items()]
+            text += f"\n\n{markdown(lines, names=1)}"
+        tracker.note(TITLE, text)
 
 
-def line_of(sweep: Sweep, record: TrialRecord, score: float) -> TrialLine:
-    """What the table shows of a trial."""
-    file = record.file
-    return TrialLine(
-        index=file.point.index,
-        status=file.status,
-        done=record.done,
-        total=record.config.training.iterations,
-        score=score,
-        settings=file.point.describe(),
-        task=file.point.describe(sweep.task_keys),
-    )
+def _with_headline(config: ExperimentConfig, row: MetricRow) -> MetricRow:
+    """Metrics of an iteration; of an evaluation, those that come first stand first."""
+    if not any(name.startswith("eval/") for name in row):
+        return row
+    side_metrics = get_spec(config.task.world.kind).side_metrics
+    return {**headline(row, _metric_of(config), side_metrics), **row}
+
+
+def _metric_of(config: ExperimentConfig) -> str:
+    return config.task.build_objective().metric.name
+
+
+def _error_of(trial: Any) -> Exception | None:
+    """The newest error of a trial; Ray's own `get_error` looks in another folder."""
+    path = trial.pickled_error_file
+    if path is None or not Path(path).exists():
+        return None
+    error: Exception = cloudpickle.loads(Path(path).read_bytes())
+    return error
+
+
+def describe_error(error: Exception | None) -> str:
+    """Why a trial failed, in one line."""
+    if isinstance(error, RayActorError):
+        return "its process died; its machine may be out of memory, or gone"
+    cause: Any = error.cause if isinstance(error, RayTaskError) else error
+    if cause is None:
+        return "Ray Tune does not say why"
+    return f"{type(cause).__name__}: {' '.join(str(cause).split())[:500]}"

@@ -13,8 +13,7 @@ from cluster_env.core.registry import unknown
 from rllib_configs.dimensions import Dimension
 from rllib_configs.loading import parse_section, read_yaml
 from rllib_configs.sections import Count, Section, Seed, WholeNumber
-from tune_jobs.sweeps.searched import AshaSection, PbtSection
-from tune_jobs.sweeps.searches import SEARCHES, Search
+from tune_jobs.sweeps.searches import SEARCHES, AshaSection, PbtSection, Search
 from tune_jobs.terminal.files import replacing
 
 NAMED = Path(__file__).parent / "named"

@@ -3,7 +3,9 @@
 import copy
 import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,47 @@ from rllib_configs.loading import change, load_config, make_config
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.sweeps.definition import PRESET, Sweep
-from tune_jobs.sweeps.searched import Point, Stream
 
 Presets = Mapping[str, Mapping[str, Any]]
 
 # Set by the sweep itself, or nothing that results depend on.
 _RESERVED = ("seed", "runs", "name")
 _NOT_SEARCHED = (*_RESERVED, "resources", "tracking", "checkpoint")
+
+
+class _Stream(IntEnum):
+    """Streams of random numbers of a sweep; the values are part of every seed."""
+
+    POINTS = 0
+    SEEDS = 1
+    SEARCHER = 3
+
+
+@dataclass(frozen=True)
+class Point:
+    """One trial, before it runs.
+
+    Attributes:
+        index: from 0; what its seed is derived from.
+        settings: what the space says for it, by key.
+    """
+
+    index: int
+    settings: dict[str, Any]
+
+    def describe(self, keys: Sequence[str] | None = None) -> str:
+        """Its settings, or those of some keys, short: ``lr=0.001 objective=makespan``."""
+        return " ".join(
+            f"{key.rpartition('.')[2]}={short_value(self.settings[key])}"
+            for key in (self.settings if keys is None else keys)
+        )
+
+
+def short_value(value: Any) -> str:
+    """A setting's value as tables show it."""
+    if isinstance(value, bool) or not isinstance(value, float | dict | list | tuple):
+        return str(value)
+    return f"{value:.3g}" if isinstance(value, float) else json.dumps(value)
 
 
 def list_points(sweep: Sweep) -> list[Point]:
@@ -35,7 +71,7 @@ def list_points(sweep: Sweep) -> list[Point]:
     points = []
     for index in range(sweep.trials * len(combinations)):
         chosen = dict(zip(grids, combinations[index % len(combinations)], strict=True))
-        rng = generator(sweep.seed, Purpose.SWEEP, Stream.POINTS, index)
+        rng = generator(sweep.seed, Purpose.SWEEP, _Stream.POINTS, index)
         settings = {
             key: chosen[key] if key in chosen else dimension.draw(rng)
             for key, dimension in sweep.space.items()
@@ -52,8 +88,14 @@ def num_trials(sweep: Sweep) -> int:
 
 def trial_seed(sweep_seed: int, index: int) -> int:
     """Seed of a trial, of 32 bits, from a stream of its own."""
-    rng = generator(sweep_seed, Purpose.SWEEP, Stream.SEEDS, index)
+    rng = generator(sweep_seed, Purpose.SWEEP, _Stream.SEEDS, index)
     return int(rng.integers(1 << 32))
+
+
+def searcher_seed(sweep_seed: int, num_begun: int) -> int:
+    """Seed of what a searcher draws once so many trials have begun."""
+    rng = generator(sweep_seed, Purpose.SWEEP, _Stream.SEARCHER, num_begun)
+    return int(rng.integers(1, 1 << 32))
 
 
 def read_presets(sweep: Sweep) -> Presets:
@@ -101,9 +143,11 @@ def check_sweep(sweep: Sweep) -> list[ExperimentConfig]:
             how.
     """
     for key in sweep.settings:
-        _refuse(key, _RESERVED, "is set by the sweep itself, so leave it out of settings")
+        if key.partition(".")[0] in _RESERVED:
+            raise InputError(f"{key} is set by the sweep itself, so leave it out of settings")
     for key in sweep.space:
-        _refuse(key, _NOT_SEARCHED, "is nothing that a sweep can search")
+        if key.partition(".")[0] in _NOT_SEARCHED:
+            raise InputError(f"{key} is nothing that a sweep can search")
         sweep.strategy.check_key(key)
     presets = read_presets(sweep)
     for point in _examples(sweep):  # each value and each end of a range
@@ -112,11 +156,6 @@ def check_sweep(sweep: Sweep) -> list[ExperimentConfig]:
     configs = [_checked(sweep, point, presets) for point in points]
     _check_budgets(sweep, configs)
     return configs
-
-
-def _refuse(key: str, names: tuple[str, ...], why: str) -> None:
-    if key.partition(".")[0] in names:
-        raise InputError(f"{key} {why}")
 
 
 def _examples(sweep: Sweep) -> list[Point]:
@@ -166,3 +205,33 @@ def as_row(settings: Mapping[str, Any]) -> dict[str, Any]:
         key: json.dumps(value) if isinstance(value, dict | list | tuple) else value
         for key, value in settings.items()
     }
+
+
+def cpus_of(config: ExperimentConfig) -> int:
+    """CPUs that a trial takes: itself and its runners."""
+    return 1 + config.resources.num_runners
+
+
+def check_cpus(config: ExperimentConfig, total: float, free: float) -> None:
+    """Makes sure that a trial can start; Ray Tune would wait for ever.
+
+    Args:
+        config: of the trial that needs most.
+        total: CPUs that there are.
+        free: those that nobody else uses.
+
+    Raises:
+        InputError: if there are too few.
+    """
+    needed = cpus_of(config)
+    if needed <= free:
+        return
+    what = f"a trial needs {needed} CPUs (1 + {config.resources.num_runners} runners)"
+    if needed > total:
+        raise InputError(
+            f"{what}, but there are {total:g}; set resources.num_runners lower, or use a larger "
+            f"cluster with --address"
+        )
+    raise InputError(
+        f"{what}, but of {total:g} only {free:g} are free; wait until others have finished"
+    )

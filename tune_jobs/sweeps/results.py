@@ -3,18 +3,13 @@
 import math
 import re
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tune_jobs.runs.directory import RunDirectory
-from tune_jobs.runs.history import MetricRow
-from tune_jobs.sweeps.definition import Sweep
-from tune_jobs.sweeps.folder import SweepFolder, TrialFile
-from tune_jobs.sweeps.points import as_row
-from tune_jobs.sweeps.searched import short_value
+from tune_jobs.sweeps.folder import SweepFolder, TrialRecord
+from tune_jobs.sweeps.points import as_row, short_value
 from tune_jobs.terminal.files import replacing, short_path
 from tune_jobs.terminal.running import program
 from tune_jobs.terminal.tables import Row, write_table
@@ -27,56 +22,15 @@ FIXED_COLUMNS = (
 """Columns of the table that are no settings."""
 
 
-def score_of(sweep: Sweep, rows: list[MetricRow]) -> float:
-    """What a trial is ranked by; NaN if it has no value of the metric yet.
-
-    Args:
-        sweep: says which metric, and over how many of its newest values.
-        rows: of its ``metrics.csv``.
-    """
-    newest = [row[sweep.metric] for row in rows if sweep.metric in row][-sweep.average :]
-    return sum(newest) / len(newest) if newest else math.nan
-
-
-@dataclass(frozen=True)
-class ScoredTrial:
-    """A trial that has begun.
-
-    Attributes:
-        file: what is known of it.
-        run: its run directory.
-        iterations: that it has done.
-        score: what it is ranked by, NaN if it has none yet.
-        task: what is special about its task, as text; empty where all trials share one.
-    """
-
-    file: TrialFile
-    run: RunDirectory
-    iterations: int
-    score: float
-    task: str
-
-
-def scored_trials(folder: SweepFolder) -> list[ScoredTrial]:
-    """The trials that have begun, in order."""
-    sweep, found = folder.sweep, []
-    for file, run in folder.started():
-        rows = run.history.rows()
-        iterations = int(rows[-1]["iteration"]) if rows else 0
-        task = file.point.describe(sweep.task_keys)
-        found.append(ScoredTrial(file, run, iterations, score_of(sweep, rows), task))
-    return found
-
-
-def best_trials(folder: SweepFolder) -> list[ScoredTrial]:
+def best_trials(folder: SweepFolder) -> list[TrialRecord]:
     """The best trial of each task, of those that ran to their end if there are any.
 
     Scores of different tasks are not compared: an objective may have little to lose. A trial that
     was stopped early has a score of fewer iterations, so it comes after those that were not.
     """
     sign = 1.0 if folder.sweep.mode == "min" else -1.0
-    best: dict[str, ScoredTrial] = {}
-    for trial in scored_trials(folder):
+    best: dict[str, TrialRecord] = {}
+    for trial in folder.started():
         if not math.isnan(trial.score):
             rivals = [trial, best[trial.task]] if trial.task in best else [trial]
             best[trial.task] = min(
@@ -88,27 +42,27 @@ def best_trials(folder: SweepFolder) -> list[ScoredTrial]:
 def table_of(folder: SweepFolder) -> list[dict[str, Any]]:
     """A row for each trial that has begun, in order."""
     sweep = folder.sweep
-    best = {trial.file.point.index for trial in best_trials(folder)}
+    best = {trial.index for trial in best_trials(folder)}
     return [
         {
             "sweep": sweep.name,
-            "trial": trial.file.point.index,
+            "trial": trial.index,
             "status": trial.file.status,
-            "iterations": trial.iterations,
+            "iterations": trial.done,
             "metric": sweep.metric,
             "mode": sweep.mode,
             "score": trial.score,
-            "best": int(trial.file.point.index in best),
-            "seed": trial.run.config().seed,
+            "best": int(trial.index in best),
+            "seed": trial.config.seed,
             "busy_s": trial.file.busy_s,
             "run": trial.run.path.relative_to(folder.path).as_posix(),
             **as_row(trial.file.point.settings),
         }
-        for trial in scored_trials(folder)
+        for trial in folder.started()
     ]
 
 
-def best_config_path(folder: SweepFolder, best: ScoredTrial) -> Path:
+def best_config_path(folder: SweepFolder, best: TrialRecord) -> Path:
     """Where the config of the best trial of a task is kept: ``best-makespan.yaml``."""
     settings = best.file.point.settings
     values = "-".join(short_value(settings[key]) for key in folder.sweep.task_keys)
@@ -128,13 +82,13 @@ def write_results(folder: SweepFolder) -> list[Path]:
     written = [folder.path / TABLE]
     write_table(written[0], rows)
     for best in best_trials(folder):
-        config = best.run.config().to_dict() | {"name": f"{folder.sweep.name}-best"}
+        config = best.config.to_dict() | {"name": f"{folder.sweep.name}-best"}
         del config["runs"]  # so that it can be taken elsewhere
         written.append(best_config_path(folder, best))
         about = (
             f"# The best of the sweep {folder.sweep.name}{best.task and f' with {best.task}'}: "
             f"{folder.sweep.metric} {best.score:.5g},\n"
-            f"# trial {best.file.point.index:03d}, {best.file.point.describe()}.\n"
+            f"# trial {best.index:03d}, {best.file.point.describe()}.\n"
             f"# {train_command(written[-1])}\n"
         )
         with replacing(written[-1]) as aside:

@@ -1,32 +1,65 @@
-"""The searches by name: what each allows in a sweep, and what it needs of Ray Tune.
+"""The searches by name: what each allows in a sweep, and what Ray Tune runs it with.
 
 A search of your own is a subclass of `Search`; an instance of it is registered in `SEARCHES`. What
 imports Ray stays inside methods, because Ray must not be imported before it is started.
 """
 
 import importlib.util
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
+from pydantic import Field
 from pydantic_core import PydanticCustomError
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
-from tune_jobs.runs.history import MetricRow
-from tune_jobs.sweeps.searched import Point, SearchedSweep
+from rllib_configs.dimensions import Dimension
+from rllib_configs.options import adjustable_settings
+from rllib_configs.sections import Count, Section
 
 if TYPE_CHECKING:
     from ray.tune.schedulers import TrialScheduler
     from ray.tune.search import Searcher
 
-# What may change in the middle of a run: no shapes, no jobs, no length.
-EVOLVING = (
-    *("training.lr", "training.entropy", "training.clip", "training.gamma", "training.gae_lambda"),
-    *("training.equalize", "training.epochs", "training.minibatches", "training.lr_end_share"),
-    *("training.rmsprop_decay", "training.rmsprop_eps"),
-    *("meta.rates_lr", "meta.entropy_target", "meta.gradient_clip", "meta.advantage_floor"),
-    *("meta.tasks_per_update",),
-)
+SETTINGS = "settings"
+"""What Ray Tune's config of a trial holds: the settings of the space, by key."""
+
+SCORE, SCORED_AT = "score", "scored_at"
+"""In a trial's results: what ranks it, and the iteration at which that was new; 0 before."""
+
+
+class AshaSection(Section):
+    """When ASHA stops trials: at the grace period and each time that it is multiplied."""
+
+    grace: Count = 1
+    """Iterations that every trial may do; evaluations must have happened by then."""
+    reduction: Annotated[float, Field(gt=1)] = 3.0
+    """Of so many trials that get to a rung one goes on, and the next rung is so much later."""
+
+
+class PbtSection(Section):
+    """How a population evolves."""
+
+    interval: Count = 10
+    """Iterations between two times at which the worst take over from the best."""
+    quantile: Annotated[float, Field(gt=0, le=0.5)] = 0.25
+    """Share of the trials that take over, and of those that are taken from."""
+    resample: Annotated[float, Field(ge=0, le=1)] = 0.25
+    """Probability that a setting is drawn anew rather than multiplied by 0.8 or 1.2, or moved to a
+    neighbor in its list."""
+
+
+class SearchedSweep(Protocol):
+    """The part of a sweep that a search reads; see `tune_jobs.sweeps.definition.Sweep`."""
+
+    @property
+    def space(self) -> Mapping[str, Dimension]:
+        """Settings that differ."""
+
+    mode: Literal["min", "max"]
+    trials: int
+    asha: AshaSection
+    pbt: PbtSection
 
 
 class Search:
@@ -67,39 +100,24 @@ class Search:
         """Setting and number of iterations after which it first compares trials, if it does."""
         return None
 
-    def scheduler(
-        self,
-        sweep: SearchedSweep,
-        num_iterations: int,
-        num_slots: int,
-        begun: Sequence[tuple[int, Sequence[MetricRow]]],
-    ) -> "TrialScheduler":
-        """Who stops trials early.
+    def scheduler(self, sweep: SearchedSweep, num_iterations: int) -> "TrialScheduler | None":
+        """Who stops trials early, or has them take over from others; by default nobody.
 
         Args:
             sweep: what is searched.
             num_iterations: of a trial that is not stopped.
-            num_slots: trials that run at a time.
-            begun: trials from before an interruption: index, and rows of metrics.
         """
-        from ray.tune.schedulers import FIFOScheduler
-
-        return FIFOScheduler()
+        return None
 
     def searcher(
-        self,
-        sweep: SearchedSweep,
-        scored: Sequence[tuple[Point, float]],
-        left: Sequence[Point],
-        announce: Callable[[Point], None],
+        self, sweep: SearchedSweep, seed: int, scored: Sequence[tuple[Mapping[str, Any], float]]
     ) -> "Searcher | None":
         """Who says what to try next; None where that was drawn beforehand.
 
         Args:
             sweep: what is searched.
-            scored: trials that are over, with their scores, from before an interruption.
-            left: trials to go on with first.
-            announce: called with each point before its trial starts.
+            seed: of its draws.
+            scored: settings and scores of trials that are over.
         """
         return None
 
@@ -123,20 +141,18 @@ class AshaSearch(Search):
         """The grace period."""
         return "asha.grace", sweep.asha.grace
 
-    def scheduler(
-        self,
-        sweep: SearchedSweep,
-        num_iterations: int,
-        num_slots: int,
-        begun: Sequence[tuple[int, Sequence[MetricRow]]],
-    ) -> "TrialScheduler":
-        """Successive halving, told what trials did before."""
-        from tune_jobs.sweeps.schedulers import Halving
+    def scheduler(self, sweep: SearchedSweep, num_iterations: int) -> "TrialScheduler":
+        """Successive halving."""
+        from ray.tune.schedulers import ASHAScheduler
 
-        halving = Halving(sweep, num_iterations)
-        for index, rows in begun:
-            halving.replay(index, rows, sweep.metric, sweep.average)
-        return halving
+        return ASHAScheduler(
+            time_attr=SCORED_AT,
+            metric=SCORE,
+            mode=sweep.mode,
+            max_t=num_iterations,
+            grace_period=sweep.asha.grace,
+            reduction_factor=sweep.asha.reduction,
+        )
 
 
 class PbtSearch(Search):
@@ -153,27 +169,44 @@ class PbtSearch(Search):
 
     def check_key(self, key: str) -> None:
         """Refuses what cannot change in the middle of a run."""
-        if key not in EVOLVING:
+        adjustable = adjustable_settings()
+        if key not in adjustable:
             raise InputError(
                 f"pbt changes settings in the middle of a run, which {key} does not allow; "
-                f"it can search {', '.join(EVOLVING)}"
+                f"it can search {', '.join(adjustable)}"
             )
 
     def first_decision(self, sweep: SearchedSweep) -> tuple[str, int] | None:
         """The first interval."""
         return "pbt.interval", sweep.pbt.interval
 
-    def scheduler(
-        self,
-        sweep: SearchedSweep,
-        num_iterations: int,
-        num_slots: int,
-        begun: Sequence[tuple[int, Sequence[MetricRow]]],
-    ) -> "TrialScheduler":
-        """Population based training."""
-        from tune_jobs.sweeps.schedulers import Evolution
+    def scheduler(self, sweep: SearchedSweep, num_iterations: int) -> "TrialScheduler":
+        """Population based training; all trials wait for each other after each interval."""
+        from ray.tune.schedulers import PopulationBasedTraining
 
-        return Evolution(sweep, num_slots)
+        def keep_in_range(config: dict[str, Any]) -> dict[str, Any]:
+            settings = config[SETTINGS]
+            for key, dimension in sweep.space.items():
+                if dimension.values is None:
+                    settings[key] = dimension.clip(settings[key])
+            return config
+
+        mutations = {
+            key: _domain(dimension) if dimension.values is None else list(dimension.values)
+            for key, dimension in sweep.space.items()
+        }
+        return PopulationBasedTraining(
+            time_attr=SCORED_AT,
+            metric=SCORE,
+            mode=sweep.mode,
+            perturbation_interval=sweep.pbt.interval,
+            hyperparam_mutations={SETTINGS: mutations},
+            quantile_fraction=sweep.pbt.quantile,
+            resample_probability=sweep.pbt.resample,
+            custom_explore_fn=keep_in_range,
+            log_config=False,
+            synch=True,
+        )
 
 
 class OptunaSearch(Search):
@@ -193,16 +226,23 @@ class OptunaSearch(Search):
             )
 
     def searcher(
-        self,
-        sweep: SearchedSweep,
-        scored: Sequence[tuple[Point, float]],
-        left: Sequence[Point],
-        announce: Callable[[Point], None],
-    ) -> "Searcher | None":
-        """Optuna, told the scores from before."""
-        from tune_jobs.sweeps.searchers import OptunaTrials
+        self, sweep: SearchedSweep, seed: int, scored: Sequence[tuple[Mapping[str, Any], float]]
+    ) -> "Searcher":
+        """Optuna, told the scores of trials that are over."""
+        import optuna
+        from ray.tune.search.optuna import OptunaSearch as TuneOptuna
 
-        return OptunaTrials(sweep, scored, left, len(scored) + len(left), announce)
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        space = {key: _domain(dimension) for key, dimension in sweep.space.items()}
+        points = [{f"{SETTINGS}/{key}": value for key, value in each.items()} for each, _ in scored]
+        return TuneOptuna(
+            TuneOptuna.convert_search_space({SETTINGS: space}),
+            metric=SCORE,
+            mode=sweep.mode,
+            seed=seed,
+            points_to_evaluate=points or None,
+            evaluated_rewards=[score for _, score in scored] or None,
+        )
 
 
 def _refuse_grids(name: str, sweep: SearchedSweep) -> None:
@@ -213,6 +253,18 @@ def _refuse_grids(name: str, sweep: SearchedSweep) -> None:
                 "the search {search} takes no grids, so make {key} a choice",
                 {"search": name, "key": key},
             )
+
+
+def _domain(dimension: Dimension) -> Any:
+    """A dimension in Ray Tune's terms."""
+    from ray import tune
+
+    if dimension.values is not None:
+        return tune.choice(list(dimension.values))
+    low, high = dimension.range
+    if dimension.integer is not None:
+        return tune.randint(int(low), int(high) + 1)
+    return (tune.uniform if dimension.log_uniform is None else tune.loguniform)(low, high)
 
 
 SEARCHES: Registry[Search] = Registry("search")

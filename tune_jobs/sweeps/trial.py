@@ -22,16 +22,15 @@ from cluster_env.core.errors import InputError
 from tune_jobs.runs.checkpoints import Checkpoints
 from tune_jobs.runs.history import MetricRow
 from tune_jobs.sweeps.definition import Sweep
-from tune_jobs.sweeps.points import Presets, trial_config
-from tune_jobs.sweeps.records import pack, unpack
-from tune_jobs.sweeps.searched import Point
+from tune_jobs.sweeps.folder import pack, trial_name, unpack
+from tune_jobs.sweeps.points import Point, Presets, trial_config
+from tune_jobs.sweeps.searches import SCORE, SCORED_AT, SETTINGS
 
 if TYPE_CHECKING:  # it takes seconds, and the sweep's own process does not need it
     from tune_jobs.runs.trainer import Trainer
 
 STEP_S = 1.0
 STATE_EVERY_S = 15.0
-_SCORES = "scores.json"
 _PLACE = "place.json"
 _PATIENT_FOR = 3  # iterations, until which a metric may be missing
 
@@ -49,7 +48,7 @@ class TrialContext:
         trials: folder of the trials, as the sweep's own process sees it.
         presets: what the trials begin with; see `tune_jobs.sweeps.points.read_presets`.
         states: for trials that are gone on with, by index: iteration, and a reference to what
-            `tune_jobs.sweeps.records.pack` made of the state.
+            `tune_jobs.sweeps.folder.pack` made of the state.
     """
 
     sweep: Sweep
@@ -69,7 +68,7 @@ class SweepTrial(tune.Trainable):
         assert context is not None
         self._context = context
         self._trainer: Trainer | None = None
-        self._start: tuple[int, bytes] | None = None
+        self._start: bytes | None = None
         self._take(config)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
@@ -89,41 +88,38 @@ class SweepTrial(tune.Trainable):
             return self._step()
         except InputError as error:
             everywhere = isinstance(error, NoMetric)
-            told = {"refused": str(error), "everywhere": everywhere, "iteration": 0}
-            return told | {"score": math.nan, "scored": False, "done": True}
+            refusal = {"refused": str(error), "everywhere": everywhere, "iteration": 0}
+            return refusal | {SCORE: math.nan, SCORED_AT: 0, "done": True}
 
     def _step(self) -> dict[str, Any]:
         """Trains for about a second.
 
         Returns:
             ``rows``: of the iterations that were done; ``state``: packed, or None; ``score``: the
-            metric that ranks trials, NaN before there is one; ``scored``: whether it is new;
-            ``busy_s``: seconds that it took; ``references``: what heuristics reach;
-            ``settings``: of the trial; ``done``: whether it has come to its end.
+            metric that ranks trials, NaN before there is one; ``scored_at``: the iteration at which
+            it was new, 0 before; ``busy_s``: seconds that it took; ``references``: what heuristics
+            reach; ``settings``: of the trial; ``done``: whether it has come to its end.
         """
-        began = time.perf_counter()
         trainer = self._trainer or self._begin()
-        begun = time.perf_counter()
-        rows, scored = [], False
+        began = time.perf_counter()
+        rows = []
         while True:
             row = {"iteration": float(trainer.done + 1), **trainer.iterate()}
             rows.append(row)
-            scored = self._note_score(trainer, row) or scored
+            self._note_score(trainer, row)
             due = trainer.is_due(trainer.config.checkpoint.every)
             evaluated = trainer.is_due(trainer.config.evaluation.every)
-            if due or evaluated or time.perf_counter() - begun > STEP_S:
+            if due or evaluated or time.perf_counter() - began > STEP_S:
                 break
         late = time.monotonic() - self._state_at > STATE_EVERY_S
         state = self._pack_state(trainer) if due or late else None
-        ended = time.perf_counter()
         return {
             "iteration": trainer.done,
             "rows": rows,
             "state": state,
-            "score": sum(self._scores) / len(self._scores) if self._scores else math.nan,
-            "scored": scored,
-            "busy_s": ended - begun,
-            "setup_s": begun - began,
+            SCORE: sum(self._scores) / len(self._scores) if self._scores else math.nan,
+            SCORED_AT: self._scored_at,
+            "busy_s": time.perf_counter() - began,
             "references": trainer.references,
             "settings": self._point.settings,
             "done": trainer.finished,
@@ -131,21 +127,20 @@ class SweepTrial(tune.Trainable):
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
         """Writes what another trial, or this one later, can go on from; pbt needs it."""
-        trainer = self._trainer or self._begin()
-        Path(checkpoint_dir, "state.tar").write_bytes(self._pack_state(trainer))
-        Path(checkpoint_dir, _PLACE).write_text(json.dumps(trainer.done))
+        self._write_state(self._trainer or self._begin(), Path(checkpoint_dir))
 
     def load_checkpoint(self, checkpoint: Any) -> None:
         """Goes on from what `save_checkpoint` wrote, with the settings that this trial has."""
         self.cleanup()
-        done = json.loads(Path(checkpoint, _PLACE).read_text())
-        self._start = (int(done), Path(checkpoint, "state.tar").read_bytes())
+        self._start = pack(Path(checkpoint))
 
     def _take(self, config: Mapping[str, Any]) -> None:
         self.cleanup()
-        trial = config["trial"]
-        self._point = Point(int(trial["index"]), dict(trial["settings"]))
+        # Not in the config: who takes over from a better trial gets that one's.
+        index = int(self.trial_name.rpartition("-")[2])
+        self._point = Point(index, dict(config[SETTINGS]))
         self._scores: deque[float] = deque(maxlen=self._context.sweep.average)
+        self._scored_at = 0
         self._start = None
 
     def _begin(self) -> "Trainer":
@@ -159,46 +154,50 @@ class SweepTrial(tune.Trainable):
             trainer.start()
         else:
             with tempfile.TemporaryDirectory() as folder:
-                unpack(start[1], Path(folder))
-                trainer.restore(Path(folder), start[0])
-                scores = Path(folder, _SCORES)
-                if scores.exists():
-                    self._scores.extend(json.loads(scores.read_text()))
+                unpack(start, Path(folder))
+                saved = json.loads(Path(folder, _PLACE).read_text())
+                trainer.restore(Path(folder), saved["done"])
+                self._scores.extend(saved["scores"])
+                self._scored_at = saved[SCORED_AT]
         trainer.measure_references()
         self._state_at = time.monotonic()
         self._trainer = trainer
         return trainer
 
-    def _newest_state(self) -> tuple[int, bytes] | None:
+    def _newest_state(self) -> bytes | None:
         """What the trial left before this process: here, if the folder can be seen from here."""
         index = self._point.index
         sent = self._context.states.get(index)
-        folder = self._context.trials / f"trial-{index:03d}" / "checkpoints"
+        folder = self._context.trials / trial_name(index) / "checkpoints"
         for checkpoint in reversed(Checkpoints(folder).all()):
             if sent is not None and checkpoint.iteration <= sent[0]:
                 break
             if checkpoint.damage() is None:
-                return checkpoint.iteration, pack(checkpoint.path)
-        return None if sent is None else (sent[0], ray.get(sent[1]))
+                return pack(checkpoint.path)
+        return None if sent is None else ray.get(sent[1])
 
     def _pack_state(self, trainer: "Trainer") -> bytes:
         self._state_at = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
-            trainer.save(Path(folder))
-            Path(folder, _SCORES).write_text(json.dumps(list(self._scores)))
+            self._write_state(trainer, Path(folder))
             return pack(Path(folder))
 
-    def _note_score(self, trainer: "Trainer", row: MetricRow) -> bool:
+    def _write_state(self, trainer: "Trainer", folder: Path) -> None:
+        trainer.save(folder)
+        place = {"done": trainer.done, "scores": list(self._scores), SCORED_AT: self._scored_at}
+        (folder / _PLACE).write_text(json.dumps(place))
+
+    def _note_score(self, trainer: "Trainer", row: MetricRow) -> None:
         from tune_jobs.runs.validation import RATIO
 
         metric = self._context.sweep.metric
         if metric in row:
             self._scores.append(row[metric])
-            return True
+            self._scored_at = trainer.done
+            return
         evaluated = trainer.is_due(trainer.config.evaluation.every)
         expected = evaluated if metric.startswith("eval/") else trainer.done >= _PATIENT_FOR
         if not self._scores and (trainer.finished or (expected and metric != RATIO)):
             raise NoMetric(
                 f"there is no metric {metric} to rank trials by; a trial has {', '.join(row)}"
             )
-        return False

@@ -2,8 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
-from functools import partial
+from contextlib import ExitStack, contextmanager
 
 from cluster_env.core.errors import Failure, InputError
 from rllib_configs.schema import ExperimentConfig
@@ -42,10 +41,9 @@ def cpus_for(config: ExperimentConfig, say: Callable[[str], None]) -> Iterator[N
     """
     from ray.util import get_current_placement_group
 
-    wanted = config.resources.num_runners
     with ExitStack() as stack:
-        if wanted and get_current_placement_group() is None:
-            _wait(config, wanted, say, stack)
+        if config.resources.num_runners and get_current_placement_group() is None:
+            _wait(config, say, stack)
         yield
 
 
@@ -61,16 +59,19 @@ def can_grow() -> bool:
     return any(_NODE_GROUP in node["Labels"] for node in ray.nodes() if node["Alive"])
 
 
-def _wait(
-    config: ExperimentConfig, wanted: int, say: Callable[[str], None], stack: ExitStack
-) -> None:
+def _wait(config: ExperimentConfig, say: Callable[[str], None], stack: ExitStack) -> None:
+    """Waits; the turn that it takes ends with the stack."""
+    import ray
+
     grows, limit_s = can_grow(), config.resources.wait_s
-    if wanted > _cpus_in_total() and not grows:
+    num_cpus = config.resources.num_runners
+    total = _num_cpus(ray.cluster_resources())
+    if num_cpus > total and not grows:
         raise InputError(
-            f"{wanted} runners need {wanted} CPUs, but there are {_cpus_in_total():g}; ask for "
-            "fewer with --runners or resources.num_runners"
+            f"{num_cpus} runners need {num_cpus} CPUs, but there are {total:g}; ask for fewer with "
+            "--runners or resources.num_runners"
         )
-    if _are_free(wanted, GRACE_S):
+    if _are_free(num_cpus, GRACE_S):
         return
     say_at = time.monotonic()
     end = say_at + limit_s
@@ -79,32 +80,40 @@ def _wait(
         nonlocal say_at
         heed()
         asked = "; asked the autoscaler for more" if grows else ""
-        state = f"{_free_cpus():g} of {_cpus_in_total():g} are free{asked}"
+        free, total = map(_num_cpus, (ray.available_resources(), ray.cluster_resources()))
+        state = f"{free:g} of {total:g} are free{asked}"
         now = time.monotonic()
         if now >= end:
             raise Failure(
-                f"{wanted} CPUs did not come free within {duration(limit_s)} ({state}); try again "
-                f"when others have finished, ask for fewer --runners, or set resources.wait_s "
-                f"higher"
+                f"{num_cpus} CPUs did not come free within {duration(limit_s)} ({state}); try "
+                f"again when others have finished, ask for fewer --runners, or set "
+                f"resources.wait_s higher"
             )
         if now >= say_at:
-            say(f"waits for {wanted} CPUs; {state}; gives up in {duration(end - say_at)}")
+            say(f"waits for {num_cpus} CPUs; {state}; gives up in {duration(end - say_at)}")
             say_at += SAY_EVERY_S
 
     while True:
-        with _asked(wanted) if grows else nullcontext(partial(_are_free, wanted, _POLL_S)) as came:
-            while not came():
+        with _requested(num_cpus, grows) as have_come:
+            while not have_come():
                 go_on_waiting()
-        if _take_turn(wanted, stack):
-            return
-        while _turn_is_taken():  # and nobody's request stands in the way of who has it
+        try:
+            turn = ray.remote(_Turn).options(**_TURN, num_cpus=0).remote()
+        except ValueError:
+            pass  # it is another's turn
+        else:
+            if _are_free(num_cpus, _SETTLE_S):
+                stack.callback(ray.kill, turn)
+                return
+            ray.kill(turn)
+        while _turn_is_taken():  # and no request stands in the way of who has it
             go_on_waiting()
             time.sleep(_POLL_S)
 
 
 @contextmanager
-def _asked(wanted: int) -> Iterator[Callable[[], bool]]:
-    """Asks the autoscaler, until the block ends; gives what waits a moment and says if they came.
+def _requested(num_cpus: int, grows: bool) -> Iterator[Callable[[], bool]]:
+    """Asks an autoscaler, until the block ends; gives what waits a moment and says if they came.
 
     ``request_resources`` would hold for the whole cluster: the next job replaces it, and a killed
     one leaves it behind. What a placement group waits for goes away with its job, and comes on top
@@ -112,27 +121,14 @@ def _asked(wanted: int) -> Iterator[Callable[[], bool]]:
     """
     from ray.util import placement_group, remove_placement_group
 
-    group = placement_group([{"CPU": 1}] * wanted)
+    if not grows:
+        yield lambda: _are_free(num_cpus, _POLL_S)
+        return
+    group = placement_group([{"CPU": 1}] * num_cpus)
     try:
         yield lambda: group.wait(_POLL_S)
     finally:
         remove_placement_group(group)
-
-
-def _take_turn(wanted: int, stack: ExitStack) -> bool:
-    """Whether it was nobody's turn, and the CPUs are free indeed; the turn ends with the stack."""
-    import ray
-
-    options = {**_TURN, "num_cpus": 0}
-    try:
-        turn = ray.remote(_Turn).options(**options).remote()
-    except ValueError:
-        return False
-    if free := _are_free(wanted, _SETTLE_S):
-        stack.callback(ray.kill, turn)
-    else:
-        ray.kill(turn)
-    return free
 
 
 def _turn_is_taken() -> bool:
@@ -145,20 +141,16 @@ def _turn_is_taken() -> bool:
     return True
 
 
-def _are_free(wanted: int, patience_s: float) -> bool:
-    end = time.monotonic() + patience_s
-    while (free := _free_cpus()) < wanted and time.monotonic() < end:
+def _are_free(num_cpus: int, limit_s: float) -> bool:
+    import ray
+
+    end = time.monotonic() + limit_s
+    while not (free := _num_cpus(ray.available_resources()) >= num_cpus):
+        if time.monotonic() >= end:
+            break
         time.sleep(0.1)
-    return free >= wanted
+    return free
 
 
-def _free_cpus() -> float:
-    import ray
-
-    return float(ray.available_resources().get("CPU", 0))
-
-
-def _cpus_in_total() -> float:
-    import ray
-
-    return float(ray.cluster_resources().get("CPU", 0))
+def _num_cpus(resources: dict[str, float]) -> float:
+    return resources.get("CPU", 0.0)

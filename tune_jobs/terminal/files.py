@@ -4,10 +4,10 @@ import errno
 import fcntl
 import hashlib
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 
@@ -80,6 +80,26 @@ def replacing(path: Path) -> Iterator[Path]:
         aside.unlink(missing_ok=True)
 
 
+def try_writing(path: Path, *, folder: bool) -> None:
+    """Tries whether a file can be written there, or files below it; leaves nothing behind.
+
+    Args:
+        path: may be there or not, as the folders above it.
+        folder: whether it is a folder.
+
+    Raises:
+        OSError: if it cannot.
+    """
+    path.exists()  # says so where a name is too long, or a folder above must not be entered
+    place = path if folder else path.absolute().parent
+    while not place.is_dir():
+        if place.exists():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))
+        place = place.absolute().parent
+    with tempfile.TemporaryFile(dir=place):
+        pass
+
+
 def short_path(path: Path) -> Path:
     """The path as seen from here, where that is shorter."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
@@ -123,10 +143,5 @@ class FileLock:
         self.acquire(wait=True)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release()

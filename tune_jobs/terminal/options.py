@@ -1,11 +1,15 @@
 """Options that several commands have. It imports nothing heavy, so that --help is quick."""
 
 import math
+import os
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
+
+from tune_jobs.terminal.files import try_writing
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
 
@@ -38,6 +42,22 @@ def count(least: int = 1) -> click.IntRange:
     return click.IntRange(least, MOST)
 
 
+class OutPath(click.Path):
+    """A file or folder that a command writes when its work is done; that it can is tried before."""
+
+    def __init__(self, *, file_okay: bool = True, dir_okay: bool = True) -> None:
+        super().__init__(file_okay=file_okay, dir_okay=dir_okay, path_type=Path)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The path."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        try:
+            try_writing(path, folder=not self.file_okay)
+        except OSError as error:
+            self.fail(f"cannot write to {path}: {error.strerror or error}", param, ctx)
+        return path
+
+
 Decorator = Callable[[Any], Any]
 
 
@@ -50,6 +70,47 @@ def together(*options: Decorator) -> Decorator:
         return command
 
     return decorate
+
+
+def set_option(example: str, what: str = "it") -> Decorator:
+    """The option ``--set`` of a command.
+
+    Args:
+        example: of what is given.
+        what: is changed.
+    """
+    return click.option(
+        "--set",
+        "overrides",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help=f"Change a setting of {what}, for instance {example}.",
+    )
+
+
+def seed_option(what: str) -> Decorator:
+    """The option ``--seed``, by default 0, of something."""
+    return click.option("--seed", type=SEED, default=0, help=f"Seed of {what}.")
+
+
+def decode_option(default: str, *more: str, help_text: str) -> Decorator:
+    """The option ``--decode``: how policies choose; ``sample``, ``argmax``, or `more`."""
+    choices = click.Choice(["sample", "argmax", *more])
+    return click.option("--decode", type=choices, default=default, help=help_text)
+
+
+def out_option(help_text: str) -> Decorator:
+    """The option ``--out``: a folder for what a command writes."""
+    return click.option("--out", type=OutPath(file_okay=False), help=help_text)
+
+
+def late(module: str, name: str) -> Callable[..., Any]:
+    """A function that is imported when it is called, because that takes long."""
+
+    def call(*args: Any) -> Any:
+        return getattr(import_module(module), name)(*args)
+
+    return call
 
 
 warmup_option = click.option(
@@ -91,13 +152,7 @@ task_options = together(
         metavar="PRESET|FILE",
         help="World, jobs and objective; by default those of the first run, else of deeprm.",
     ),
-    click.option(
-        "--set",
-        "overrides",
-        metavar="KEY=VALUE",
-        multiple=True,
-        help="Change a setting of it, for instance task.objective=makespan.",
-    ),
+    set_option("task.objective=makespan"),
     warmup_option,
     click.option(
         "--jobsets",
@@ -113,21 +168,22 @@ task_options = together(
         default=1,
         help="Episodes of each jobset.",
     ),
-    click.option(
-        "--seed",
-        type=SEED,
-        default=0,
-        help="Seed of the jobsets and of the policies' random numbers.",
-    ),
-    click.option(
-        "--decode",
-        type=click.Choice(["sample", "argmax", "tuned"]),
-        default="sample",
-        help="How learned policies choose; argmax may leave jobs waiting for ever; tuned is "
+    seed_option("the jobsets and of the policies' random numbers"),
+    decode_option(
+        "sample",
+        "tuned",
+        help_text="How learned policies choose; argmax may leave jobs waiting for ever; tuned is "
         "argmax, more or less eager to start jobs as is best on validation jobsets.",
     ),
 )
 """What policies are evaluated on."""
+
+log_options = together(
+    click.argument("path", metavar="FILE", type=click.Path(path_type=Path)),
+    set_option("task.workload.stretch=0.5", "the machine, or how the log is read"),
+    click.option("--hash-users", is_flag=True, help="Show and keep users and groups as hashes."),
+)
+"""A log."""
 
 step_options = together(
     click.option(

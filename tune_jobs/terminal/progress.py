@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, TextIO
 
 from tune_jobs.terminal.signals import heed
 
-if TYPE_CHECKING:
-    from tqdm import tqdm
+if TYPE_CHECKING:  # it takes a tenth of a second, and --help does not need it
+    from rich.console import RenderableType
+    from rich.live import Live
 
 LINE_EVERY_S = 10.0
 ASIDE_S = 2.0
 """What takes less time between two steps is not shown."""
+_DRAW_EVERY_S = 0.1
+_BAR_WIDTH = 10
 _RECENT = 30
 
 
@@ -43,11 +46,12 @@ class Progress:
         self._interactive = is_terminal(self._stream) if interactive is None else interactive
         self._line_every_s = line_every_s
         self._clock = clock
-        self._bar: tqdm[None] | None = None
-        self._aside: tqdm[None] | None = None
+        self._live: Live | None = None
+        self._bar: tuple[int, int, str] | None = None  # how many are done, of how many, what
+        self._aside: tuple[int, int, str] | None = None
         self._aside_since = 0.0
         self._total = 0
-        self._last_line = float("-inf")
+        self._shown_at = float("-inf")
         self._times: deque[tuple[float, int]] = deque(maxlen=_RECENT)
 
     def start(self, total: int, done: int = 0, unit: str = "iteration") -> None:
@@ -59,19 +63,11 @@ class Progress:
             unit: what is counted.
         """
         self._total = total
-        self._last_line = float("-inf")
+        self._shown_at = float("-inf")
         self._times.clear()
         if self._interactive:
-            from tqdm import tqdm
-
-            self._bar = tqdm(
-                total=total,
-                initial=done,
-                unit=f" {unit}",
-                file=self._stream,
-                dynamic_ncols=True,
-                bar_format="{percentage:3.0f}% |{bar:10}| {n_fmt}/{total_fmt}  {desc}",
-            )
+            self._bar = done, total, f"{unit}s"
+            self._draw()
 
     def step(self, done: int, text: str) -> None:
         """Shows that so many are done.
@@ -87,14 +83,20 @@ class Progress:
         heed()
         now = self._clock()
         self._times.append((now, done))
-        eta = self._eta(done)
+        # Time left, from the pace of the latest iterations.
+        (first, begun), (last, ended) = self._times[0], self._times[-1]
+        eta = ""
+        if ended > begun and done < self._total:
+            eta = f"{duration((last - first) / (ended - begun) * (self._total - done))} left"
         if self._bar is not None:
-            # The time left comes first, because a narrow terminal cuts off the end.
-            self._bar.set_description_str(f"{eta:>12}  {text}".lstrip(), refresh=False)
-            self._bar.update(done - self._bar.n)
-        elif now - self._last_line >= self._line_every_s:
-            self._last_line = now
-            self._write("  ".join(part for part in (f"{done}/{self._total}", text, eta) if part))
+            # It comes first, because a narrow terminal cuts off the end.
+            self._bar = done, self._total, f"{eta:>12}  {text}".lstrip()
+            if now - self._shown_at >= _DRAW_EVERY_S or done == self._total:
+                self._shown_at = now
+                self._draw()
+        elif now - self._shown_at >= self._line_every_s:
+            self._shown_at = now
+            self.say("  ".join(part for part in (f"{done}/{self._total}", text, eta) if part))
 
     def aside(self, done: int, total: int, text: str) -> None:
         """Shows how far something is between two steps, on a terminal and only if it takes long.
@@ -107,44 +109,48 @@ class Progress:
         if done == 0:
             self._aside_since = self._clock()
         elif self._interactive and self._clock() - self._aside_since >= ASIDE_S:
-            from tqdm import tqdm
-
-            if self._aside is None:
-                bar_format = "{desc}  {percentage:3.0f}% |{bar:10}| {n_fmt}/{total_fmt}"
-                options = {"initial": done, "leave": False, "file": self._stream}
-                self._aside = tqdm(None, text, total, bar_format=bar_format, **options)
-            self._aside.n = done
-            self._aside.refresh()
+            self._aside = done, total, text
+            self._draw()
         if self._aside is not None and done == total:
-            self._aside.close()
             self._aside = None
+            self._draw()
 
     def say(self, text: str) -> None:
         """Writes a line that stays."""
-        if self._bar is not None:
-            self._bar.write(text, file=self._stream)
+        if self._live is not None:
+            self._live.console.print(text, markup=False, soft_wrap=True)
         else:
-            self._write(text)
+            print(text, file=self._stream, flush=True)
 
     def close(self) -> None:
         """Ends the bar; `start` may follow."""
-        if self._aside is not None:
-            self._aside.close()
+        if self._live is not None:
             self._aside = None
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
+            self._draw()
+            self._live.stop()
+        self._live = self._bar = None
 
-    def _write(self, text: str) -> None:
-        self._stream.write(f"{text}\n")
-        self._stream.flush()
+    def _draw(self) -> None:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
 
-    def _eta(self, done: int) -> str:
-        """Time left, from the pace of the latest iterations; empty before there is one."""
-        (first, begun), (last, ended) = self._times[0], self._times[-1]
-        if ended <= begun or done >= self._total:
-            return ""
-        return f"{duration((last - first) / (ended - begun) * (self._total - done))} left"
+        def line(done: int, total: int, text: str) -> "RenderableType":
+            grid = Table.grid(padding=(0, 1))
+            for _ in range(3):
+                grid.add_column(no_wrap=True)
+            grid.add_row(
+                f"{done / total if total else 1:4.0%}",
+                ProgressBar(total, done, width=_BAR_WIDTH),
+                f"{done}/{total}",
+                Text(text, no_wrap=True, overflow="ellipsis"),
+            )
+            return grid
+
+        self._live = self._live or live_display(self._stream)
+        lines = [line(*each) for each in (self._bar, self._aside) if each is not None]
+        self._live.update(Group(*lines), refresh=True)
 
 
 class NoProgress(Progress):
@@ -161,6 +167,18 @@ class NoProgress(Progress):
 
     def say(self, text: str) -> None:
         """Does nothing."""
+
+
+def live_display(stream: TextIO) -> "Live":
+    """What is rewritten in place on a terminal, each time that it is updated."""
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(file=stream, force_terminal=True, highlight=False)
+    live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+    live.start()
+    console.show_cursor(True)  # also where nobody comes to end it
+    return live
 
 
 def is_terminal(stream: TextIO) -> bool:

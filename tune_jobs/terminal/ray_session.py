@@ -17,10 +17,8 @@ from typing import Any
 
 from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.terminal.deadline import deadline
-from tune_jobs.terminal.ray_environment import prepare_environment
-from tune_jobs.terminal.running import debugging
-from tune_jobs.terminal.signals import heed, sigterm_held_back
+from tune_jobs.terminal.running import debugging, prepare_environment
+from tune_jobs.terminal.signals import deadline, heed, sigterm_held_back
 
 START_LIMIT_S = 120.0
 _CONNECT_TIMEOUT_S = 5.0
@@ -60,11 +58,9 @@ def check_placement(config: ExperimentConfig, address: str | None) -> None:
                 f"{runners} runners were asked for, but this machine has {cpus} CPUs; use at most "
                 f"--runners {cpus}, or a cluster with --address"
             )
-    elif address not in ("auto", "local"):
-        _check_reachable(address)
-
-
-def _check_reachable(address: str) -> None:
+        return
+    if address in ("auto", "local"):
+        return
     host, colon, port = address.rpartition(":")
     if not colon or not host or "/" in address or not port.isdigit():
         raise InputError(f"--address takes HOST:PORT of a Ray head node, or auto, not '{address}'")
@@ -111,7 +107,13 @@ def ray_session(config: ExperimentConfig, address: str | None = None) -> Iterato
         if address in (None, "local"):
             folder = _start(config, log)
         else:
-            _join(str(address), log)
+            try:
+                ray.init(address=address, **log)
+            except (ConnectionError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
+                said = str(error).strip() or type(error).__name__
+                raise InputError(
+                    f"cannot join the Ray cluster at {address}: {said.splitlines()[0]}"
+                ) from None
     try:
         yield
     except Exception:
@@ -217,13 +219,3 @@ def start_patiently(**options: Any) -> Any:
             if "timed out during startup" not in str(error):
                 raise
             ray.shutdown()
-
-
-def _join(address: str, log: dict[str, Any]) -> None:
-    import ray
-
-    try:
-        ray.init(address=address, **log)
-    except (ConnectionError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(f"cannot join the Ray cluster at {address}: {reason}") from None

@@ -5,6 +5,7 @@ Exit status: 0 done, 1 something failed, 2 the user's input is at fault, 130 Ctr
 
 import errno
 import logging
+import os
 import shutil
 import sys
 import traceback
@@ -14,7 +15,6 @@ from typing import Any, NoReturn
 
 import click
 
-from tune_jobs.terminal.ray_environment import prepare_environment
 from tune_jobs.terminal.signals import heard
 
 PACKAGES = ("cluster_env", "rllib_configs", "meta", "tune_jobs")
@@ -23,7 +23,20 @@ _OK, _FAILED, _BAD_INPUT, _INTERRUPTED = 0, 1, 2, 130
 
 _LONGEST_LINE = 480  # characters of an error, of which somebody has to find the end
 
+_RAY_READS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    # Despite its name this makes a local Ray talk over the loopback address only.
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+}
+
 _debug = False
+
+
+def prepare_environment() -> None:
+    """Sets what Ray reads from the environment when it is imported, where the user has not."""
+    for name, value in _RAY_READS.items():
+        os.environ.setdefault(name, value)
 
 
 def debugging() -> bool:
@@ -84,7 +97,10 @@ def run(
     global _debug
     _debug = False
     prepare_environment()
-    logs = _log_to_stderr()
+    logs = logging.StreamHandler()  # our own warnings, in the manner of the error messages
+    logs.setFormatter(_Discreet("metasched: %(message)s"))
+    for package in PACKAGES:
+        logging.getLogger(package).addHandler(logs)
     try:
         with heard():
             status: Any = command.main(args=args, prog_name=prog_name, standalone_mode=False)
@@ -98,7 +114,11 @@ def run(
         error.show()
         return _BAD_INPUT
     except click.ClickException as error:
-        return _report_error(_usage(error, prog_name), error.exit_code)
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else prog_name
+        message = " ".join(error.format_message().split()).rstrip(".")
+        usage = f"{message[:1].lower()}{message[1:]} ({path} --help says what there is)"
+        return _report_error(usage, error.exit_code)
     except BrokenPipeError:
         return _FAILED
     except OSError as error:
@@ -106,8 +126,12 @@ def run(
             return _report_unknown(error)
         return _report_error(f"no file can have the name '{error.filename}'", _BAD_INPUT)
     except Exception as error:
-        if (known := _known_status(error)) is not None:
-            return _report_error(str(error), known)
+        from cluster_env.core.errors import Failure, InputError  # takes a second
+
+        if isinstance(error, InputError):
+            return _report_error(str(error), _BAD_INPUT)
+        if isinstance(error, Failure):
+            return _report_error(str(error), _FAILED)
         return _report_unknown(error)
     finally:
         for package in PACKAGES:
@@ -122,15 +146,6 @@ def _report_unknown(error: Exception) -> int:
     return _report_error(f"failed with {type(error).__name__}: {first_line}{hint}", _FAILED)
 
 
-def _known_status(error: Exception) -> int | None:
-    """Exit status of an error whose message says all; None of any other."""
-    from cluster_env.core.errors import Failure, InputError  # takes a second, so not for --help
-
-    if isinstance(error, InputError):
-        return _BAD_INPUT
-    return _FAILED if isinstance(error, Failure) else None
-
-
 def _report_error(message: str, status: int) -> int:
     from cluster_env.core.errors import shortened
     from rllib_configs.secrets import hide_secrets
@@ -142,13 +157,6 @@ def _report_error(message: str, status: int) -> int:
     return status
 
 
-def _usage(error: click.ClickException, prog_name: str) -> str:
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context else prog_name
-    message = " ".join(error.format_message().split()).rstrip(".")
-    return f"{message[:1].lower()}{message[1:]} ({path} --help says what there is)"
-
-
 class _Discreet(logging.Formatter):
     """Shows no secrets."""
 
@@ -157,12 +165,3 @@ class _Discreet(logging.Formatter):
         from rllib_configs.secrets import hide_secrets
 
         return hide_secrets(super().format(record))
-
-
-def _log_to_stderr() -> logging.Handler:
-    """Shows our own warnings on stderr, in the manner of the error messages."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(_Discreet("metasched: %(message)s"))
-    for package in PACKAGES:
-        logging.getLogger(package).addHandler(handler)
-    return handler

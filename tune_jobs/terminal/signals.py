@@ -1,37 +1,44 @@
-"""Ctrl-C and SIGTERM that end a command, wherever they find it.
+"""What ends a command from outside: Ctrl-C, SIGTERM, and a limit for what may never come back.
 
-Both raise an exception, so that files and processes are cleaned up. Two things can come between. A
-library that is just being imported may catch everything (``except:``). And Ray, while it starts,
-has a handler in C++ for SIGTERM, which writes a report, and crashes or never returns.
+Both signals raise an exception, so that files and processes are cleaned up. Two things can come
+between. A library that is just being imported may catch everything (``except:``). And Ray, while
+it starts, has a handler in C++ for SIGTERM, which writes a report, and crashes or never returns.
+
+Outside of the main thread nothing here does anything, because Python delivers no signals there.
 """
 
 import _thread
 import os
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import click
 
 _POLL_S = 0.1
 HOLD_S = 20.0
 """How long SIGTERM is held back. Kubernetes kills what has not ended 30 s after it."""
+GRACE_S = 20.0
+"""From a deadline to the end of the process, where compiled code does not hear it."""
 
 _noted: signal.Signals | None = None
 _holding = False
 
 
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
 @contextmanager
 def heard() -> Iterator[None]:
-    """Has the first signals in a ``with`` block raise `KeyboardInterrupt` or `SystemExit`.
-
-    In a thread that is not the main one nothing changes, because Python delivers no signals there.
-    """
+    """Has the first signals in a ``with`` block raise `KeyboardInterrupt` or `SystemExit`."""
     global _noted
-    if threading.current_thread() is not threading.main_thread():
+    if not _in_main_thread():
         yield
         return
     before = {signal.SIGTERM: signal.signal(signal.SIGTERM, _raise)}
@@ -51,6 +58,46 @@ def heed() -> None:
         _end(_noted)
 
 
+class StopRequest:
+    """Notes the first signal in a ``with`` block, and lets the second one interrupt at once.
+
+    Where a signal has come before, and what it raised was caught, it is raised again.
+
+    Args:
+        announce: called with the name of the first signal.
+    """
+
+    def __init__(self, announce: Callable[[str], None]) -> None:
+        self.signal: signal.Signals | None = None
+        self._announce = announce
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __bool__(self) -> bool:
+        return self.signal is not None
+
+    @property
+    def exit_status(self) -> int:
+        """What a shell expects of a process that a signal has ended; 0 without one."""
+        return 128 + self.signal if self.signal else 0
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.signal is not None:
+            _end(signal.Signals(number))
+        self.signal = signal.Signals(number)
+        self._announce(self.signal.name)
+
+    def __enter__(self) -> Self:
+        heed()
+        if _in_main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
 @contextmanager
 def sigterm_held_back() -> Iterator[None]:
     """Delivers a SIGTERM only when a ``with`` block is over, to the handler that was set before.
@@ -59,16 +106,24 @@ def sigterm_held_back() -> Iterator[None]:
     with a function to call before they execute, as Ray's are, hear SIGTERM as ever.
     """
     global _holding
-    if threading.current_thread() is not threading.main_thread():
+    if not _in_main_thread():
         yield
         return
     handler = signal.getsignal(signal.SIGTERM)
     # Threads that are started meanwhile never hear it, and so leave it to this one.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     _holding, over = True, threading.Event()
-    watcher = threading.Thread(target=_interrupt_once, args=(over,), daemon=True)
+
+    def interrupt_once() -> None:
+        """Ray crashes at the end of the process where it was interrupted while it started."""
+        while signal.SIGTERM not in signal.sigpending():
+            if over.wait(_POLL_S):
+                return
+        if not over.wait(HOLD_S):
+            _thread.interrupt_main(signal.SIGTERM)
+
     try:
-        watcher.start()
+        threading.Thread(target=interrupt_once, daemon=True).start()
         yield
     except SystemExit:  # of a handler that was set meanwhile, with a status of its own
         raise SystemExit(128 + signal.SIGTERM) from None
@@ -79,18 +134,6 @@ def sigterm_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _interrupt_once(over: threading.Event) -> None:
-    """Waits for a SIGTERM that is held back, and then for the end of the block, but not for long.
-
-    Ray crashes at the end of the process where it was interrupted in the midst of its start.
-    """
-    while signal.SIGTERM not in signal.sigpending():
-        if over.wait(_POLL_S):
-            return
-    if not over.wait(HOLD_S):
-        _thread.interrupt_main(signal.SIGTERM)
-
-
 def _let_through() -> None:
     """A new process begins with the signals that are held back here."""
     if _holding:
@@ -98,6 +141,59 @@ def _let_through() -> None:
 
 
 os.register_at_fork(after_in_child=_let_through)
+
+
+class _TooLate(BaseException):
+    """No `Exception`, so that nothing that is interrupted by it goes on."""
+
+
+@contextmanager
+def deadline(seconds: float, what: str, grace_s: float = GRACE_S) -> Iterator[None]:
+    """Ends a ``with`` block that takes too long.
+
+    An alarm interrupts Python. What waits in compiled code and never hears it ends the process,
+    with the same sentence and exit status 1.
+
+    Args:
+        seconds: limit.
+        what: says what has not happened and what to do; begins the sentence.
+        grace_s: seconds after the alarm until the process ends.
+
+    Raises:
+        Failure: if the block took too long.
+    """
+    if not _in_main_thread():
+        yield
+        return
+    sentence = f"{what} within {seconds:g} s"
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise _TooLate
+
+    def give_up() -> None:
+        sys.stderr.write(f"metasched: {sentence}\n")
+        sys.stderr.flush()
+        os._exit(1)
+
+    last = threading.Timer(seconds + grace_s, give_up)
+    last.daemon = True
+    began = time.monotonic()
+    before = signal.signal(signal.SIGALRM, interrupt)
+    remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
+    last.start()
+    try:
+        yield
+    except _TooLate:
+        from cluster_env.core.errors import Failure  # takes a second, so not for --help
+
+        raise Failure(sentence) from None
+    finally:
+        last.cancel()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        _restore(signal.SIGALRM, before if before is not None else signal.SIG_DFL)
+        if remaining:  # somebody else's alarm goes on
+            left = remaining - (time.monotonic() - began)
+            signal.setitimer(signal.ITIMER_REAL, max(left, 0.001), interval)
 
 
 def _restore(number: signal.Signals, handler: Any) -> None:

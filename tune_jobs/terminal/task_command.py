@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from cluster_env.core.spec import WorldSpec
@@ -68,6 +69,7 @@ def _worlds() -> "list[tuple[str, WorldSpec]]":
 def _keep(context: click.Context, option: click.Parameter, value: str | None) -> None:
     if value is not None:
         context.params.setdefault("task_options", {})[option.opts[0][2:]] = value
+        context.set_parameter_source("task_options", ParameterSource.COMMANDLINE)
 
 
 def _move_values_of_axis(context: click.Context) -> None:
@@ -76,3 +78,4 @@ def _move_values_of_axis(context: click.Context) -> None:
         axis = spec.presentation.axis
         if axis is not None and axis.option in given:
             context.params["at"] = given.pop(axis.option)
+            context.set_parameter_source("at", ParameterSource.COMMANDLINE)

@@ -80,16 +80,16 @@ def tracked(
         tracker.close()
 
 
-def say_where_to_look(runs: Path, uri: str | None) -> None:
-    """Says how to see in MLflow what was recorded.
+def where_to_look(runs: Path, uri: str | None) -> str:
+    """How to see in MLflow what was recorded.
 
     Args:
         runs: folder of the runs.
-        uri: as the config has it.
+        uri: of a server, as the config has it.
     """
-    click.echo(f"MLflow   {program()} ui --runs {runs}")
-    if (server := server_uri(runs, uri)) is not None:
-        click.echo(f"         and on {hide_secrets(server)}")
+    here = f"{program()} ui --runs {shlex.quote(str(short_path(runs)))}"
+    server = server_uri(runs, uri)
+    return here if server is None else f"{here}, and {hide_secrets(server)}"
 
 
 def place_on_axis(config: ExperimentConfig) -> dict[str, str]:

@@ -60,13 +60,7 @@ class Record:
 
 @dataclass
 class Findings:
-    """What became of the rows of a file.
-
-    Attributes:
-        rows: how many there are.
-        dropped: count and first line by reason.
-        noticed: count and first line by what was noticed.
-    """
+    """What became of the rows of a file: their number, and counts with first lines by reason."""
 
     rows: int = 0
     dropped: dict[str, list[int]] = field(default_factory=dict)

@@ -34,12 +34,8 @@ _MOST = 2**31 - 1  # that a state can hold
 def list_candidates(server: Server, whole: bool) -> int:
     """Writes the state of a machine, with the candidates of the first stage that has any.
 
-    Args:
-        server: the machine.
-        whole: whether all of the state is written, for a network, or what the paper's values need.
-
-    Returns:
-        How many there are; 0 if there is nothing more to decide at this instant.
+    All of it if it is ``whole``, for a network, or what the paper's values need. Returns how many
+    candidates there are; 0 if there is nothing more to decide at this instant.
     """
     options, episode = server.pool.options, server.pool.episode
     if episode.num_waiting == 0:
@@ -187,18 +183,8 @@ def add_candidate(
 ) -> int:
     """Adds a candidate; where there are too many, the job that would be worth least is left out.
 
-    Args:
-        pool: the episode.
-        count: candidates that its state has.
-        job: the candidate.
-        x1: of the machine if it were taken, and so are the next two.
-        x2: likewise.
-        x3: likewise.
-        unit: unit utility that the job would reach.
-        steps: that it would run.
-
-    Returns:
-        Its place; -1 if it is the one that is left out.
+    x1, x2 and x3 are of the machine if it were taken; the job would reach a unit utility in so many
+    steps. Returns its place; -1 if it is the one that is left out.
     """
     place = count
     if count == pool.options.candidates:
@@ -241,11 +227,7 @@ def whole_utility(utility: float) -> int:
 def write_header(server: Server, stage: int, count: int, whole: bool) -> None:
     """Writes the header, and zeros where no candidate is.
 
-    Args:
-        server: the machine.
-        stage: 1 + the stage that is to be decided; 0 if nothing is.
-        count: candidates.
-        whole: see `list_candidates`.
+    The stage is 1 + the one that is to be decided; 0 if nothing is.
     """
     pool, state, num_waiting = server.pool, server.pool.state, server.pool.episode.num_waiting
     end = len(HEADER) + count * len(CANDIDATE)

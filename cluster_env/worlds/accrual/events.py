@@ -131,12 +131,7 @@ def has_room(pool: Pool) -> bool:
 
 @njit_inlined
 def begin_episode(pool: Pool, order: int) -> None:
-    """Puts an episode back to where its first instant, time 0, is still to come.
-
-    Args:
-        pool: the episode.
-        order: in which jobs start that fit.
-    """
+    """Puts an episode back to where its first instant, time 0, is still to come."""
     options, episode = pool.options, pool.episode
     # No job has arrived, and none has done any work.
     for job in range(episode.num_jobs):

@@ -24,23 +24,16 @@ COLUMNS = {"squeeze": (False, True), "preempt": (True, False), "both": (True, Tr
 
 @dataclass(frozen=True)
 class AccrualPolicy:
-    """A rule as a policy.
+    """A rule as a policy, with the parameters of the values that it may go by.
 
     The order in which fitting jobs start is no action: `act` leaves it to the simulator, whose
     order is best fit, while `play` and `choose` have the simulator start jobs in the rule's own.
-
-    Attributes:
-        world: what it acts in.
-        name: what tables call it.
-        rule: the rule.
-        values: ``rulebase`` or ``network``, what it goes by if it goes by values.
-        parameters: of that.
     """
 
     world: Accrual
     name: str
     rule: Rule
-    values: str = "rulebase"
+    values: str = "rulebase"  # or "network"
     parameters: tuple[float, ...] = PAPER_RULEBASE
 
     def play(self, simulator: AccrualSimulator, keys: NDArray[np.uint64]) -> None:

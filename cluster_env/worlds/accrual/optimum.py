@@ -51,13 +51,8 @@ def utility_bound(
     """Searches for the most utility that the jobs of a jobset can be worth together.
 
     The search runs in one thread; where it ends before its time is up, it gives the same result
-    each time. What it needs grows with jobs times steps in which they are worth something.
-
-    Args:
-        jobset: what is scheduled.
-        world: the machines, of which only the number of processors together counts.
-        time_limit_s: seconds that the search may take, above 0.
-        seed: of the search.
+    each time. What it needs grows with jobs times steps in which they are worth something. Of the
+    machines only the number of processors together counts.
 
     Raises:
         InputError: if OR-tools is missing, the limit is not above 0, or a job cannot run.
@@ -120,8 +115,7 @@ def utility_bound(
 def _gains(jobset: JobSet, job: int) -> tuple[float, NDArray[np.int64]]:
     """What a job is worth however late it is, and beyond that if it takes so many steps.
 
-    Returns:
-        Units of utility, and thousandths, rounded up, for 0, 1, ... steps, until nothing is left.
+    The latter in thousandths, rounded up, for 0, 1, ... steps, until nothing is left.
     """
     tuf, duration = time_utility_functions(jobset)[job : job + 1], int(jobset.duration[job])
     points = (tuf.shape[1] - 1) // 2

@@ -50,14 +50,9 @@ ALLOCATIONS = ("machine", "job")
 
 @njit_inlined
 def allocate(pool: Pool, first: int, last: int) -> None:
-    """Gives away the free processors of some machines of an episode.
+    """Gives away the free processors of machines ``first`` to ``last`` - 1 of an episode.
 
     These are all of them when an instant begins, and one after it has preempted or squeezed jobs.
-
-    Args:
-        pool: the episode.
-        first: number of the first machine.
-        last: one more than that of the last machine.
     """
     options, several = pool.options, last - first > 1
     # Jobs of no value go; a single machine looks for them only when it can start others.

@@ -70,14 +70,9 @@ class Rule:
 def learners_for(
     rule: Rule, learners: Learners | None, learning: bool, num_machines: int
 ) -> Learners:
-    """The learners that machines play with.
+    """The learners that machines play with: one for each, or one for all if nobody learns.
 
-    Args:
-        rule: that they play.
-        learners: one for each machine; or for all if nobody learns; or None, if the rule does not
-            go by values.
-        learning: whether they learn.
-        num_machines: number of machines of all episodes.
+    A rule that does not go by values needs none.
 
     Raises:
         InputError: if there are too few or too many.
@@ -101,15 +96,7 @@ def learners_for(
 def choose_candidate(
     options: Options, scorer: int, kind: int, p: NDArray[np.float64], state: NDArray[np.int32]
 ) -> int:
-    """The candidate that a rule takes, -1 for none.
-
-    Args:
-        options: of the machine.
-        scorer: index in `SCORERS`.
-        kind: of the value function.
-        p: its parameters.
-        state: int32 ``(state_size,)``.
-    """
+    """The candidate that a rule takes, -1 for none; ``p`` are the value function's parameters."""
     best, best_score, best_utility = -1, -np.inf, -1
     if scorer == _NONE:
         return best
@@ -171,19 +158,10 @@ def play_episodes(
     begin: int,
     resumed: bool,
 ) -> int:
-    """Plays episodes to their ends, one after the other.
+    """Plays episodes to their ends, one after the other from a row on.
 
-    Args:
-        servers: of all episodes, with what the rule has of preemption and squeezing.
-        order: index in `ORDERS`.
-        scorer: index in `SCORERS`.
-        learners: one for each machine.
-        learning: whether they learn.
-        begin: row of the first episode.
-        resumed: whether that one is under way.
-
-    Returns:
-        The row for which `Servers.pieces` has to grow before it is resumed, -1 if all have ended.
+    There is a learner for each machine. Returns the row for which `Servers.pieces` has to grow
+    before it is resumed, -1 if all have ended.
     """
     options = servers.options
     for row in range(begin, servers.episodes.size):

@@ -39,13 +39,9 @@ def step_episodes(
 
     The first decision is at time 0, even if nothing can be chosen.
 
-    Args:
-        servers: of all episodes.
-        rows: int32 ``(n,)``, episodes that decide.
-        actions: int32 ``(n,)``; not read but by `STEP`.
-        rewards: written, float64 of at least n elements; not by `RESET`.
-        mode: `RESET`; `STEP`; `RESUME`, if a call before had no room for pieces.
-        order: in which jobs start that fit, index in `ORDERS`; not read but by `RESET`.
+    The mode is `RESET`; `STEP`; or `RESUME`, if a call before had no room for pieces. Rows and
+    actions, which only `STEP` reads, are int32 ``(n,)``; rewards, float64 of at least n elements,
+    are written but by `RESET`, which alone reads the order in which jobs start that fit.
 
     Returns:
         How many of the episodes are active; -1 if `Servers.pieces` has to grow before the step is
@@ -100,8 +96,7 @@ def step_episodes(
 def list_next_candidates(pool: Pool) -> int:
     """Writes the state of the next machine that has something to decide at this instant.
 
-    Returns:
-        How many candidates it has; 0 if there is no such machine.
+    Returns how many candidates it has; 0 if there is no such machine.
     """
     episode = pool.episode
     while True:
@@ -112,12 +107,7 @@ def list_next_candidates(pool: Pool) -> int:
 
 
 class AccrualSimulator(BatchSimulator):
-    """Episodes of a world of utility accrual; see `cluster_env.worlds.accrual.world.Accrual`.
-
-    Args:
-        world: whose episodes are simulated.
-        options: the same for compiled code.
-    """
+    """Episodes of a world of utility accrual; see `cluster_env.worlds.accrual.world.Accrual`."""
 
     def __init__(self, world: Any, options: Options) -> None:
         super().__init__(world)
@@ -140,13 +130,9 @@ class AccrualSimulator(BatchSimulator):
         self._reset(self.episode if rows is None else rows, BEST_FIT)
 
     def start_in_order(self, rows: NDArray[np.int32], order: str) -> None:
-        """Lets jobs that fit start in another order from now on.
+        """Lets jobs that fit start in another of `ORDERS` from now on.
 
         Episodes in which nothing was decided yet begin again, in that order.
-
-        Args:
-            rows: int32 ``(m,)``, episodes.
-            order: one of `ORDERS`.
         """
         index, episodes = ORDERS.index(order), self._servers.episodes
         rows = rows[episodes["order"][rows] != index]

@@ -66,16 +66,9 @@ def learn(
     earned: float,
     now: int,
 ) -> None:
-    """Takes in the next state of a learner, and updates its parameters.
+    """Takes in the next state of a learner (see `value_of`), and updates its parameters.
 
-    Args:
-        learners: all of them.
-        index: of the one that learns.
-        x1: of the state, see `value_of`, and so are the next two.
-        x2: likewise.
-        x3: likewise.
-        earned: since the beginning of the episode.
-        now: the clock.
+    ``earned`` is since the beginning of the episode, ``now`` the clock.
     """
     kind, memory, slope = learners.kind, learners.memory[index], learners.slope
     if memory.seen:

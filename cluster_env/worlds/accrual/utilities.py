@@ -22,12 +22,10 @@ class TimeUtility(Protocol):
 
 @dataclass(frozen=True)
 class Breakpoints:
-    """One function for all jobs, a straight line between breakpoints.
+    """One function for all jobs, a straight line between breakpoints, raised to a power above 0.
 
-    Attributes:
-        times: multiples of the duration, rising.
-        values: unit utility there, from 1 to 0 and never rising.
-        power: exponent, above 0.
+    Times are multiples of the duration, rising; values are unit utilities, from 1 to 0 and never
+    rising.
     """
 
     times: tuple[float, ...] = (1.0, 2.0)

@@ -66,13 +66,10 @@ def value_of(kind: int, p: NDArray[np.float64], x1: float, x2: float, x3: float)
 def mean_values(
     kind: int, p: NDArray[np.float64], x: NDArray[np.float32], out: NDArray[np.float64]
 ) -> None:
-    """Writes the mean over value functions of the values of states.
+    """Writes the mean over value functions, float64 ``(n,)``, of the values of states.
 
-    Args:
-        kind: of the value functions.
-        p: float64 ``(num_functions, num_parameters)``.
-        x: float32 ``(n, 3)``, see `value_of`.
-        out: written, float64 ``(n,)``.
+    Parameters are float64 ``(num_functions, num_parameters)``, states float32 ``(n, 3)``, see
+    `value_of`.
     """
     for i in range(x.shape[0]):
         total = 0.0
@@ -87,16 +84,7 @@ def mean_values(
 def write_gradient(
     kind: int, p: NDArray[np.float64], x1: float, x2: float, x3: float, out: NDArray[np.float64]
 ) -> None:
-    """Writes the derivative of the value by each parameter; of a rulebase, the weights of rules.
-
-    Args:
-        kind: of the value function.
-        p: float64 ``(num_parameters,)``.
-        x1: see `value_of`, and so are the next two.
-        x2: likewise.
-        x3: likewise.
-        out: written, of the shape of ``p``.
-    """
+    """Writes the derivative of `value_of` by each parameter; of a rulebase, weights of rules."""
     if kind == RULEBASE:
         # Bits of a rule's number say which of its labels are large, that of x1 is the highest.
         for i in range(8):

@@ -179,10 +179,6 @@ class Accrual:
     def features(self, states: NDArray[np.int32], out: Features | None = None) -> Features:
         """What a network sees: the states that the machine could be in next.
 
-        Args:
-            states: int32 ``(n, state_size)``.
-            out: written if given.
-
         Raises:
             InputError: for states or outputs of another shape or type.
         """

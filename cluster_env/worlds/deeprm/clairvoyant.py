@@ -74,11 +74,7 @@ class ClairvoyantReference:
 
 
 def require_solver() -> None:
-    """Makes sure that the solver is there.
-
-    Raises:
-        InputError: if it is not installed; the message says how to install it.
-    """
+    """Raises an `InputError` that says how to install the solver, if it is not installed."""
     _cp_model()
 
 
@@ -201,8 +197,7 @@ def _cp_model() -> Any:
 def _latest_finish(jobset: JobSet) -> int:
     """Time step at which some optimal schedule is done.
 
-    Where no job can be moved to the left, some job runs in every step from the last arrival to
-    the last finish.
+    Where no job can be moved to the left, one runs in every step from the last arrival on.
     """
     return int(jobset.arrival[-1]) + int(jobset.duration.sum())
 
@@ -239,10 +234,7 @@ def _heuristic_starts(jobset: JobSet, cluster: Cluster) -> list[Starts]:
 
 
 def _moved_left(jobset: JobSet, cluster: Cluster, start: Starts) -> Starts:
-    """The same schedule with every job, in the order of starts, as early as those before it allow.
-
-    No job then starts later than before.
-    """
+    """The same schedule with every job, in the order of starts, as early as others allow."""
     capacity = np.asarray(cluster.capacity)
     free = np.tile(capacity, (_latest_finish(jobset), 1))  # (steps, num_resources)
     moved = np.empty_like(start)

@@ -66,13 +66,9 @@ def context_feature_names(cluster: Cluster) -> tuple[str, ...]:
 def write_slots(
     states: NDArray[np.uint8], shape: StateShape, try_last_start: bool, out: NDArray[np.float32]
 ) -> None:
-    """Writes the features of the slots.
+    """Writes the features of the slots (`slot_feature_names`) of states, ``(n, state_size)``.
 
-    Args:
-        states: uint8 ``(n, state_size)``.
-        shape: of the states.
-        try_last_start: the rule of that name (`cluster_env.worlds.deeprm.rules.Rules`).
-        out: float32 ``(n, num_slots, slot_size)``, see `slot_feature_names`.
+    ``out`` is float32 ``(n, num_slots, slot_size)``.
     """
     capacity, horizon, num_slots = shape.capacity, shape.horizon, shape.num_slots
     resources = capacity.size
@@ -124,12 +120,9 @@ def write_slots(
 
 @njit_kernel
 def write_context(states: NDArray[np.uint8], shape: StateShape, out: NDArray[np.float32]) -> None:
-    """Writes the features of the context; the window only where there is a column for it.
+    """Writes the features of the context (`context_feature_names`), float32 ``(n, context_size)``.
 
-    Args:
-        states: uint8 ``(n, state_size)``.
-        shape: of the states.
-        out: float32 ``(n, context_size)``, see `context_feature_names`; or without the last one.
+    The window, the last one, is written only where there is a column for it.
     """
     capacity, horizon, num_slots = shape.capacity, shape.horizon, shape.num_slots
     resources, num_free = capacity.size, horizon * capacity.size
@@ -165,14 +158,9 @@ def write_allowed(
 ) -> None:
     """Writes which actions are allowed: the slots whose job starts soon enough, and void.
 
-    Args:
-        states: uint8 ``(n, state_size)``.
-        shape: of the states.
-        try_last_start: see `write_slots`.
-        latest: latest start of an allowed job, in steps from now: 0, or the horizon.
-        patience: void is forbidden where nothing runs, a job is allowed and nothing has arrived for
-            so many time steps.
-        out: bool ``(n, num_actions)``.
+    A job may start ``latest`` steps from now, 0 or the horizon. Void is forbidden where nothing
+    runs, a job is allowed and nothing has arrived for ``patience`` time steps. ``out`` is bool
+    ``(n, num_actions)``.
     """
     void = shape.num_slots
     for i in range(states.shape[0]):

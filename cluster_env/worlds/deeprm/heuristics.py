@@ -146,16 +146,7 @@ def _best_startable(
     long_job: int,
     actions: NDArray[np.int32],
 ) -> None:
-    """Writes, for each state, the slot of highest score that can start now, or void.
-
-    Args:
-        states: uint8 ``(n, state_size)``.
-        shape: of the states.
-        knob: see `ScorePolicy`.
-        patience: see there.
-        long_job: see there.
-        actions: int32 ``(n,)``, written.
-    """
+    """Writes, for each state, the slot of highest score that can start now, or void."""
     capacity, resources = shape.capacity, shape.capacity.size
     for i in range(states.shape[0]):
         state = states[i]
@@ -189,12 +180,6 @@ def _first_come(
 
     If it cannot, void; or with `backfills` the slot of the next one that can start now without
     that the first one starts later. The lowest slot wins among jobs that arrived at one instant.
-
-    Args:
-        states: uint8 ``(n, state_size)``.
-        shape: of the states.
-        backfills: whether jobs may overtake the first one.
-        actions: int32 ``(n,)``, written.
     """
     capacity, num_slots, waited_at = shape.capacity, shape.num_slots, shape.waited_at
     width = 1 + capacity.size

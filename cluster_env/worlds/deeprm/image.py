@@ -69,21 +69,13 @@ class ImageLayout:
 def image(
     layout: StateLayout, states: NDArray[np.uint8], out: NDArray[np.uint8] | None = None
 ) -> NDArray[np.uint8]:
-    """Draws DeepRM's image of each state.
+    """Draws DeepRM's image of each state, uint8 ``(n, horizon, width)`` of zeros and ones.
 
     In a cluster block, row ``h`` has as many ones from the left as units are in use ``h`` steps
     ahead. In a slot's block, the job is a rectangle of duration x demand in the upper left corner.
     The backlog block has as many ones as jobs wait there, row by row, `backlog_view` at most. All
     else is 0. The paper colors the cells of different jobs differently; only whether a cell is in
     use can be learned from, so all are 1 here.
-
-    Args:
-        layout: of the states.
-        states: uint8 ``(n, state_size)``.
-        out: written if given, uint8 ``(n, horizon, width)`` with `ImageLayout` giving the width.
-
-    Returns:
-        uint8 ``(n, horizon, width)`` of zeros and ones.
 
     Raises:
         InputError: if an array has the wrong shape or type.

@@ -114,16 +114,10 @@ def step(
     actions: NDArray[np.int32],
     rewards: NDArray[np.float64],
 ) -> int:
-    """Takes one decision in each of the given episodes.
+    """Takes one decision in each of the given episodes; returns how many are still active.
 
-    Args:
-        episodes: their state is changed in place.
-        rows: episodes to step, ``(m,)``; finished ones stay as they are.
-        actions: a slot or, for anything else, void, ``(m,)``.
-        rewards: written, ``(m,)``.
-
-    Returns:
-        How many of the given episodes are still active.
+    Actions are a slot or, for anything else, void; ended episodes stay as they are. Rows, actions
+    and rewards, which are written, are ``(m,)``.
     """
     active = episodes.state.active
     num_active = 0

@@ -34,18 +34,10 @@ MASKS: Registry[Callable[..., Mask]] = Registry("mask")
 
 @MASKS.register("placeable")
 def placeable_mask(world: DeepRM, states: States, out: Mask | None = None) -> Mask:
-    """Void and the slots whose job can be placed somewhere in the horizon.
+    """Void and the slots whose job can be placed somewhere in the horizon, bool ``(n, actions)``.
 
     These are the actions for which time stands still, and void. Any other action has the same
     effect as void.
-
-    Args:
-        world: whose states they are.
-        states: uint8 ``(n, state_size)``.
-        out: written if given, bool ``(n, num_actions)``.
-
-    Returns:
-        bool ``(n, num_actions)``; at least one action of each state is allowed.
 
     Raises:
         InputError: if an array has the wrong shape or type.
@@ -145,14 +137,6 @@ def compact(
     These are the last columns of the released code's, which begins with another `horizon` columns:
     how many of the placed jobs are still to finish at each step. They are left out because they are
     no function of a state, which keeps units in use but not whose.
-
-    Args:
-        layout: of the states.
-        states: uint8 ``(n, state_size)``.
-        out: written if given, float32 ``(n, compact_size)``.
-
-    Returns:
-        float32 ``(n, compact_size)``.
 
     Raises:
         InputError: if an array has the wrong shape or type.

@@ -25,33 +25,19 @@ _FREE, _WAITING = -1, -2  # cells that no job of its own color fills
 
 @dataclass(frozen=True)
 class Block:
-    """A titled rectangle of cells; a cell is the index of a job, or free, or a job in the backlog.
-
-    Attributes:
-        title: stands above it.
-        left: first pixel.
-        top: first pixel.
-        cells: int32 ``(rows, columns)``.
-    """
+    """A titled rectangle of cells: indices of jobs, or free, or waiting in the backlog."""
 
     title: str
-    left: int
+    left: int  # first pixels
     top: int
-    cells: NDArray[np.int32]
+    cells: NDArray[np.int32]  # (rows, columns)
 
 
 def allocation(simulator: DeepRMSimulator, episode: int) -> NDArray[np.int32]:
-    """Says which job holds which cell of the cluster images.
+    """The job that holds each cell of the cluster images, or -1.
 
     A row is one coming time step; its cells are given from the left in the order in which jobs
-    were placed, as in the released code.
-
-    Args:
-        simulator: with jobs loaded.
-        episode: one of its episodes.
-
-    Returns:
-        int32 ``(num_resources, horizon, largest capacity)``, index of a job, -1 where none is.
+    were placed, as in the released code. int32 ``(num_resources, horizon, largest capacity)``.
     """
     cluster, state, jobs = simulator.cluster, simulator.state, simulator.schedule()
     shape = (cluster.num_resources, cluster.horizon, max(cluster.capacity))
@@ -68,17 +54,10 @@ def allocation(simulator: DeepRMSimulator, episode: int) -> NDArray[np.int32]:
 
 
 def draw(simulator: DeepRMSimulator, episode: int) -> Pixels:
-    """Draws cluster, slots and backlog of an episode.
+    """Draws cluster, slots and backlog of an episode, uint8 ``(height, width, 3)``.
 
     Each row of blocks is a resource, each cell one unit for one time step, the present step on
-    top. A job keeps its color from the slot to the cluster.
-
-    Args:
-        simulator: with jobs loaded.
-        episode: one of its episodes.
-
-    Returns:
-        uint8 ``(height, width, 3)``; the size depends on the cluster alone.
+    top. A job keeps its color from the slot to the cluster. The size depends on the cluster alone.
     """
     blocks = _blocks(simulator, episode)
     height = max(block.top + block.cells.shape[0] * _CELL for block in blocks) + _BOTTOM

@@ -22,13 +22,7 @@ class DeepRMSimulator(BatchSimulator):
     A row is an episode. Its arrays are padded to the largest jobset: no kernel of this house walks
     faster than over a row of a table.
 
-    Args:
-        world: a `DeepRM`.
-
-    Attributes:
-        cluster: resources, horizon and slots of the world.
-        layout: of the states.
-        state: all arrays that change, for tests and viewers.
+    Its `layout` is that of the states, its `state` all arrays that change, for tests and viewers.
     """
 
     state: kernels.EpisodeStates
@@ -39,19 +33,11 @@ class DeepRMSimulator(BatchSimulator):
         self.layout: StateLayout = world.layout
 
     def check(self, jobset: JobSet) -> None:
-        """Refuses jobs that cannot run; a window may be longer than episodes, which then are cut.
-
-        Raises:
-            InputError: if a job cannot run on the empty cluster.
-        """
+        """Refuses jobs that cannot run; a window may be longer than episodes, which cut it."""
         self.cluster.check(jobset)
 
     def require(self, objective: Objective) -> None:
-        """Refuses an objective with a `finish_gain` or a `utility_gain`.
-
-        Raises:
-            InputError: if it is one.
-        """
+        """Refuses an objective with a `finish_gain` or a `utility_gain`."""
         require_no_finish_gain(objective, "DeepRM's simulator")
 
     def allocate(self) -> None:
@@ -121,19 +107,6 @@ class DeepRMSimulator(BatchSimulator):
         """Takes one decision in some episodes, without allocating; see `Simulator.step`."""
         return int(kernels.step(self._episodes, rows, actions, rewards))
 
-    def step_all(self, actions: NDArray[np.int32]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Takes one decision in every episode.
-
-        Args:
-            actions: int32 ``(num_rows,)``; those of finished episodes are ignored.
-
-        Returns:
-            Rewards, float64 ``(num_rows,)``, and which episodes have ended, bool of the same shape.
-        """
-        rewards = np.empty(self.num_rows, np.float64)
-        self.step(self.episode, actions, rewards)
-        return rewards, ~self.active
-
     def take_over(
         self, other: "DeepRMSimulator", source: NDArray[np.int32], target: NDArray[np.int32]
     ) -> None:
@@ -159,13 +132,7 @@ class DeepRMSimulator(BatchSimulator):
 
 
 def _padded(column: NDArray[Any], present: NDArray[np.bool_], padding: float = 0) -> NDArray[Any]:
-    """A column of all jobs as a table, ``(num_jobsets, most_jobs, ...)``.
-
-    Args:
-        column: ``(num_jobs, ...)``, jobset after jobset.
-        present: bool ``(num_jobsets, most_jobs)``, where the table has a job.
-        padding: stands where it has none.
-    """
+    """A column of all jobs, jobset after jobset, as a table ``(num_jobsets, most_jobs, ...)``."""
     table = np.full((*present.shape, *column.shape[1:]), padding, column.dtype)
     table[present] = column
     return table

@@ -126,13 +126,7 @@ class StateLayout:
 
 @njit_inlined
 def last_start(duration: int, horizon: int, try_last_start: bool) -> int:
-    """Latest start in the horizon that the rules allow; negative if there is none.
-
-    Args:
-        duration: time steps that the job lasts.
-        horizon: time steps that the cluster books ahead.
-        try_last_start: see `cluster_env.worlds.deeprm.rules.Rules`.
-    """
+    """Latest start in the horizon that the rules allow; negative if there is none."""
     return horizon - duration if try_last_start else horizon - duration - 1
 
 
@@ -146,16 +140,8 @@ def first_start(
 ) -> int:
     """First of the steps 0 to `last` from which the job at a place of a state fits to its end.
 
-    Args:
-        states: uint8 ``(n, state_size)``; of all of them, so that the simulator's hot loop has to
-            make no view of one.
-        row: which of them.
-        place: where the job's duration stands in it.
-        capacity: int64 ``(num_resources,)``.
-        last: latest start that counts, in steps from now; see `last_start`.
-
-    Returns:
-        Steps from now, or -1 if there is no job or no room for it.
+    -1 if there is no job or no room for it. It takes all states and a row, so that the simulator's
+    hot loop has to make no view of one.
     """
     resources = capacity.size
     duration = np.int64(states[row, place])
@@ -186,13 +172,6 @@ def first_free(
     """First step from which the job at a place of a state fits, whether it can be booked or not.
 
     Behind the horizon nothing runs, so it is at most that.
-
-    Args:
-        states: uint8 ``(n, state_size)``.
-        row: which of them.
-        place: where the job's duration stands in it.
-        capacity: int64 ``(num_resources,)``.
-        horizon: time steps that a state shows.
     """
     resources = capacity.size
     duration = np.int64(states[row, place])

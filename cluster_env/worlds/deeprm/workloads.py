@@ -50,10 +50,7 @@ class Ranges:
     small_share: tuple[float, float] | None = None
 
     def check(self, base: "BimodalWorkload") -> None:
-        """Makes sure that every mix of the ranges is possible.
-
-        Args:
-            base: has all that does not differ.
+        """Makes sure that every mix of the ranges with what the base has is possible.
 
         Raises:
             InputError: if a range is empty or out of bounds, the lowest load is out of reach with
@@ -92,14 +89,10 @@ class Ranges:
                     )
 
     def draw(self, base: "BimodalWorkload", rng: np.random.Generator) -> "BimodalWorkload":
-        """Draws the workload of one jobset.
+        """Draws the workload of one jobset; the base has all that does not differ.
 
         It takes three numbers from the generator whatever varies, so that a range more or less
         leaves the other draws as they are.
-
-        Args:
-            base: has all that does not differ.
-            rng: where the numbers come from.
         """
         for_load, for_window, for_share = rng.random(3)
         windows = self.window or (base.window,)

@@ -159,10 +159,6 @@ class DeepRM:
     def features(self, states: NDArray[np.uint8], out: Features | None = None) -> Features:
         """What a network sees: the slots, the cluster, and the actions of the mask ``live``.
 
-        Args:
-            states: uint8 ``(n, state_size)``.
-            out: written if given.
-
         Raises:
             InputError: if an array has the wrong shape or type.
         """

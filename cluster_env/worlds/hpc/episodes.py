@@ -78,15 +78,10 @@ class Rows(NamedTuple):
         users: int,
         layout: StateLayout | None = None,
     ) -> "Rows":
-        """Episodes without a beginning.
+        """Episodes without a beginning, of a jobset and a place each, ``(num_rows,)``.
 
-        Args:
-            jobset: int32 ``(num_rows,)``.
-            place: int64 ``(num_rows,)``.
-            num_places: number of jobs of all episodes.
-            num_resources: of the machine.
-            users: of the jobset with the most.
-            layout: of their states; None for episodes that have none, and a rule's own order.
+        There are as many users as in the jobset with the most. Without a layout episodes have no
+        states, but a rule's own order.
         """
         num_rows, num_ranked = jobset.size, num_places if layout is None else 0
         seen = num_places if layout is not None and layout.horizon else 0
@@ -115,15 +110,9 @@ class Rows(NamedTuple):
 def episode_of(
     machine: Machine, jobs: Jobs, rows: Rows, row: int, scratch: Rows, place: int
 ) -> Episode:
-    """The views of one episode.
+    """The views of one episode, whose jobset and starts are in a row of all episodes.
 
-    Args:
-        machine: where it runs.
-        jobs: of all jobsets.
-        rows: all episodes: its jobset and its starts are there.
-        row: which one.
-        scratch: what it is played in: the same, or others.
-        place: which row of these.
+    It is played in a place of ``scratch``, the same rows or others.
     """
     own, begin = rows.status[row], scratch.status[place].place
     first, start = jobs.first[own.jobset], own.place
@@ -220,12 +209,7 @@ def _can_start(machine: Machine, episode: Episode) -> bool:
 def _go_on(machine: Machine, jobs: Jobs, costs: CostTable, episode: Episode, started: bool) -> None:
     """Lets events happen until the policy is to be asked again, or all is over.
 
-    Args:
-        machine: where the episode runs.
-        jobs: of all jobsets.
-        costs: of all jobs.
-        episode: the episode.
-        started: whether the policy has just started a job, and not waited.
+    ``started`` says whether the policy has just started a job, and not waited.
     """
     status, options = episode.status[0], machine.options[0]
     num_jobs, first, began = episode.jobs.size, jobs.first[status.jobset], status.time

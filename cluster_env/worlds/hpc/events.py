@@ -206,8 +206,7 @@ def forget(times: Times, jobs: Indices, size: int, job: int) -> int:
 def raise_outlived(episode: Episode, now: int) -> int:
     """Moves the expected ends of jobs that have outlived them, as far as their limits allow.
 
-    Returns:
-        By how many processor seconds more is expected; 0 if no end was moved.
+    Returns by how many processor seconds more is expected; 0 if no end was moved.
     """
     times, jobs, start = episode.expected, episode.expected_jobs, episode.start
     added, place = np.int64(0), episode.status[0].running - 1
@@ -296,16 +295,10 @@ def next_event(episode: Episode) -> int:
 def advance(episode: Episode, now: int, tracks: bool, counts: bool, shares: bool) -> bool:
     """Lets all happen that happens at one instant before anybody decides.
 
-    Args:
-        episode: the episode.
-        now: the instant: of an event, or before the next one.
-        tracks: whether expected ends are kept.
-        counts: whether the sums of `STATUS` are kept, and jobs that arrive wait in order of
-            arrival. If not, whoever calls puts them into the queue.
-        shares: whether it is kept what users have used.
-
-    Returns:
-        Whether a job has finished, or is expected to end later than before.
+    ``tracks`` says whether expected ends are kept; ``counts`` whether the sums of `STATUS` are, and
+    jobs that arrive wait in order of arrival (if not, whoever calls puts them into the queue);
+    ``shares`` whether what users have used is. Returns whether a job has finished, or is expected
+    to end later than before.
     """
     status, running = episode.status[0], episode.status[0].running
     # Jobs finish; what users have used fades first, by what has passed since the last event.

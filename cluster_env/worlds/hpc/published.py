@@ -36,13 +36,7 @@ SCORES = ("fcfs", "sjf", "wfp", "uni", "f1", "f2", "f3", "f4", "smallest")
 
 @dataclass(frozen=True)
 class PublishedPolicy:
-    """An order in RLScheduler's event loop.
-
-    Attributes:
-        name: what tables call it.
-        loop: one of `LOOPS`.
-        order: one of `SCORES`.
-    """
+    """One of `SCORES` as an order in one of `LOOPS`, RLScheduler's event loops."""
 
     name: str
     loop: str
@@ -70,11 +64,7 @@ class PublishedPolicy:
         simulator.active[:] = False
 
     def act(self, states: NDArray[np.int32], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
-        """It cannot act.
-
-        Raises:
-            InputError: always.
-        """
+        """It cannot act, and says so by an `InputError`."""
         raise InputError(
             f"'{self.name}' repeats what others published, plays whole episodes and decides about "
             f"no state and no real machine; take a rule like sjf:easy"
@@ -89,11 +79,7 @@ def peer_scores(
 ) -> NDArray[np.float64]:
     """Scores as its code has them, lower first, float64 ``(num_jobs,)``.
 
-    Args:
-        name: one of `SCORES`.
-        estimate: requested seconds.
-        size: processors.
-        submit: seconds of the log's clock.
+    From requested seconds, processors, and seconds of submission by the log's clock.
     """
     r, n, s = (np.asarray(column, np.float64) for column in (estimate, size, submit))
     later = np.log10(np.where(s > 0, s, np.nan))
@@ -142,21 +128,11 @@ def play_like_rlscheduler(
     room: Room,
     start: NDArray[np.int64],
 ) -> int:
-    """Plays a jobset.
+    """Plays jobset k, and returns the clock at the last completion.
 
-    Args:
-        jobs: of all jobsets.
-        k: which jobset.
-        capacity: units of each resource.
-        score: of all jobs, lower first, equals by time of submission.
-        order: of all jobs, those of each jobset from 0: in which they are tried while the chosen
-            one waits, by time of submission and then by score.
-        backfilling: whether jobs may start while the chosen one waits.
-        room: where it is played.
-        start: written, int64 ``(num_jobs of the jobset,)``.
-
-    Returns:
-        The clock at the last completion.
+    Scores are of all jobs, lower first, equals by time of submission. ``order`` has the jobs of
+    each jobset from 0 on, in which they are tried while the chosen one waits, by time of submission
+    and then by score. ``start`` is written, int64 ``(num_jobs of the jobset,)``.
     """
     first, last = jobs.first[k], jobs.first[k + 1]
     num_jobs = last - first
@@ -265,11 +241,6 @@ def _sort(running: NDArray[np.int32], size: int, key: NDArray[np.int64]) -> None
 
 def window_starts(num_jobs: int, length: int = JOBS, seed: int = SEED) -> list[int]:
     """Where its windows begin, as Gym 0.15 seeded its environments: the first job of each.
-
-    Args:
-        num_jobs: of the log.
-        length: jobs of a window.
-        seed: of its script.
 
     Raises:
         InputError: if the log is too short.

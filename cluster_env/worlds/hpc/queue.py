@@ -89,11 +89,7 @@ def start_waiting(episode: Episode, place: int, now: int) -> None:
 def close_gaps(episode: Episode, first: int, last: int, gaps: int) -> None:
     """Takes jobs that are gone out of the queue, by moving those before or those behind.
 
-    Args:
-        episode: the episode.
-        first: place of the first that is gone.
-        last: place of the last.
-        gaps: how many are gone.
+    There are so many gaps between the places of the first and the last.
     """
     head, tail = episode.status[0].head, episode.status[0].tail
     # Those before move back, or those behind move to the front, whichever are fewer.

@@ -24,12 +24,7 @@ from cluster_env.worlds.hpc.rules import RuleTable
 def reserve(episode: Episode, head: int, now: int) -> int:
     """The earliest time at which a job is expected to fit (its *shadow time*, as EASY has it).
 
-    It writes what will be spare beside the job then.
-
-    Args:
-        episode: the episode.
-        head: the job, which does not fit now.
-        now: the clock.
+    The job does not fit now. It writes what will be spare beside it then.
     """
     times, jobs, demand = episode.expected, episode.expected_jobs, episode.demand
     spare = episode.spare
@@ -92,10 +87,7 @@ def start_fitting(episode: Episode, rule: RuleTable, now: int, easy: bool) -> in
 
     With `easy` the first job, which does not fit, gets a reservation, and what delays it does not
     start: a job has to end before, as expected, or to use what is spare then. Without it, long jobs
-    must leave a reserve if the rule has one.
-
-    Returns:
-        The time of the reservation, if there is one.
+    must leave a reserve if the rule has one. Returns the time of the reservation, if there is one.
     """
     place, tail = episode.status[0].head, episode.status[0].tail
     shadow = np.int64(0)
@@ -175,12 +167,7 @@ def begin_plan(plan: Plan, capacity: NDArray[np.int64]) -> None:
 def start_by_plan(episode: Episode, plan: Plan, now: int, num_new: int, first_new: int) -> None:
     """Gives waiting jobs the earliest room that delays none before them; what begins now starts.
 
-    Args:
-        episode: the episode.
-        plan: of its waiting jobs.
-        now: the clock.
-        num_new: how many jobs have just come.
-        first_new: the first of them.
+    So many jobs have just come, from the number of the first new one on.
     """
     status = episode.status[0]
     for place in range(status.tail - num_new, status.tail):

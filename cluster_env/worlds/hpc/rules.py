@@ -163,15 +163,7 @@ class RuleTable(NamedTuple):
         submit: NDArray[np.int64],
         processors: int,
     ) -> "RuleTable":
-        """A rule for some jobs.
-
-        Args:
-            rule: the rule.
-            estimate: seconds, int32 ``(num_jobs,)``.
-            size: processors, int32 ``(num_jobs,)``.
-            submit: seconds of the log's clock, int64 ``(num_jobs,)``.
-            processors: of the machine.
-        """
+        """A rule for jobs with estimates and submissions in seconds, ``(num_jobs,)`` each."""
         score, left_free = np.zeros(estimate.size), np.zeros(estimate.size, np.int64)
         # Fixed orders are worked out here, once; moving ones at each event.
         if rule.order in FIXED_ORDERS:
@@ -199,17 +191,10 @@ def moving_score(
     weights: NDArray[np.float64],
     fair_share: float,
 ) -> float:
-    """The score of one waiting job.
+    """The score of one waiting job under one of `MOVING_ORDERS`.
 
-    Args:
-        kind: one of `MOVING_ORDERS`.
-        waited: seconds since its arrival.
-        estimate: seconds.
-        demand: units of each resource.
-        free: units that are free.
-        capacity: units that there are.
-        weights: of age, size and fair share.
-        fair_share: 1 for a user who has used nothing lately, near 0 for one who used it all.
+    Times are in seconds. The fair share is 1 for a user who has used nothing lately, and near 0 for
+    one who used it all.
     """
     size = float(demand[0])
     # Waiting relative to the estimate, with more weight for wide jobs, or less.
@@ -230,12 +215,7 @@ def moving_score(
 
 @dataclass(frozen=True)
 class RulePolicy:
-    """A rule as a policy. It sees the whole queue, where a state shows a part.
-
-    Attributes:
-        name: what tables call it.
-        rule: the rule.
-    """
+    """A rule as a policy. It sees the whole queue, where a state shows a part."""
 
     name: str
     rule: Rule
@@ -252,11 +232,7 @@ class RulePolicy:
         return actions
 
     def act(self, states: NDArray[np.int32], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
-        """A rule cannot act on states alone.
-
-        Raises:
-            InputError: always; it says what to call.
-        """
+        """A rule cannot act on states alone: an `InputError` says what to call."""
         raise InputError(
             f"a state does not show all that the rule '{self.name}' decides by; use "
             f"cluster_env.core.policy.choose with a simulator, env.unwrapped.choose with an "

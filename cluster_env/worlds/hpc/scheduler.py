@@ -42,15 +42,9 @@ _UNKNOWN = -1  # the reservation of the first job has to be worked out anew
 def play_rule(
     machine: Machine, jobs: Jobs, rows: Rows, rule: RuleTable, scratch: Rows, plan: Plan
 ) -> None:
-    """Plays one episode after the other to its end.
+    """Plays one episode after the other to its end, in the one row of ``scratch``.
 
-    Args:
-        machine: where they run.
-        jobs: of all jobsets.
-        rows: written: ``start``, ``time`` and ``truncated``.
-        rule: what decides.
-        scratch: one row, in which each is played.
-        plan: room for a conservative rule's plan.
+    It writes ``start``, ``time`` and ``truncated`` of the rows.
     """
     for row in range(rows.status.size):
         episode = episode_of(machine, jobs, rows, row, scratch, 0)
@@ -115,16 +109,8 @@ def _start_jobs(
 ) -> int:
     """Starts the jobs that a rule starts at one instant, in the order of the queue.
 
-    Args:
-        episode: the episode, whose queue is in the rule's order.
-        rule: what decides.
-        plan: of the waiting jobs, if the rule makes one.
-        now: the clock.
-        num_new: how many jobs have just come.
-        first_new: the first of them.
-
-    Returns:
-        When the first job that waits is to start, if it has a reservation of EASY's.
+    So many jobs have just come, from the number of the first new one on. Returns when the first job
+    that waits is to start, if it has a reservation of EASY's.
     """
     shadow = _UNKNOWN
     if rule.mode == CONSERVATIVE:
@@ -198,19 +184,8 @@ def choose_by_rule(
 
     The rule's whole instant is played from its beginning, in a scratch row, so that an order that
     looks at what is free, and a reservation, are those of the beginning although several decisions
-    are taken.
-
-    Args:
-        machine: where they run.
-        jobs: of all jobsets.
-        rows: the episodes under way.
-        which: int32 ``(m,)``, rows that are active.
-        uniforms: float64 ``(m,)``, for the order `random`, which is drawn anew each time.
-        rule: what decides.
-        scratch: one row.
-        plan: room for a conservative rule's plan.
-        order: room for the numbers of the waiting jobs.
-        actions: written, int32 ``(m,)``.
+    are taken. The uniforms are for the order `random`, which is drawn anew each time; ``order`` is
+    room for the numbers of the waiting jobs.
     """
     for i in range(which.size):
         row = which[i]
@@ -244,18 +219,10 @@ def choose_by_rule(
 def rewind(
     machine: Machine, jobs: Jobs, rows: Rows, row: int, scratch: Rows, whole: bool
 ) -> Episode:
-    """Copies an episode under way as it was when the present instant began.
+    """Copies an episode under way as it was when the present instant began, into the scratch row.
 
-    Args:
-        machine: where it runs.
-        jobs: of all jobsets.
-        rows: all episodes.
-        row: which one.
-        scratch: written: one row for the copy, with its queue in order of arrival.
-        whole: whether jobs that have started since then wait again.
-
-    Returns:
-        The copy.
+    Its queue is in order of arrival. ``whole`` says whether jobs that have started since then wait
+    again.
     """
     scratch.status[0] = rows.status[row]
     scratch.status[0].place = 0

@@ -128,12 +128,9 @@ def place(name: str) -> tuple[int, int]:
 def from_parts(
     job: NDArray[Any], state: NDArray[Any], cross: NDArray[Any] | None = None
 ) -> NDArray[np.float64]:
-    """Weights from those of jobs, of the state and its constant, and of both together.
+    """Weights from those of jobs, of the state with its constant at last, and of both together.
 
-    Args:
-        job: ``(SIZE - 1,)``.
-        state: ``(SIZE,)``, the constant last.
-        cross: ``(SIZE - 1, SIZE - 1)``; none makes the scorer linear.
+    Without the last, the scorer is linear.
     """
     weights = np.zeros((SIZE, SIZE))
     weights[:-1, -1], weights[-1] = job, state

@@ -310,13 +310,8 @@ def _score(
 ) -> float:
     """The score of a job, but for whether it fits.
 
-    Args:
-        factors: what counts.
-        log: ln(estimate).
-        log_size: ln(processors).
-        size: processors.
-        lasting: seconds that it has waited, and its estimate.
-        share: 1 over the free processors.
+    ``lasting`` is the seconds that it has waited, and its estimate; ``share`` 1 over the free
+    processors.
     """
     score = factors.constant + factors.log * log + factors.log_size * log_size
     score += factors.size * size
@@ -330,23 +325,14 @@ def _score(
 def score_states(
     scorer: Scorer, world: Any, states: NDArray[np.int32]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Scores the waiting jobs of states.
+    """Scores of the waiting jobs of states, ``(n, queue)``, and what may be done.
 
-    Simulators that play a scorer are exact; a state shows a part of the queue, rounds what it sums
-    up, and knows the reservation of the oldest waiting job alone, so that ``easy`` and
-    ``gated_easy`` keep that one.
-
-    Args:
-        scorer: the scorer.
-        world: an `HPC`, whose states they are.
-        states: int32 ``(n, state_size)``.
-
-    Returns:
-        Scores, float64 ``(n, queue)``, and what may be done, bool ``(n, queue + 1)``: start a job,
-        and, last, wait.
+    The latter is bool ``(n, queue + 1)``: start a job, and, last, wait. Simulators that play a
+    scorer are exact; a state shows a part of the queue, rounds what it sums up, and knows the
+    reservation of the oldest waiting job alone, so that ``easy`` and ``gated_easy`` keep that one.
 
     Raises:
-        InputError: if the states are not of this world.
+        InputError: if the states are not of this `HPC`.
     """
     items = world.features(states).items
     fitting, backfills = items[:, :, FITS], items[:, :, BACKFILLS] > 0

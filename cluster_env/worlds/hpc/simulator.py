@@ -21,16 +21,7 @@ _FOR_RULES = np.uint64(0x5EED)
 
 
 class HPCSimulator(BatchSimulator):
-    """Rigid jobs on one machine; an event-driven clock in seconds. `HPC` says what is decided.
-
-    Args:
-        world: an `HPC`.
-
-    Attributes:
-        machine: the world's options.
-        jobs: of all jobsets that are loaded.
-        rows: the episodes.
-    """
+    """Rigid jobs on one machine; an event-driven clock in seconds. `HPC` says what is decided."""
 
     jobs: Jobs
     rows: Rows
@@ -71,12 +62,8 @@ class HPCSimulator(BatchSimulator):
     def play(self, rule: Rule | Scorer, keys: NDArray[np.uint64] | None = None) -> None:
         """Plays all episodes to their ends under a rule or a scorer, which see the whole queue.
 
-        States and rewards are left as they are.
-
-        Args:
-            rule: what decides.
-            keys: of the episodes' random numbers, uint64 ``(num_rows,)``; only those of the first
-                episode of each jobset are used, and only by the order `random`.
+        States and rewards are left as they are. Of the episodes' keys, uint64 ``(num_rows,)``, only
+        the first of each jobset are used, and only by the order `random`.
         """
         if isinstance(rule, Scorer):
             play_scorer(self.machine, self.jobs, self.rows, Scoring.of(rule), self._one_row())
@@ -101,11 +88,8 @@ class HPCSimulator(BatchSimulator):
         as long as states show each job that is to start. A job that they do not show cannot be
         named, and waits: the next one that is shown goes first.
 
-        Args:
-            rule: what decides.
-            rows: int32 ``(m,)``, active ones.
-            uniforms: float64 ``(m,)`` in [0, 1), for the order `random` alone, which is drawn anew
-                at each decision and by `play` once.
+        The uniforms, float64 ``(m,)`` in [0, 1), are for the order `random` alone, which is drawn
+        anew at each decision and by `play` once.
         """
         actions = np.empty(rows.size, np.int32)
         scratch = self._one_row()

@@ -199,12 +199,7 @@ def _show_horizon(machine: Machine, episode: Episode, out: State) -> None:
     """Writes the rows of the horizon, `horizon_step` seconds after each other.
 
     Where that is 0, each row is the next time at which jobs are expected to end, and where there is
-    none, the row before it a second later (figure 4.5).
-
-    Args:
-        machine: whose state it is.
-        episode: the episode.
-        out: int32, from the first row on.
+    none, the row before it a second later (figure 4.5). ``out`` begins with the first row.
     """
     step, now, size = machine.options[0].horizon_step, episode.status[0].time, 1 + episode.free.size
     coming = episode.status[0].running - 1

@@ -234,11 +234,9 @@ def _check(jobs: int, load: float, estimates: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class HPCLog(LogWorkload):
-    """Jobs of a log as they are; see `LogWorkload` for what all logs have.
+    """Jobs of a log as they are, of a machine with a capacity of each of some resources.
 
-    Attributes:
-        capacity: units of each resource of the machine.
-        resources: their names.
+    See `LogWorkload` for what all logs have.
     """
 
     capacity: tuple[int, ...] = field(default=(256,), kw_only=False)
@@ -284,12 +282,7 @@ def any_site(world: HPC, num_jobs: int, rng: np.random.Generator) -> tuple[HPC, 
     Half come from Lublin and Feitelson's model, with one or two kinds of jobs, another law of sizes
     and another scale of run times; half have logarithms that are normal, and arrivals from regular
     to bursty. Half of all have exact estimates. The load is that of the sequence itself, 50 to
-    125 %.
-
-    Args:
-        world: whose other options the machine has; of its resources only processors count.
-        num_jobs: of the sequence.
-        rng: where all numbers come from.
+    125 %. The machine has the other options of the world; of its resources only processors count.
     """
     # The machine, its jobs, and arrivals that bring the load that is drawn.
     usual = rng.random() < 0.8
@@ -310,12 +303,8 @@ def capability_site(world: HPC, num_jobs: int, rng: np.random.Generator) -> tupl
     a hundredth to a third of the machine. Users leave room, up to four times what a job is to
     take, and ask for the next of a few round times, a day at most. Some jobs fail soon: they take
     a two-hundredth to a half of what was planned for, which nobody knows before. So run times are a
-    third to two thirds of what is asked for, in the mean, and next to nothing for a few.
-
-    Args:
-        world: see `any_site`; so are the rest.
-        num_jobs: of the sequence.
-        rng: where all numbers come from.
+    third to two thirds of what is asked for, in the mean, and next to nothing for a few. The
+    machine has the other options of the world, as with `any_site`.
     """
     processors = round(_between_logs(rng, *LARGE))
     # What jobs are planned to take; size and run time go together more or less.

@@ -235,10 +235,6 @@ class HPC:
 
         A job may be started if it fits. Waiting is forbidden where nothing runs.
 
-        Args:
-            states: int32 ``(n, state_size)``.
-            out: written if given.
-
         Raises:
             InputError: if the arrays are not of this world.
         """

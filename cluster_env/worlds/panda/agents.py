@@ -246,14 +246,8 @@ def neediest(episode: Episode, decisions: Decisions, i: int, last: int, place: i
 def carry_out(episode: Episode, decisions: Decisions, first: int, last: int) -> bool:
     """Lets agents act: all catch, then all release, then all start that can and do not wait.
 
-    Args:
-        episode: in which they decide.
-        decisions: of many episodes; this one's agents are ``rows[first:last]``, by arrival.
-        first: see there.
-        last: behind the last one of them.
-
-    Returns:
-        Whether anything has changed.
+    The episode's agents are rows ``first`` to ``last`` - 1 of the decisions, by arrival. Returns
+    whether anything has changed.
     """
     bits, cloud, changed = decisions.bits, episode.cloud, False
     resolve_catches(episode, decisions, first, last)

@@ -146,18 +146,11 @@ def best_plan(
     num_waiting: int,
     free: float,
 ) -> tuple[float, int]:
-    """The plan of a consumer with the highest score; ``scratch.chosen`` begins with its nodes.
+    """The plan of a consumer that waits and holds nothing with the highest score.
 
-    Args:
-        episode: which.
-        scratch: room.
-        consumer: one that waits and holds nothing.
-        weights: of the features of a pair.
-        num_waiting: consumers that waited when the instant began.
-        free: what all free nodes could do in a step then.
-
-    Returns:
-        The score, and how many nodes; -inf and 0 if there is no plan.
+    ``num_waiting`` consumers waited when the instant began, and all free nodes could do ``free`` in
+    a step then. ``scratch.chosen`` begins with the plan's nodes. Returns the score, and how many
+    nodes; -inf and 0 if there is no plan.
     """
     spec, progress = episode.consumers[consumer], episode.progress[0]
     most, count = -np.inf, ZERO

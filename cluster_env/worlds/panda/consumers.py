@@ -114,13 +114,7 @@ def nearest_types(
     type, those pass whose distance from that node is at most `reach` times the root mean square
     distance of all types from their mean, and the nearest one in any case.
 
-    Args:
-        jobset: the consumers.
-        nodes: the cloud's.
-        reach: of the filter, above 0; infinity lets all pass.
-
-    Returns:
-        Types, int64 ``(num_jobs, num_types)``, and how many of them pass, int64 ``(num_jobs,)``.
+    Types are int64 ``(num_jobs, num_types)``, and how many of them pass int64 ``(num_jobs,)``.
     """
     # How far is each type from the node that would be best?
     types = _positions(np.array(nodes.cores), np.array(nodes.memory), np.array(nodes.speed))
@@ -151,13 +145,7 @@ def can_be_satisfied(
 ) -> bool:
     """Whether some nodes, if all are there, satisfy a specification that insists on its place.
 
-    Args:
-        nodes: the cloud's.
-        most: nodes that an agent can hold.
-        cores: of the specification, as the next three.
-        memory: in gigabytes.
-        core_type: `ANY_CORE` for any.
-        topology: where all of its nodes have to be.
+    An agent can hold so many at most. Memory is in gigabytes; `ANY_CORE` is any core type.
     """
     usable = (nodes.column("core_type") == core_type) | (core_type == ANY_CORE)
     places = {ANYWHERE: np.zeros_like(nodes.rack), ONE_REGION: nodes.region, ONE_RACK: nodes.rack}
@@ -170,14 +158,7 @@ def can_be_satisfied(
 
 
 def _can_reach(sizes: NDArray[np.int64], cores: int, memory: int, most: int) -> bool:
-    """Whether some nodes, at most so many, have enough cores and enough memory.
-
-    Args:
-        sizes: cores and memory of each node, int64 ``(n, 2)``.
-        cores: that are asked for.
-        memory: that is asked for.
-        most: nodes.
-    """
+    """Whether some nodes, at most so many, have enough cores and memory; sizes are ``(n, 2)``."""
     in_order = sizes[np.lexsort(sizes.T)]
     # Those with the most cores are usually enough; else each number of nodes is tried.
     if (sizes[np.lexsort(sizes.T[::-1])][-most:].sum(axis=0) >= (cores, memory)).all():

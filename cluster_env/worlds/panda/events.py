@@ -123,19 +123,9 @@ def decide(
 ) -> int:
     """Takes a decision of all agents that wait in an episode, or of a rule in their place.
 
-    At some clocks of a hybrid, the static scheduler decides instead of agents and of a scorer.
-
-    Args:
-        episode: which.
-        decisions: see `agents.carry_out`, as the next two.
-        first: see there.
-        last: see there.
-        rule: not read by `STEP`.
-        mode: `STEP`, `RULE_STEP` or `PLAY`.
-        scratch: room.
-
-    Returns:
-        The clock of the next instant.
+    At some clocks of a hybrid, the static scheduler decides instead of agents and of a scorer. For
+    the rows of the decisions see `agents.carry_out`; the rule is not read by `STEP`. Returns the
+    clock of the next instant.
     """
     cloud, progress, held_before = episode.cloud, episode.progress[0], decisions.held_before
     now, changed = progress.time, False
@@ -183,18 +173,9 @@ def run_episodes(
 
     All of it is one kernel, because the passage of time is most of it and is compiled once so.
 
-    Args:
-        cloud: nodes and rules.
-        jobs: of all jobsets.
-        episodes: all of them.
-        mode: `RESET`, `STEP`, `RULE_STEP` or `PLAY`.
-        decisions: its rows say which episodes are meant: to step, all rows that wait in each; else
-            any row of each. The rest is read by `STEP` alone.
-        rule: read by `RULE_STEP` and `PLAY`.
-        scratch: room.
-
-    Returns:
-        How many of the rows are active.
+    The rows of the decisions say which episodes are meant: to step, all rows that wait in each;
+    else any row of each. The rest is read by `STEP` alone, the rule by `RULE_STEP` and `PLAY`.
+    Returns how many of the rows are active.
     """
     rows, first, num_active = decisions.rows, ZERO, 0
     while first < rows.size:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from cluster_env.core.checks import require_states
 from cluster_env.core.compiled import ZERO, njit_inlined, njit_kernel
 from cluster_env.worlds.panda.consumers import ONE_RACK, ONE_REGION
-from cluster_env.worlds.panda.plans import MIX, pick
+from cluster_env.worlds.panda.plans import pick
 from cluster_env.worlds.panda.state import (
     HEADER,
     NODE_SEEN,
@@ -176,11 +176,7 @@ def write_item(
 ) -> None:
     """Writes the features of a node that is there, but for the last two and ``held``.
 
-    Args:
-        node: int32 ``(len(NODE_SEEN),)``, the part of a state.
-        cores: that are asked for.
-        largest: what sizes are divided by.
-        out: written, see `ItemColumns`.
+    The node is the part of a state, `NODE_SEEN`; the cores are those that are asked for.
     """
     out[ITEM.present] = 1.0
     out[ITEM.cores] = node[NODE_SEEN.cores] / largest.cores
@@ -205,15 +201,8 @@ def describe(
 ) -> None:
     """Fills features of states; see `ItemColumns`, `ContextColumns` and `Panda.features`.
 
-    Args:
-        states: int32 ``(n, state_size)``.
-        observed: places of nodes that may be caught; those that may be released follow.
-        largest: what sizes are divided by.
-        best_fit: what an agent would do by this rule, int8 ``(n, num_actions)``.
-        fastest_fit: the same of this rule.
-        items: written, as the next two.
-        context: see `Features`.
-        allowed: see there.
+    The places of so many observed nodes come before those of held ones. What an agent would do by
+    either rule is int8 ``(n, num_actions)``.
     """
     items[:] = 0.0
     for i in range(states.shape[0]):
@@ -237,7 +226,6 @@ def decide_alone(
     observed: int,
     held: int,
     offer: Offer,
-    uniforms: NDArray[np.float64],
     bits: NDArray[np.int8],
 ) -> None:
     """What agents would do that follow a rule by themselves, by what they see.
@@ -245,14 +233,8 @@ def decide_alone(
     Each catches what it would pick among the nodes that it sees for what it is missing, and starts
     as soon as it can. Where they are not enough, it releases what it holds.
 
-    Args:
-        states: int32 ``(n, state_size)``.
-        order: how the next node is picked, see `plans.pick`.
-        observed: nodes that a state shows.
-        held: nodes that an agent may hold.
-        offer: room.
-        uniforms: float64 ``(n,)`` in [0, 1).
-        bits: written, int8 ``(n, observed + held + 1)``.
+    Of ``observed`` nodes that a state shows it picks in an order (`plans.pick`), and it may hold
+    ``held``. Bits are written, int8 ``(n, observed + held + 1)``.
     """
     bits[:] = 0
     for i in range(states.shape[0]):
@@ -272,8 +254,9 @@ def decide_alone(
         # It picks for what is missing, or gives up.
         cores = state[HEADER.cores] - state[HEADER.held_cores]
         memory = state[HEADER.memory] - state[HEADER.held_memory]
-        key = np.uint64(uniforms[i] * 2.0**53) * MIX
-        picked = pick(offer, count, cores, memory, held - state[HEADER.held_nodes], order, key)
+        picked = pick(
+            offer, count, cores, memory, held - state[HEADER.held_nodes], order, np.uint64(0)
+        )
         for k in range(picked):
             bits[i, offer.node[offer.picked[k]]] = 1
         if picked == 0:
@@ -284,13 +267,7 @@ def decide_alone(
 def write_pair(
     request: Request, plan: NDArray[np.signedinteger[Any]], out: NDArray[np.floating[Any]]
 ) -> None:
-    """Writes the features of a pair.
-
-    Args:
-        request: of the consumer.
-        plan: of the nodes, with the columns `state.PLAN_SEEN`.
-        out: written, ``(len(PAIR),)``.
-    """
+    """Writes the features of a pair: a consumer, and a plan with the columns `PLAN_SEEN`."""
     nodes, cores, steps = plan[PLAN_SEEN.nodes], plan[PLAN_SEEN.cores], plan[PLAN_SEEN.steps]
     work, rivals = np.float64(plan[PLAN_SEEN.work]), plan[PLAN_SEEN.wanted] / 100.0
     size, wide = math.log2(max(request.left, 1e-3)) - 4.0, math.log2(max(request.cores, 1)) - 2.0
@@ -320,13 +297,7 @@ def write_pair(
 
 @njit_inlined
 def write_seen(state: NDArray[np.int32], p: int, out: NDArray[np.floating[Any]]) -> bool:
-    """Writes the features of a plan that a state shows, if there is one; whether there is.
-
-    Args:
-        state: int32 ``(state_size,)``.
-        p: which of the `state.PLANS`.
-        out: ``(len(PAIR),)``, see `PairColumns`.
-    """
+    """Writes the features of the p-th of `PLANS` that a state shows; whether there is one."""
     plan = state[PLANS_AT + p * PLAN_SIZE : PLANS_AT + (p + 1) * PLAN_SIZE]
     if plan[PLAN_SEEN.nodes] == 0:
         return False
@@ -360,11 +331,7 @@ def write_proposals(
 
 
 def proposals(states: NDArray[np.int32], num_items: int) -> Proposals:
-    """The plans of states.
-
-    Args:
-        states: int32 ``(n, state_size)``.
-        num_items: places of nodes, observed and held.
+    """The plans of states with so many places of nodes, observed and held.
 
     Raises:
         InputError: for states of another world.

@@ -20,16 +20,11 @@ class PandaPolicy:
     It decides by the whole cloud. A state shows an agent some of the nodes, and an agent can catch
     no node that another one still holds; so there is no action of agents that does what a rule
     does. `choose` has the simulator decide by the rule in place of all agents.
-
-    Attributes:
-        name: what tables call it.
-        choice: how nodes are chosen, one of `cluster_env.worlds.panda.allocation.CHOICES`.
-        order: in which order consumers get their turn, one of `ORDERS` there.
     """
 
     name: str
-    choice: str
-    order: str
+    choice: str  # one of `cluster_env.worlds.panda.allocation.CHOICES`
+    order: str  # one of `ORDERS` there
 
     def play(self, simulator: PandaSimulator, keys: NDArray[np.uint64]) -> None:
         """See `cluster_env.core.policy.PlayedPolicy`."""
@@ -51,11 +46,7 @@ class PandaPolicy:
         return np.full(rows.size, simulator.rule_action((self.choice, self.order)), np.int32)
 
     def act(self, states: NDArray[np.int32], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
-        """A state does not show what a rule decides by.
-
-        Raises:
-            InputError: in any case.
-        """
+        """A state does not show what a rule decides by; an `InputError` says what to use."""
         raise InputError(
             f"'{self.name}' knows all nodes and decides for all consumers at once, but a state "
             f"shows one agent a part of them; use cluster_env.core.policy.choose with a simulator, "

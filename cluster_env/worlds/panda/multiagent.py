@@ -82,11 +82,7 @@ class PandaParallelEnv(ParallelEnv):  # type: ignore[misc]  # it is not typed
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
-        """Begins the next jobset, or the first one of a seed.
-
-        Returns:
-            What its first agents see, and nothing more of each.
-        """
+        """Begins the next jobset, or the first one of a seed; infos are empty."""
         if seed is not None:
             self._seed, self._index = seed, -1
         self._load()
@@ -102,14 +98,9 @@ class PandaParallelEnv(ParallelEnv):  # type: ignore[misc]  # it is not typed
         dict[str, bool],
         dict[str, dict[str, Any]],
     ]:
-        """Takes the decisions of all agents.
+        """Takes the decisions of agents by name; who is left out does nothing.
 
-        Args:
-            actions: of agents by name; who is left out does nothing.
-
-        Returns:
-            Observations, rewards, and whether they are terminated and truncated, of all agents that
-            were or are now there, see `agents`; and nothing more of each.
+        The results are of all agents that were or are now there, see `agents`; infos are empty.
         """
         simulator = self.simulator
         # All agents that wait decide at once; zeros do nothing.

@@ -34,12 +34,7 @@ FACTORS = (1, 2, 4)
 
 
 def expected_time(jobset: JobSet, core_steps: float) -> NDArray[np.float64]:
-    """The E of each consumer in steps, float64 ``(num_jobs,)``.
-
-    Args:
-        jobset: the consumers.
-        core_steps: the a: core steps for which a step of waiting is expected.
-    """
+    """The E of each consumer in steps, float64 ``(num_jobs,)``, with ``core_steps`` as its a."""
     duration = jobset.duration.astype(np.float64)
     return duration + duration * jobset.demand[:, 0] / core_steps
 

@@ -134,17 +134,8 @@ def pick(
     that with the most cores of use; memory decides between equals. Fastest: the highest speed, and
     of equally fast ones the best fit.
 
-    Args:
-        offer: the nodes.
-        count: how many.
-        cores: that are missing.
-        memory: that is missing.
-        most: nodes that may be picked.
-        order: `BEST_FIT`, `FASTEST` or `RANDOM`.
-        key: of the random numbers.
-
-    Returns:
-        How many were picked; 0 if they cannot be enough.
+    The order is `BEST_FIT`, `FASTEST` or `RANDOM`, the key that of its random numbers. Returns how
+    many were picked, at most ``most``; 0 if they cannot be enough.
     """
     offer.left[:count] = True
     picked = 0
@@ -222,8 +213,8 @@ def complete(
 ) -> tuple[int, int]:
     """Picks from the nodes of a search what a consumer lacks beside those that it holds.
 
-    Returns:
-        How many nodes ``scratch.tried`` begins with, 0 if there are not enough; and all its cores.
+    Returns how many nodes ``scratch.tried`` begins with, 0 if there are not enough; and all its
+    cores.
     """
     spec, agent = episode.consumers[consumer], episode.agents[consumer]
     count = collect(episode, scratch, consumer, search)
@@ -250,10 +241,8 @@ def fit(episode: Episode, scratch: Scratch, consumer: int, order: int, key: np.u
     """Chooses free nodes where the consumer prefers them, or anywhere if there are not enough.
 
     Of several racks or regions, best fit takes that with the fewest cores beyond the demand, and
-    fastest fit that with the shortest run time.
-
-    Returns:
-        How many nodes ``scratch.chosen`` begins with; 0 if it has to wait.
+    fastest fit that with the shortest run time. Returns how many nodes ``scratch.chosen`` begins
+    with; 0 if it has to wait.
     """
     cloud, spec = episode.cloud, episode.consumers[consumer]
     left, now = episode.agents[consumer].left, episode.progress[0].time
@@ -281,10 +270,8 @@ def finish_early(episode: Episode, scratch: Scratch, consumer: int) -> tuple[int
 
     Tried are all nodes, those of each region and each rack, those of at least each speed, and those
     that are free by now and by each finish of a consumer that runs. Of equally early finishes the
-    earliest start counts, then the fewest cores.
-
-    Returns:
-        How many nodes ``scratch.chosen`` begins with, 0 if none will do; and when all are free.
+    earliest start counts, then the fewest cores. Returns how many nodes ``scratch.chosen`` begins
+    with, 0 if none will do; and when all are free.
     """
     cloud, spec = episode.cloud, episode.consumers[consumer]
     left, now = episode.agents[consumer].left, episode.progress[0].time
@@ -316,10 +303,8 @@ def propose(episode: Episode, scratch: Scratch, consumer: int) -> bool:
     """Finds the plans of a consumer: what it holds, and free nodes that are not reserved.
 
     Tried are sets of each rack, each region and all nodes, of at least each speed, by best fit.
-
-    Returns:
-        Whether there is any. ``scratch.members`` has the nodes of each of `PLANS` that are to be
-        caught, and ``scratch.facts`` what states show of it, with the nodes that are held.
+    Returns whether there is any. ``scratch.members`` has the nodes of each of `PLANS` that are to
+    be caught, and ``scratch.facts`` what states show of it, with the nodes that are held.
     """
     cloud, spec = episode.cloud, episode.consumers[consumer]
     lowest = spec.topology if cloud.strict else ANYWHERE

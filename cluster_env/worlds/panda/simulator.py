@@ -68,11 +68,7 @@ class PandaSimulator(BatchSimulator):
     observed: NDArray[np.int64]
 
     def require(self, objective: Objective) -> None:
-        """Refuses objectives that charge episodes and not consumers.
-
-        Raises:
-            InputError: if it is one.
-        """
+        """Refuses objectives that charge episodes and not consumers."""
         if objective.busy_cost or objective.utilization_gain or objective.utility_gain:
             raise InputError(
                 f"an agent is rewarded for its own consumer, but the objective '{objective.name}' "
@@ -148,11 +144,9 @@ class PandaSimulator(BatchSimulator):
     ) -> None:
         """Plays all episodes to their ends; the states of rows are left as they are.
 
-        Args:
-            rule: how nodes are chosen and in which order consumers get their turn, one of `CHOICES`
-                and one of `ORDERS`.
-            keys: of random numbers, uint64 ``(num_rows,)``.
-            weights: of a scorer's features, where nodes are `scored`; see `features.PAIR`.
+        The rule is how nodes are chosen and in which order consumers get their turn, one of
+        `CHOICES` and one of `ORDERS`; nodes that are `scored` need weights of `features.PAIR`. Keys
+        of random numbers are uint64 ``(num_rows,)``.
         """
         choice, order = CHOICES.index(rule[0]), ORDERS.index(rule[1])
         # What is not given keeps its place: compiled code has one form of arguments.
@@ -213,10 +207,9 @@ class PandaSimulator(BatchSimulator):
     def runs(self) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray[np.int64]]:
         """All stretches that consumers ran, also those whose work was lost.
 
-        Returns:
-            Runs, ``(num_runs,)`` of `state.RUN`, which end at the clock at the latest; the nodes
-            of each, int64 ``(num_runs, held)``, of which the first ``held`` count; and its episode,
-            int64 ``(num_runs,)``.
+        Runs are ``(num_runs,)`` of `state.RUN`, which end at the clock at the latest; then come the
+        nodes of each, int64 ``(num_runs, held)``, of which the first ``held`` count, and its
+        episode, int64 ``(num_runs,)``.
         """
         episodes, progress = self._episodes, self._episodes.progress
         num_runs = progress["num_runs"]

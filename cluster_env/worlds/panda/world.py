@@ -228,12 +228,7 @@ class Panda:
         return PandaSimulator(self)
 
     def features(self, states: NDArray[np.int32], out: Features | None = None) -> Features:
-        """What a network sees: observed nodes, then held ones.
-
-        Args:
-            states: int32 ``(n, state_size)``.
-            out: written if given.
-        """
+        """What a network sees: observed nodes, then held ones."""
         require_states(states, self.state_space)
         n, num_items = states.shape[0], self.observed + self.held
         written = outputs(
@@ -248,28 +243,19 @@ class Panda:
         describe(states, self.observed, self._largest, *ruled, *written)
         return Features(*written)
 
-    def ruled(
-        self, states: NDArray[np.int32], order: int, uniforms: NDArray[np.float64] | None = None
-    ) -> NDArray[np.int8]:
-        """What agents would do that follow a rule by themselves, by what they see.
+    def ruled(self, states: NDArray[np.int32], order: int) -> NDArray[np.int8]:
+        """What agents would do that follow a rule by themselves, int8 ``(n, num_actions)``.
 
-        Args:
-            states: int32 ``(n, state_size)``.
-            order: how the next node is picked, see `cluster_env.worlds.panda.plans.pick`.
-            uniforms: float64 ``(n,)`` in [0, 1), if it is picked at random.
-
-        Returns:
-            int8 ``(n, num_actions)``.
+        The next node is picked in an order of `cluster_env.worlds.panda.plans.pick`.
 
         Raises:
             InputError: for states of another world.
         """
         require_states(states, self.state_space)
         bits = np.empty((states.shape[0], self.num_actions), np.int8)
-        drawn = np.zeros(states.shape[0]) if uniforms is None else uniforms
         decide_alone(
             *(np.ascontiguousarray(states), order, self.observed, self.held),
-            *(new_offer(self.observed), drawn, bits),
+            *(new_offer(self.observed), bits),
         )
         return bits
 

@@ -4,13 +4,14 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
+from cluster_env.core.world import Features
 from rllib_configs.networks.set_scorer.kernels import (
     ORDERED,
     SKIP_GAIN,
     Floats,
+    Kept,
     Record,
     Records,
     add_product,
@@ -21,17 +22,16 @@ from rllib_configs.networks.set_scorer.kernels import (
 BLOCK = 64  # rows whose gradients are held at once, so that they stay in a cache
 
 
-@cache
-def transposed_type(width: int) -> np.dtype[np.void]:
-    """Type of the matrices that gradients are sent back through, ``(outputs, inputs)``."""
-    shapes = {
-        "job_context": (width, width),
-        "pooled_context": (width, width),
-        "pooled_summed": (width, width),
-        "mix": (width, width),
-        "mix_pooled": (width, width),
-    }
-    return np.dtype([(name, np.float32, shape) for name, shape in shapes.items()])
+_TRANSPOSED = ("job_context", "pooled_context", "pooled_summed", "mix", "mix_pooled")
+
+
+def transposed(packed: Records) -> Records:
+    """The matrices that gradients are sent back through, ``(outputs, inputs)``, as ``(1,)``."""
+    width = packed["void"].shape[1]
+    found = np.empty(1, [(name, np.float32, (width, width)) for name in _TRANSPOSED])
+    for name in _TRANSPOSED:
+        found[name][0] = packed[name][0].T
+    return found
 
 
 @cache
@@ -88,13 +88,8 @@ def _cut(gradient: Floats, output: Floats) -> None:
 def backward_rows(
     packed: Records,
     transposed: Records,
-    items: Floats,
-    context: Floats,
-    allowed: NDArray[np.bool_],
-    first: NDArray[np.int64],
-    item: NDArray[np.int64],
-    rows: Records,
-    entries: Records,
+    features: Features,
+    kept: Kept,
     logit_gradient: Floats,
     pooled_gradient: Floats,
     scratch: Records,
@@ -104,20 +99,17 @@ def backward_rows(
 
     Args:
         packed: `weights_type` ``(1,)``.
-        transposed: `transposed_type` ``(1,)``, the same matrices.
-        items: float32 ``(n, num_items, item_size)``.
-        context: float32 ``(n, context_size)``.
-        allowed: bool ``(n, num_items + 1)``.
-        first: int64 ``(n + 1,)``; this and the next three are what `score_rows` kept.
-        item: int64 ``(n * num_items,)``.
-        rows: `row_type` ``(n,)``.
-        entries: `entry_type` ``(n * num_items,)``.
+        transposed: of these, see `transposed`.
+        features: of n states.
+        kept: by `score_rows`, of all of them.
         logit_gradient: float32 ``(n, num_items + 1)``; only those of allowed actions count.
         pooled_gradient: float32 ``(n, width)``.
         scratch: `block_type` ``(1,)``.
         gradient: added to, `weights_type` ``(1,)``.
     """
-    block, total = scratch[0], gradient[0]
+    block = scratch[0]
+    items, context, _ = features
+    first, item, rows, entries = kept
     # Rows of a block leave what they have to say about the weights side by side, so that matrices
     # of weights are gone over once in eight rows (`_add_outer`) and not in every row.
     for begin in range(0, items.shape[0], BLOCK):
@@ -125,31 +117,9 @@ def backward_rows(
         for i in range(begin, end):
             copy(pooled_gradient[i], block.pooled[i - begin])
             _unscore_row(
-                packed[0],
-                transposed[0],
-                items[i],
-                allowed[i],
-                item,
-                first[i],
-                first[i + 1],
-                first[begin],
-                i - begin,
-                rows[i],
-                entries,
-                logit_gradient[i],
-                block,
-                total,
+                packed, transposed, features, kept, i, logit_gradient[i], scratch, gradient
             )
-            _unpool_row(
-                transposed[0],
-                first[i],
-                first[i + 1],
-                first[begin],
-                i - begin,
-                rows[i],
-                entries,
-                block,
-            )
+            _unpool_row(transposed, kept, i, scratch)
             for e in range(first[i], first[i + 1]):
                 copy(items[i, item[e]], block.features[e - first[begin]])
         _add_block(
@@ -157,30 +127,28 @@ def backward_rows(
             rows[begin:end],
             entries[first[begin] : first[end]],
             block,
-            total,
+            gradient[0],
         )
 
 
 @njit(cache=True, nogil=True, fastmath=ORDERED)
 def _unscore_row(
-    weights: Record,
-    transposed: Record,
-    items: Floats,
-    allowed: NDArray[np.bool_],
-    item: NDArray[np.int64],
-    begin: int,
-    end: int,
-    offset: int,
+    packed: Records,
+    transposed: Records,
+    features: Features,
+    kept: Kept,
     i: int,
-    row: Record,
-    entries: Records,
     logit_gradient: Floats,
-    block: Record,
-    total: Record,
+    scratch: Records,
+    gradient: Records,
 ) -> None:
-    """From the logits of one row to the pooled vector and the jobs; row `i` of the block."""
+    """From the logits of row `i` to its pooled vector and its jobs."""
+    weights, back, block, total = packed[0], transposed[0], scratch[0], gradient[0]
+    items, allowed, row = features.items[i], features.allowed[i], kept.rows[i]
+    begin, end, item, entries = kept.first[i], kept.first[i + 1], kept.item, kept.entries
+    offset = kept.first[i - i % BLOCK]
     width = row.summed.shape[0]
-    shared, pooled = block.mix_shared[i], block.pooled[i]
+    shared, pooled = block.mix_shared[i % BLOCK], block.pooled[i % BLOCK]
     clear(shared)
     for e in range(begin, end):
         mix, job = block.mix[e - offset], block.job[e - offset]
@@ -198,35 +166,29 @@ def _unscore_row(
         _cut(mix, entries[e].mix)
         for j in range(width):
             shared[j] += mix[j]  # all items share what came from the pooled vector
-        add_product(mix, transposed.mix, job)
+        add_product(mix, back.mix, job)
     if allowed[allowed.size - 1]:
         slope = logit_gradient[allowed.size - 1]
         total.void_bias[0] += slope
         for j in range(width):
             total.void[j] += slope * row.pooled[j]
             pooled[j] += slope * weights.void[j]
-    add_product(shared, transposed.mix_pooled, pooled)
+    add_product(shared, back.mix_pooled, pooled)
     _cut(pooled, row.pooled)
 
 
 @njit(cache=True, nogil=True)
-def _unpool_row(
-    transposed: Record,
-    begin: int,
-    end: int,
-    offset: int,
-    i: int,
-    row: Record,
-    entries: Records,
-    block: Record,
-) -> None:
-    """From the pooled vector and the jobs to the first layer; row `i` of the block."""
+def _unpool_row(transposed: Records, kept: Kept, i: int, scratch: Records) -> None:
+    """From the pooled vector and the jobs of row `i` to the first layer."""
+    back, block, row, entries = transposed[0], scratch[0], kept.rows[i], kept.entries
+    offset = kept.first[i - i % BLOCK]
     width = row.summed.shape[0]
+    pooled = block.pooled[i % BLOCK]
+    shared, context = block.job_shared[i % BLOCK], block.context[i % BLOCK]
     clear(block.summed)
-    add_product(block.pooled[i], transposed.pooled_summed, block.summed)
-    shared, context = block.job_shared[i], block.context[i]
+    add_product(pooled, back.pooled_summed, block.summed)
     clear(shared)
-    for e in range(begin, end):
+    for e in range(kept.first[i], kept.first[i + 1]):
         job = block.job[e - offset]
         for j in range(width):
             job[j] += block.summed[j]
@@ -234,8 +196,8 @@ def _unpool_row(
         for j in range(width):
             shared[j] += job[j]
     clear(context)
-    add_product(block.pooled[i], transposed.pooled_context, context)
-    add_product(shared, transposed.job_context, context)
+    add_product(pooled, back.pooled_context, context)
+    add_product(shared, back.job_context, context)
     _cut(context, row.context)
 
 

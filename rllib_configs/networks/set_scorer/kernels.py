@@ -9,13 +9,15 @@ their types: the compiler knows the width of each layer, and keeps a sum over it
 registers.
 """
 
+from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
+from cluster_env.core.world import Features
 from rllib_configs.networks import numba_names
 
 numba_names.install()  # what follows is compiled for one width and cached beside others
@@ -29,6 +31,17 @@ ORDERED = {"contract"}  # multiply-add in one instruction; sums keep their order
 SKIP_GAIN = np.float32(10)
 """What weights of the skip connection are multiplied by, so that a
 gradient step moves them as far as it matters."""
+
+FORBIDDEN = -1e9  # finite, so that a row with nothing allowed gives no NaN
+PARAMETERS = (
+    *("context.weight", "context.bias", "job.weight", "job.bias", "job_context.weight"),
+    *("pooled.weight", "pooled.bias", "mix.weight", "mix.bias", "mix_pooled.weight"),
+    *("score.weight", "score.bias", "void.weight", "void.bias"),
+)
+"""Parameters that every network has, in the order that this module takes them. One more may follow:
+the vector of the skip connection from an item's features to its score, 0 if it is left out."""
+
+_SPLIT = PARAMETERS.index("pooled.weight")  # its inputs are the context and the sum over jobs
 
 
 @cache
@@ -82,6 +95,76 @@ def entry_type(width: int) -> np.dtype[np.void]:
     return np.dtype([("job", np.float32, (width,)), ("mix", np.float32, (width,))])
 
 
+class Kept(NamedTuple):
+    """What `score_rows` finds out on its way: of all rows, or room for one of them."""
+
+    first: NDArray[np.int64]  # (n + 1,), index of each row's first entry; or (2,)
+    item: NDArray[np.int64]  # (n * num_items,), each entry's item; or (num_items,)
+    rows: Records  # `row_type` (n,) or (1,)
+    entries: Records  # `entry_type` (n * num_items,) or (num_items,)
+
+    @staticmethod
+    def room(num_rows: int, num_items: int, width: int) -> "Kept":
+        """Room for rows of so many items."""
+        return Kept(
+            np.empty(num_rows + 1, np.int64),
+            np.empty(num_rows * num_items, np.int64),
+            np.empty(num_rows, row_type(width)),
+            np.empty(num_rows * num_items, entry_type(width)),
+        )
+
+
+def pack(parameters: Sequence[Floats]) -> Records:
+    """Copies parameters to where compiled code finds them.
+
+    Args:
+        parameters: float32 arrays, see `PARAMETERS`, as PyTorch has them.
+
+    Returns:
+        `weights_type` ``(1,)``.
+    """
+    width, context_size = parameters[0].shape
+    context, summed = parameters[_SPLIT][:, :width], parameters[_SPLIT][:, width:]
+    parts = [*parameters[:_SPLIT], context, summed, *parameters[_SPLIT + 1 :]]
+    packed = np.zeros(1, weights_type(context_size, parameters[2].shape[1], width))
+    for name, part in zip(packed.dtype.names or (), parts, strict=False):
+        packed[name][0] = part.T if packed[name].ndim == 3 else part.reshape(-1)
+    return packed
+
+
+def unpack(packed: Records) -> list[Floats]:
+    """All of `PARAMETERS`, then the vector of the skip connection, in their shapes.
+
+    Views, as far as possible.
+    """
+    heads = ("score", "void")
+    parts = [(name, packed[name][0]) for name in packed.dtype.names or ()]
+    found = [part[None] if name in heads else part.T for name, part in parts]
+    found[_SPLIT : _SPLIT + 2] = [np.concatenate(found[_SPLIT : _SPLIT + 2], axis=1)]
+    return found
+
+
+def scores(packed: Records, features: Features, kept: Kept | None = None) -> tuple[Floats, Floats]:
+    """Computes logits.
+
+    Args:
+        packed: see `pack`.
+        features: of n states; no row of the results depends on the others in any bit.
+        kept: written, for `backward_rows`; unset: nothing is kept.
+
+    Returns:
+        Logits, float32 ``(n, num_items + 1)``, `FORBIDDEN` where they are not allowed, and the
+        pooled vectors, float32 ``(n, width)``.
+    """
+    num_rows, num_items, _ = features.items.shape
+    width = packed["void"].shape[1]
+    logits = np.full((num_rows, num_items + 1), FORBIDDEN, np.float32)
+    pooled = np.empty((num_rows, width), np.float32)
+    room = Kept.room(1, num_items, width) if kept is None else kept
+    score_rows(packed, features, room, kept is not None, logits, pooled)
+    return logits, pooled
+
+
 @njit(cache=True, nogil=True)
 def copy(x: Floats, out: Floats) -> None:
     """``out[:] = x``, which the compiler does not see through when it is written so."""
@@ -131,50 +214,37 @@ def _rectify(x: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def score_rows(
-    packed: Records,
-    items: Floats,
-    context: Floats,
-    allowed: NDArray[np.bool_],
-    keep: bool,
-    first: NDArray[np.int64],
-    item: NDArray[np.int64],
-    rows: Records,
-    entries: Records,
-    logits: Floats,
-    pooled: Floats,
+    packed: Records, features: Features, kept: Kept, keep: bool, logits: Floats, pooled: Floats
 ) -> None:
     """Computes logits and what is known of each state as a whole.
 
     Args:
         packed: `weights_type` ``(1,)``.
-        items: float32 ``(n, num_items, item_size)``; the first feature is 0 where none is.
-        context: float32 ``(n, context_size)``.
-        allowed: bool ``(n, num_items + 1)``; the last action is void.
-        keep: whether what `backward_rows` needs is kept, of all rows. Else the next four arrays
-            are scratch for one row.
-        first: written, int64 ``(n + 1,)`` or ``(2,)``, index of each row's first entry.
-        item: written, int64 ``(n * num_items,)`` or ``(num_items,)``, each entry's item.
-        rows: written, `row_type` ``(n,)`` or ``(1,)``.
-        entries: written, `entry_type` ``(n * num_items,)`` or ``(num_items,)``.
+        features: of n states; the first feature of an item is 0 where none is.
+        kept: written; see `Kept`.
+        keep: whether what `backward_rows` needs is kept, of all rows. Else `kept` is room for one.
         logits: written where allowed, float32 ``(n, num_items + 1)``.
         pooled: written, float32 ``(n, width)``.
     """
     weights = packed[0]
+    items, context, allowed = features
+    first, item, rows, entries = kept
     first[0] = 0
     # One row from end to end, not one layer over all rows: what is known of a row stays in the
     # first cache, and no sum ever sees another row, however many there are.
     for i in range(items.shape[0]):
         at = i if keep else 0
-        count = first[at]
+        begin = first[at]
+        end = begin
         for s in range(items.shape[1]):
             # A mask may allow an empty place; it is scored then, although it is not pooled.
             if items[i, s, 0] != 0 or allowed[i, s]:
-                item[count] = s
-                count += 1
-        first[at + 1] = count
-        begin = first[at]
-        _pool_row(weights, items[i], context[i], item, begin, count, rows[at], entries)
-        _score_row(weights, items[i], allowed[i], item, begin, count, rows[at], entries, logits[i])
+                item[end] = s
+                end += 1
+        first[at + 1] = end
+        own, own_entries = item[begin:end], entries[begin:end]
+        _pool_row(weights, items[i], context[i], own, rows[at], own_entries)
+        _score_row(weights, items[i], allowed[i], own, rows[at], own_entries, logits[i])
         copy(rows[at].pooled, pooled[i])
 
 
@@ -184,8 +254,6 @@ def _pool_row(
     items: Floats,
     features: Floats,
     item: NDArray[np.int64],
-    begin: int,
-    end: int,
     row: Record,
     entries: Records,
 ) -> None:
@@ -197,7 +265,7 @@ def _pool_row(
     copy(weights.job_bias, row.shared)  # the context's part is the same for all items of a row
     add_product(row.context, weights.job_context, row.shared)
     clear(row.summed)
-    for e in range(begin, end):
+    for e in range(item.size):
         job = entries[e].job
         if items[item[e], 0] == 0:
             clear(job)
@@ -219,8 +287,6 @@ def _score_row(
     items: Floats,
     allowed: NDArray[np.bool_],
     item: NDArray[np.int64],
-    begin: int,
-    end: int,
     row: Record,
     entries: Records,
     logits: Floats,
@@ -229,7 +295,7 @@ def _score_row(
     void = allowed.size - 1
     copy(weights.mix_bias, row.shared)
     add_product(row.pooled, weights.mix_pooled, row.shared)
-    for e in range(begin, end):
+    for e in range(item.size):
         if allowed[item[e]]:
             mix = entries[e].mix
             copy(row.shared, mix)

@@ -1,10 +1,10 @@
 """A policy whose size does not depend on the number of items."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from operator import attrgetter
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,15 +13,18 @@ from torch import nn
 from cluster_env.core.seeding import Purpose, generator
 from cluster_env.core.world import Features
 from rllib_configs.networks.linear import Linear
-from rllib_configs.networks.set_scorer.autograd import (
+from rllib_configs.networks.set_scorer.gradient import backward_rows, block_type, transposed
+from rllib_configs.networks.set_scorer.kernels import (
     FORBIDDEN,
     PARAMETERS,
-    differentiable_scores,
+    SKIP_GAIN,
+    Kept,
+    Records,
+    pack,
+    scores,
+    unpack,
 )
-from rllib_configs.networks.set_scorer.kernels import SKIP_GAIN
-
-if TYPE_CHECKING:
-    from rllib_configs.schema import TrainingSection
+from rllib_configs.schema import TrainingSection
 
 WINDOW = "window"
 """Name of the feature of the context that `SetScorerOptions.show_window` is about."""
@@ -50,7 +53,7 @@ class SetScorerOptions:
     skip_connection: bool = False
 
     @staticmethod
-    def of(training: "TrainingSection") -> "SetScorerOptions":
+    def of(training: TrainingSection) -> "SetScorerOptions":
         """Those that a config asks for."""
         return SetScorerOptions(
             training.hidden, training.critic, training.show_window, training.skip_connection
@@ -220,7 +223,7 @@ class SetScorer(nn.Module):
         return self.value(self._describe(self.shown(features))[1])
 
     def compiled_parameters(self) -> list[torch.Tensor]:
-        """The parameters as compiled code takes them; see `autograd.PARAMETERS`."""
+        """The parameters as compiled code takes them; see `kernels.PARAMETERS`."""
         found = list(_parameters_of(self))
         return [*found, self._skip()] if self.skip_names else found
 
@@ -238,3 +241,95 @@ class SetScorer(nn.Module):
         context = torch.relu(self.context(shared))
         items = torch.relu(self.job(given) + self.job_context(context).unsqueeze(1)) * present
         return items, torch.relu(self.pooled(torch.cat([context, items.sum(1)], dim=1)))
+
+
+_SECOND_ORDER = (
+    "the compiled set scorer has first derivatives only; set compiled = False on the SetScorer "
+    "to differentiate its gradient"
+)
+
+
+def differentiable_scores(
+    parameters: Sequence[torch.Tensor], features: Features
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """As `scores`, with a gradient, but none of second order.
+
+    Args:
+        parameters: float32 tensors, see `PARAMETERS`; they may be results of a computation
+            themselves.
+        features: see `scores`.
+    """
+    if torch.is_grad_enabled() and any(parameter.requires_grad for parameter in parameters):
+        logits, pooled = _Scores.apply(_Pass(features), *parameters)
+        return logits, pooled
+    found = scores(pack([parameter.detach().numpy() for parameter in parameters]), features)
+    return torch.from_numpy(found[0]), torch.from_numpy(found[1])
+
+
+class _Pass:
+    """One pass through the network, on its way from `_Scores` to `_Gradient`."""
+
+    packed: Records
+    kept: Kept
+
+    def __init__(self, features: Features) -> None:
+        self.features = features
+
+
+class _Scores(torch.autograd.Function):
+    """`scores` with its gradient."""
+
+    @staticmethod
+    def forward(one: _Pass, *parameters: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        one.packed = pack([parameter.detach().numpy() for parameter in parameters])
+        num_rows, num_items, _ = one.features.items.shape
+        one.kept = Kept.room(num_rows, num_items, one.packed["void"].shape[1])
+        logits, pooled = scores(one.packed, one.features, one.kept)
+        return torch.from_numpy(logits), torch.from_numpy(pooled)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.one = inputs[0]
+        ctx.save_for_backward(*inputs[1:])  # refuses a backward pass after they have changed
+        ctx.set_materialize_grads(False)  # without a critic, the pooled vector has no gradient
+
+    @staticmethod
+    def backward(
+        ctx: Any, logits: torch.Tensor | None, pooled: torch.Tensor | None
+    ) -> tuple[torch.Tensor | None, ...]:
+        # A function of its own, so that whoever asks for a second derivative is told that there is
+        # none: PyTorch would take the result for a constant, and give a wrong one silently.
+        return None, *_Gradient.apply(ctx.one, logits, pooled, *ctx.saved_tensors)
+
+
+class _Gradient(torch.autograd.Function):
+    """The gradient by the parameters, which depends on everything, but has no gradient itself."""
+
+    @staticmethod
+    def forward(
+        one: _Pass,
+        logits: torch.Tensor | None,
+        pooled: torch.Tensor | None,
+        *parameters: torch.Tensor,
+    ) -> tuple[torch.Tensor, ...]:
+        features, packed, kept = one.features, one.packed, one.kept
+        num_rows, num_items, item_size = features.items.shape
+        width = packed["void"].shape[1]
+        by_logits, by_pooled = (
+            np.zeros((num_rows, size), np.float32)
+            if gradient is None
+            else gradient.detach().contiguous().numpy()
+            for gradient, size in ((logits, num_items + 1), (pooled, width))
+        )
+        scratch, total = np.empty(1, block_type(num_items, item_size, width)), np.zeros_like(packed)
+        back = transposed(packed)
+        backward_rows(packed, back, features, kept, by_logits, by_pooled, scratch, total)
+        return tuple(torch.from_numpy(part) for part in unpack(total)[: len(parameters)])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        raise RuntimeError(_SECOND_ORDER)

@@ -1,29 +1,35 @@
 """Gradients of policy losses by the set scorer's weights, without PyTorch.
 
-What `differentiable_scores` and PyTorch compute together in many passes over a batch is done here
+What `SetScorer` and PyTorch compute together in many passes over a batch is done here
 for some rows at a time, which stay in a cache: scores, the loss of their softmax, and back. There
 is no graph, so there are no derivatives of second order.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
-from cluster_env.core.world import Features
-from rllib_configs.networks.set_scorer.autograd import transposed
-from rllib_configs.networks.set_scorer.gradient import BLOCK, backward_rows, block_type
+from cluster_env.core.world import Features, State, World
+from rllib_configs.networks.set_scorer.gradient import (
+    BLOCK,
+    backward_rows,
+    block_type,
+    transposed,
+)
 from rllib_configs.networks.set_scorer.kernels import (
+    PARAMETERS,
     Floats,
+    Kept,
     Records,
-    entry_type,
-    row_type,
+    pack,
     score_rows,
     weights_type,
 )
+from rllib_configs.networks.set_scorer.network import SetScorer
 
 _PIECE = 4 * BLOCK  # rows; what is kept of them on the way fits a cache
 
@@ -58,8 +64,7 @@ class Choices:
         return sum(array.nbytes for array in (*arrays, self.log_probabilities))
 
 
-@dataclass(frozen=True)
-class PolicyLoss:
+class PolicyLoss(NamedTuple):
     """What is descended: minus the mean over decisions of what an action gains.
 
     Attributes:
@@ -86,10 +91,7 @@ class PolicyGradient:
 
     def __init__(self, context_size: int, num_items: int, item_size: int, width: int) -> None:
         self._weights = weights_type(context_size, item_size, width)
-        self._first = np.empty(_PIECE + 1, np.int64)
-        self._item = np.empty(_PIECE * num_items, np.int64)
-        self._rows = np.empty(_PIECE, row_type(width))
-        self._entries = np.empty(_PIECE * num_items, entry_type(width))
+        self._kept = Kept.room(_PIECE, num_items, width)
         self._logits = np.empty((_PIECE, num_items + 1), np.float32)
         self._slopes = np.empty((_PIECE, num_items + 1), np.float32)
         self._pooled = np.empty((_PIECE, width), np.float32)
@@ -129,34 +131,82 @@ class PolicyGradient:
         gradient: Floats,
     ) -> float:
         """Adds the gradient of some rows; returns the sum of their entropies."""
-        items, context, allowed = (array[piece] for array in choices.features)
-        kept = (self._first, self._item, self._rows, self._entries)
-        score_rows(packed, items, context, allowed, True, *kept, self._logits, self._pooled)
+        items, context, allowed = choices.features
+        features = Features(items[piece], context[piece], allowed[piece])
+        score_rows(packed, features, self._kept, True, self._logits, self._pooled)
         entropy: float = _differentiate(
             self._logits,
-            allowed,
+            features.allowed,
             choices.actions[piece],
             choices.log_probabilities[piece],
             choices.advantages[piece],
-            loss.ratio,
-            loss.clip,
-            loss.entropy_coefficient,
+            loss,
             choices.num_rows,
             self._slopes,
         )
-        backward_rows(
-            packed,
-            back,
-            items,
-            context,
-            allowed,
-            *kept,
-            self._slopes,
-            self._no_slopes,
-            self._block,
-            gradient.view(self._weights),
-        )
+        total = gradient.view(self._weights)
+        slopes = self._slopes, self._no_slopes
+        backward_rows(packed, back, features, self._kept, *slopes, self._block, total)
         return entropy
+
+
+class UnitGradient:
+    """The gradient of PPO's loss, on rows that stay where they are; see `PolicyGradient`.
+
+    A critic's part is not computed.
+
+    Args:
+        network: tells the shapes; its own parameters are not used.
+        world: tells the features of states.
+    """
+
+    def __init__(self, network: SetScorer, world: World) -> None:
+        self._network, self._world = network, world
+        width, context_size = network.context.weight.shape
+        item_size = network.job.weight.shape[1]
+        self._gradient = PolicyGradient(context_size, world.num_actions - 1, item_size, width)
+        self._places = _places(network)
+        # Of a skip connection that is not there; it stays 0.
+        self._unused = 0 if network.skip_names else item_size
+        self._weights: Floats
+
+    def set_parameters(self, parameters: Floats) -> None:
+        """Takes the network's parameters, float32 ``(num_learned,)``, in its own order."""
+        self._weights = np.zeros(self._places.size + self._unused, np.float32)
+        self._weights[self._places] = parameters
+
+    def show(self, states: State) -> Features:
+        """What the network sees of states, which does not change with its parameters."""
+        return self._network.shown(self._world.features(states))
+
+    def __call__(self, choices: Choices, loss: PolicyLoss) -> tuple[Floats, float]:
+        """Differentiates the mean of a loss over choices of one group.
+
+        Returns:
+            Float32 ``(num_learned,)``, in the network's order, and the mean entropy in nats.
+        """
+        found, entropy = self._gradient(self._weights, choices, loss)
+        gradient: Floats = found[0][self._places]
+        return gradient, entropy
+
+
+def _places(network: SetScorer) -> NDArray[np.int64]:
+    """Where compiled code has each parameter of a network, int64 ``(num_learned,)``."""
+    numbered: dict[str, Floats] = {}
+    first = 1  # 0 marks what no parameter fills
+    for name, parameter in network.named_parameters():
+        numbers = np.arange(first, first + parameter.numel(), dtype=np.float32)
+        numbered[name] = numbers.reshape(tuple(parameter.shape))
+        first += parameter.numel()
+    if first > 1 << 24:
+        raise ValueError("a network of more than 16 million parameters is not for this")
+    skip = [numbered[name] for name in network.skip_names]
+    arrays = [*(numbered[name] for name in PARAMETERS), *([np.concatenate(skip)] if skip else [])]
+    packed = pack(arrays).view(np.float32).reshape(-1)
+    filled = np.flatnonzero(packed)
+    places = np.empty(first - 1, np.int64)
+    places[packed[filled].astype(np.int64) - 1] = filled
+    return places
 
 
 @njit(cache=True, nogil=True)
@@ -166,9 +216,7 @@ def _differentiate(
     actions: NDArray[np.int32],
     old: Floats,
     advantages: Floats,
-    ratio: bool,
-    clip: float,
-    entropy_coefficient: float,
+    loss: PolicyLoss,
     num_rows: int,
     out: Floats,
 ) -> float:
@@ -180,9 +228,7 @@ def _differentiate(
         actions: int32 ``(n,)``.
         old: float32 ``(n,)``, log-probabilities of the actions when they were chosen.
         advantages: float32 ``(n,)``.
-        ratio: see `PolicyLoss`, as the next two.
-        clip: as well.
-        entropy_coefficient: as well.
+        loss: what of.
         num_rows: of the loss, which is a mean over them.
         out: written, as `logits`.
 
@@ -191,18 +237,11 @@ def _differentiate(
     """
     entropy = 0.0
     for i in range(actions.size):
-        entropy += _differentiate_row(
-            logits[i],
-            allowed[i],
-            actions[i],
-            float(old[i]),
-            float(advantages[i]),
-            ratio,
-            clip,
-            entropy_coefficient,
-            1.0 / num_rows,
-            out[i],
+        before, gain = float(old[i]), float(advantages[i])
+        own = _differentiate_row(
+            logits[i], allowed[i], actions[i], before, gain, loss, 1.0 / num_rows, out[i]
         )
+        entropy += own
     return entropy
 
 
@@ -213,9 +252,7 @@ def _differentiate_row(
     action: int,
     old: float,
     advantage: float,
-    ratio: bool,
-    clip: float,
-    entropy_coefficient: float,
+    loss: PolicyLoss,
     share: float,
     out: Floats,
 ) -> float:
@@ -238,8 +275,8 @@ def _differentiate_row(
     for j in range(allowed.size):
         if allowed[j]:
             entropy -= np.exp(float(logits[j]) - rest) * (float(logits[j]) - rest)
-    slope = advantage
-    if ratio:
+    clip, slope = loss.clip, advantage
+    if loss.ratio:
         quotient = np.exp(float(logits[action]) - rest - old)
         beyond = quotient > 1.0 + clip if slope > 0 else quotient < 1.0 - clip
         slope = 0.0 if beyond else slope * quotient
@@ -248,6 +285,6 @@ def _differentiate_row(
             logarithm = float(logits[j]) - rest
             p = np.exp(logarithm)
             chosen = 1.0 if j == action else 0.0
-            found = entropy_coefficient * p * (logarithm + entropy) - slope * (chosen - p)
-            out[j] = share * found
+            bonus = loss.entropy_coefficient * p * (logarithm + entropy)
+            out[j] = share * (bonus - slope * (chosen - p))
     return entropy

@@ -6,15 +6,15 @@ from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
 from cluster_env.core.conditioned import ConditionedWorld
-from cluster_env.core.world import Mask, State, World
+from cluster_env.core.world import Features, Mask, State, World
 from rllib_configs.learning.losses import symexp
 from rllib_configs.networks.sampling import Sampler, sample_actions
-from rllib_configs.networks.set_scorer.autograd import FORBIDDEN, pack
 from rllib_configs.networks.set_scorer.kernels import (
+    FORBIDDEN,
     Floats,
+    Kept,
     Records,
-    entry_type,
-    row_type,
+    pack,
     score_rows,
 )
 from rllib_configs.networks.set_scorer.network import SetScorer
@@ -26,21 +26,19 @@ Draws = tuple[NDArray[np.int32], Floats]
 
 
 class Snapshot:
-    """Weights as compiled code takes them, and what it makes room to work in from.
+    """Weights as compiled code takes them, and room to work in.
 
     Attributes:
         packed: see `pack`.
-        row: `row_type` ``(0,)``.
-        entry: `entry_type` ``(0,)``.
     """
 
     def __init__(self, network: SetScorer) -> None:
         with torch.no_grad():
             self.packed = pack([value.numpy() for value in network.compiled_parameters()])
-        width = self.packed["void"].shape[1]
-        # Compiled code cannot make a type from a width, but it can make room of an argument's type.
-        self.row: Records = np.empty(0, row_type(width))
-        self.entry: Records = np.empty(0, entry_type(width))
+
+    def room(self, world: World) -> Kept:
+        """Room for one row of a world's items."""
+        return Kept.room(1, world.num_actions - 1, self.packed["void"].shape[1])
 
 
 class SetScorerSampler:
@@ -68,8 +66,14 @@ class SetScorerSampler:
             for name, value in weights.items()
         }
         if isinstance(world, ConditionedWorld):
-            network, state = _folded(network, state, world)
-            world = world.world
+            # What is told is the same in all states, so that its weights only move the biases of
+            # the layer that sees it: a network that is told nothing does the same, and whatever is
+            # fast in the world remains so.
+            values = torch.tensor([value for _, value in world.condition], dtype=torch.float32)
+            seen, of_told = state["context.weight"].tensor_split((-values.numel(),), dim=1)
+            moved = (of_told * values).sum(1)  # one order on every processor
+            state |= {"context.weight": seen, "context.bias": state["context.bias"] + moved}
+            network, world = SetScorer(world.world.feature_names, network.options), world.world
         self._network, self._world = network.eval(), world
         self._network.load_state_dict(state)
         snapshot = Snapshot(network)
@@ -96,31 +100,17 @@ class SetScorerSampler:
         return values * self._network.critic_scale.numpy()
 
 
-def _folded(
-    network: SetScorer, state: dict[str, torch.Tensor], world: ConditionedWorld
-) -> tuple[SetScorer, dict[str, torch.Tensor]]:
-    """The network that is told nothing and does the same, with its weights.
-
-    What is told is the same in all states, so that its weights only move the biases of the layer
-    that sees it; whatever is fast in the world remains so.
-    """
-    values = torch.tensor([value for _, value in world.condition], dtype=torch.float32)
-    seen, of_told = state["context.weight"].tensor_split((-len(world.condition),), dim=1)
-    moved = state["context.bias"] + (of_told * values).sum(1)  # one order on every processor
-    folded = {"context.weight": seen, "context.bias": moved}
-    return SetScorer(world.world.feature_names, network.options), state | folded
-
-
 class FeatureSampler:
     """What every world has: its features, their scores, a draw."""
 
     def __init__(self, network: SetScorer, snapshot: Snapshot, world: World) -> None:
-        self._network, self._snapshot, self._world = network, snapshot, world
+        self._network, self._world = network, world
+        self._packed, self._room = snapshot.packed, snapshot.room(world)
 
     def logits(self, states: State) -> Floats:
         """See `Sampler`."""
-        given, shown = self._snapshot, self._network.shown(self._world.features(states))
-        logits: Floats = _logits(*shown, given.packed, given.row, given.entry)
+        shown = self._network.shown(self._world.features(states))
+        logits: Floats = _logits(shown, self._packed, self._room)
         return logits
 
     def sample(self, states: State, uniforms: NDArray[np.float64]) -> Draws:
@@ -148,34 +138,14 @@ def open_logits(allowed: Mask, out: Floats) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _logits(
-    items: Floats,
-    context: Floats,
-    allowed: Mask,
-    packed: Records,
-    row: Records,
-    entry: Records,
-) -> Floats:
-    """Logits, float32 ``(n, num_items + 1)``, of `Features`; the rest is of a `Snapshot`."""
-    num_rows, num_items = items.shape[:2]
-    first, item = np.empty(2, np.int64), np.empty(num_items, np.int64)
-    rows, entries = np.empty(1, row.dtype), np.empty(num_items, entry.dtype)
+def _logits(features: Features, packed: Records, room: Kept) -> Floats:
+    """Logits, float32 ``(n, num_items + 1)``, of features."""
+    items, context, allowed = features
     pooled = np.empty((1, packed[0].void.shape[0]), np.float32)
-    logits = np.empty((num_rows, num_items + 1), np.float32)
-    for i in range(num_rows):
+    logits = np.empty(allowed.shape, np.float32)
+    for i in range(items.shape[0]):
         if open_logits(allowed[i], logits[i]):
             one = slice(i, i + 1)
-            score_rows(
-                packed,
-                items[one],
-                context[one],
-                allowed[one],
-                False,
-                first,
-                item,
-                rows,
-                entries,
-                logits[one],
-                pooled,
-            )
+            row = Features(items[one], context[one], allowed[one])
+            score_rows(packed, row, room, False, logits[one], pooled)
     return logits

@@ -7,7 +7,6 @@ its own parameters and arrivals, whoever plays it.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -59,21 +58,6 @@ def server_units(experiment: ExperimentConfig, iteration: int) -> Iterator[Serve
     for index, begin in enumerate(range(0, servers, size)):
         unit = range(begin, min(begin + size, servers))
         yield ServerUnit(index, unit, iteration * servers)
-
-
-class FuzzyTDConfig(BatchedConfig):
-    """Config of `FuzzyTD`."""
-
-    def __init__(self, algo_class: type["FuzzyTD"] | None = None) -> None:
-        super().__init__(algo_class=algo_class or FuzzyTD)
-
-    def get_default_learner_class(self) -> type["ValuesKeeper"]:
-        """See `ValuesKeeper`."""
-        return ValuesKeeper
-
-    def make_work(self, module: Any) -> "ServersWork":
-        """See `ServersWork`."""
-        return ServersWork(self.experiment)
 
 
 class ServersWork:
@@ -161,11 +145,6 @@ class ValuesKeeper(UnitLearner):
 class FuzzyTD(UnitAlgorithm):
     """Each server tunes a value function of its own (section 1), all of them side by side."""
 
-    @classmethod
-    def get_default_config(cls) -> FuzzyTDConfig:
-        """The paper's servers."""
-        return FuzzyTDConfig()
-
     def training_step(self) -> None:
         """Every server plays an episode; what it has learned then is kept."""
         started = perf_counter()
@@ -175,7 +154,7 @@ class FuzzyTD(UnitAlgorithm):
         learned = [gathered.part.per_unit[unit.index] for unit in units]
         found = [np.concatenate(part).astype(np.float32) for part in zip(*learned, strict=True)]
         skipped = self._go_back_where_broken(found, [weights["values"], weights["averages"]])
-        self.on_learner(partial(_keep, values=found[0], averages=found[1]))
+        self.on_learner(lambda learner: learner.keep(*found))
         sums, elapsed = gathered.part.sums, perf_counter() - started
         self.log_values(
             {
@@ -226,7 +205,12 @@ class FuzzyTD(UnitAlgorithm):
         return int(broken.size)
 
 
-def _keep(
-    learner: ValuesKeeper, values: NDArray[np.float32], averages: NDArray[np.float32]
-) -> None:
-    learner.keep(values, averages)
+class FuzzyTDConfig(BatchedConfig):
+    """Config of `FuzzyTD`."""
+
+    algorithm_class = FuzzyTD
+    default_learner = ValuesKeeper
+
+    def make_work(self, module: Any) -> ServersWork:
+        """See `ServersWork`."""
+        return ServersWork(self.experiment)

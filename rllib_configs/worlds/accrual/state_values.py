@@ -1,27 +1,23 @@
 """Values of server states as a network: what servers have learned decides by the mean of them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.world import World
 from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.values import VALUE_FUNCTIONS, num_parameters
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
+from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.accrual.options import FuzzyTDOptions, StateValuesOptions
 from rllib_configs.worlds.accrual.sampler import StateValuesSampler
 
-if TYPE_CHECKING:
-    from ray.rllib.core.rl_module.torch import TorchRLModule
 
-    from rllib_configs.schema import ExperimentConfig
-
-
-def value_kind(experiment: "ExperimentConfig") -> int:
+def value_kind(experiment: ExperimentConfig) -> int:
     """Index of an experiment's value function in `VALUE_FUNCTIONS`."""
     return VALUE_FUNCTIONS.index(experiment.training.values)
 
 
-def prepare(experiment: "ExperimentConfig") -> "ExperimentConfig":
+def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
     """Makes sure that there are values to learn, servers, and utility to learn from.
 
     Raises:
@@ -50,39 +46,46 @@ def _require_accrual(world: World) -> Accrual:
     return require_kind(world, Accrual, "the network state_values values servers")
 
 
-def _num_functions(experiment: "ExperimentConfig") -> int:
+def _num_functions(experiment: ExperimentConfig) -> int:
     """Each machine that learned has values of its own, wherever they act."""
     world = _require_accrual(experiment.task.build_world())
     return int(experiment.training.jobsets) * world.machines
 
 
-def _module() -> "type[TorchRLModule]":
-    from rllib_configs.worlds.accrual.module import StateValuesModule
+class StateValuesNetwork(Network):
+    """Values of states as a network, which the algorithm fuzzy_td trains."""
 
-    return StateValuesModule
+    module_place = "rllib_configs.worlds.accrual.module:StateValuesModule"
+
+    def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
+        """World, value function, number of servers and seed.
+
+        Raises:
+            InputError: if another algorithm is to train it.
+        """
+        if not isinstance(experiment.training, FuzzyTDOptions):
+            raise InputError(
+                f"the network state_values is learned by the algorithm fuzzy_td alone, not by "
+                f"{experiment.training.algorithm}; take the network set_scorer"
+            )
+        return {
+            "world": _require_accrual(world),
+            "kind": value_kind(experiment),
+            "servers": _num_functions(experiment),
+            "seed": experiment.seed,
+        }
+
+    def sampler(
+        self, experiment: ExperimentConfig, weights: Weights, world: World
+    ) -> StateValuesSampler:
+        """See `StateValuesSampler`."""
+        kind = value_kind(experiment)
+        return StateValuesSampler(kind, weights["values"], _require_accrual(world))
+
+    def shapes(self, experiment: ExperimentConfig, world: World) -> Shapes:
+        """Parameters of all value functions."""
+        _require_accrual(world)
+        return {"values": (_num_functions(experiment), num_parameters(value_kind(experiment)))}
 
 
-def _model_config(experiment: "ExperimentConfig", world: World) -> dict[str, Any]:
-    if not isinstance(experiment.training, FuzzyTDOptions):
-        raise InputError(
-            f"the network state_values is learned by the algorithm fuzzy_td alone, not by "
-            f"{experiment.training.algorithm}; take the network set_scorer"
-        )
-    return {
-        "world": _require_accrual(world),
-        "kind": value_kind(experiment),
-        "servers": _num_functions(experiment),
-        "seed": experiment.seed,
-    }
-
-
-def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> StateValuesSampler:
-    return StateValuesSampler(value_kind(experiment), weights["values"], _require_accrual(world))
-
-
-def _shapes(experiment: "ExperimentConfig", world: World) -> Shapes:
-    _require_accrual(world)
-    return {"values": (_num_functions(experiment), num_parameters(value_kind(experiment)))}
-
-
-NETWORK = Network(_module, _model_config, _sampler, _shapes)
+NETWORK = StateValuesNetwork()

@@ -4,7 +4,7 @@ It is small enough for a search (`training.algorithm=evolution`), which needs no
 asked for anything that schedules show, limits on side metrics included.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,8 @@ from cluster_env.core.world import World
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.features import IDLE_PATIENCE
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
+from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.deeprm.bilinear_kernels import Floats, score
-
-if TYPE_CHECKING:
-    from ray.rllib.core.rl_module.torch import TorchRLModule
-
-    from rllib_configs.schema import ExperimentConfig
 
 JOB_FEATURES = (
     *("duration", "inverse_duration", "largest_demand", "mean_demand", "alignment"),
@@ -91,38 +87,41 @@ class BilinearSampler:
         return actions, np.zeros(actions.size, np.float32)
 
 
-def _module() -> "type[TorchRLModule]":
-    from rllib_configs.networks.held import HeldWeights
+class BilinearNetwork(Network):
+    """The scorer as a network, which a search trains."""
 
-    return HeldWeights
+    module_place = "rllib_configs.networks.held:HeldWeights"
 
+    def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
+        """The weights that a search begins with."""
+        start = {
+            name: np.zeros(shape, np.float32)
+            for name, shape in self.shapes(experiment, world).items()
+        }
+        constant = STATE_FEATURES.index("constant")
+        for name, weight in START.items():
+            start["network.job"][JOB_FEATURES.index(name), constant] = weight
+        start["network.void"][constant] = START_VOID
+        return {"start": start}
 
-def _model_config(experiment: "ExperimentConfig", world: World) -> dict[str, Any]:
-    shapes = _shapes(experiment, world)
-    start = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
-    constant = STATE_FEATURES.index("constant")
-    for name, weight in START.items():
-        start["network.job"][JOB_FEATURES.index(name), constant] = weight
-    start["network.void"][constant] = START_VOID
-    return {"start": start}
+    def sampler(
+        self, experiment: ExperimentConfig, weights: Weights, world: World
+    ) -> BilinearSampler:
+        """See `BilinearSampler`."""
+        training, parts = experiment.training, (weights["network.job"], weights["network.void"])
+        return BilinearSampler(*parts, training.ahead, training.books, _require_deeprm(world))
 
-
-def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> BilinearSampler:
-    job, void = weights["network.job"], weights["network.void"]
-    training = experiment.training
-    return BilinearSampler(job, void, training.ahead, training.books, _require_deeprm(world))
-
-
-def _shapes(experiment: "ExperimentConfig", world: World) -> Shapes:
-    _require_deeprm(world)
-    return {
-        "network.job": (len(JOB_FEATURES), len(STATE_FEATURES)),
-        "network.void": (len(STATE_FEATURES),),
-    }
+    def shapes(self, experiment: ExperimentConfig, world: World) -> Shapes:
+        """Those of both weights."""
+        _require_deeprm(world)
+        return {
+            "network.job": (len(JOB_FEATURES), len(STATE_FEATURES)),
+            "network.void": (len(STATE_FEATURES),),
+        }
 
 
 def _require_deeprm(world: World) -> DeepRM:
     return require_kind(world, DeepRM, "the network bilinear_scorer scores jobs", "set_scorer")
 
 
-NETWORK = Network(_module, _model_config, _sampler, _shapes)
+NETWORK = BilinearNetwork()

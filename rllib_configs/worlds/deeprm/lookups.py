@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.checks import output, require_states
+from cluster_env.core.checks import require_states
 from cluster_env.core.compiled import njit
 from cluster_env.core.errors import InputError
 from cluster_env.worlds.deeprm.image import ImageLayout
@@ -121,24 +121,21 @@ class LookupLayout:
         """Entries (rows) of the table; 5,121 for the default cluster."""
         return int(self.blocks[-1].entries.stop)
 
-    def lookups(
-        self, states: NDArray[np.uint8], out: NDArray[np.int32] | None = None
-    ) -> NDArray[np.int32]:
+    def lookups(self, states: NDArray[np.uint8]) -> NDArray[np.int32]:
         """Returns the entries whose sum is ``image @ weight``.
 
         Args:
             states: uint8 ``(n, state_size)``.
-            out: written if given, int32 ``(n, num_lookups)``.
 
         Returns:
             int32 ``(n, num_lookups)``.
 
         Raises:
-            InputError: if an array has the wrong shape or type.
+            InputError: if the states have the wrong shape or type.
         """
         require_states(states, self.layout.space)
         cluster = self.layout.cluster
-        found: NDArray[np.int32] = output(out, (states.shape[0], self.num_lookups), np.int32)
+        found = np.empty((states.shape[0], self.num_lookups), np.int32)
         _look_up(
             states,
             self.layout.shape.capacity,
@@ -150,21 +147,20 @@ class LookupLayout:
         )
         return found
 
-    def prefix_table(self, weight: Floats, out: Floats | None = None) -> Floats:
+    def prefix_table(self, weight: Floats) -> Floats:
         """Returns the table of a weight; sums are taken in float64.
 
         Args:
             weight: float32 or float64 ``(num_inputs, hidden)``.
-            out: written if given, of the weight's type, ``(num_entries, hidden)``.
 
         Returns:
             The table, of the weight's type, ``(num_entries, hidden)``.
 
         Raises:
-            InputError: if an array has the wrong shape or type.
+            InputError: if the weight has the wrong shape or type.
         """
         hidden = _width_of(weight, self.num_inputs, "a weight")
-        table = output(out, (self.num_entries, hidden), weight.dtype)
+        table: Floats = np.empty((self.num_entries, hidden), weight.dtype)
         cells, column = self._cut(np.ascontiguousarray(weight))
         for block in self.blocks:
             part = table[block.entries].reshape(block.rows, block.prefixes, hidden)
@@ -178,21 +174,20 @@ class LookupLayout:
                 part[0] = _SHARES[:, None] * column.sum(axis=0, dtype=np.float64)
         return table
 
-    def spread_table_gradient(self, gradient: Floats, out: Floats | None = None) -> Floats:
+    def spread_table_gradient(self, gradient: Floats) -> Floats:
         """Returns the gradient of the weight, given that of the table: the transposed map.
 
         Args:
             gradient: float32 or float64 ``(num_entries, hidden)``.
-            out: written if given, of the gradient's type, ``(num_inputs, hidden)``.
 
         Returns:
             Of the gradient's type, ``(num_inputs, hidden)``.
 
         Raises:
-            InputError: if an array has the wrong shape or type.
+            InputError: if the gradient has the wrong shape or type.
         """
         hidden = _width_of(gradient, self.num_entries, "a table's gradient")
-        spread = output(out, (self.num_inputs, hidden), gradient.dtype)
+        spread: Floats = np.empty((self.num_inputs, hidden), gradient.dtype)
         cells, column = self._cut(spread)
         for block in self.blocks:
             part = gradient[block.entries].reshape(block.rows, block.prefixes, hidden)

@@ -4,13 +4,77 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.torch import TorchRLModule
 
+from cluster_env.core.compiled import njit
 from cluster_env.core.seeding import Purpose, generator
 from rllib_configs.networks.linear import Linear
-from rllib_configs.worlds.deeprm.lookup_sum import LookupLinear
-from rllib_configs.worlds.deeprm.mlp import lookup_layout, shapes
+from rllib_configs.worlds.deeprm.lookups import LookupLayout
+from rllib_configs.worlds.deeprm.mlp import lookup_sum, shapes
+
+
+@njit(cache=True, nogil=True)
+def _scatter_rows(
+    lookups: NDArray[np.int32], gradient: NDArray[np.float32], num_entries: int
+) -> NDArray[np.float32]:
+    """Adds each row of the gradient to the entries that it looked up, in the order of the rows.
+
+    One thread: runners have a core each, and the rows of a unit are theirs alone.
+    """
+    rows, width = gradient.shape
+    total = np.zeros((num_entries, width), np.float32)
+    for row in range(rows):
+        for k in range(lookups.shape[1]):
+            entry = lookups[row, k]
+            for unit in range(width):
+                total[entry, unit] += gradient[row, unit]
+    return total
+
+
+class LookupLinear(torch.autograd.Function):
+    """``image(codes) @ weight + bias`` without the image."""
+
+    @staticmethod
+    def forward(
+        weight: torch.Tensor, bias: torch.Tensor, lookups: torch.Tensor, layout: LookupLayout
+    ) -> torch.Tensor:
+        """Computes the layer.
+
+        Args:
+            weight: float32 ``(image_size, width)``.
+            bias: float32 ``(width,)``.
+            lookups: int32 ``(rows, num_lookups)``, from `LookupLayout.lookups`.
+            layout: where the entries stand for which cells of the image.
+
+        Returns:
+            float32 ``(rows, width)``.
+        """
+        table = layout.prefix_table(weight.detach().numpy())
+        return torch.from_numpy(lookup_sum(table, bias.detach().numpy(), lookups.numpy()))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        """Keeps what `backward` needs."""
+        _, _, lookups, layout = inputs
+        ctx.save_for_backward(lookups)
+        ctx.layout = layout
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        """Gradients of weight and bias."""
+        (lookups,) = ctx.saved_tensors
+        layout: LookupLayout = ctx.layout
+        scattered = _scatter_rows(
+            lookups.numpy(), gradient.contiguous().numpy(), layout.num_entries
+        )
+        return (
+            torch.from_numpy(layout.spread_table_gradient(scattered)),
+            gradient.sum(0),
+            None,
+            None,
+        )
 
 
 class DeepRMModule(TorchRLModule):
@@ -29,9 +93,8 @@ class DeepRMModule(TorchRLModule):
 
         The paper does not say how the network starts.
         """
-        self.lookup_layout = lookup_layout(
-            self.model_config["world"], bool(self.model_config.get("since_column", False))
-        )
+        layout = self.model_config["world"].layout
+        self.lookup_layout = LookupLayout(layout, bool(self.model_config.get("since_column")))
         sizes = shapes(self.lookup_layout, int(self.model_config["hidden"]))
         rng = generator(int(self.model_config["seed"]), Purpose.INIT)
         self.hidden_weight = _normal(rng, *sizes["hidden_weight"])

@@ -29,9 +29,7 @@ class BilinearOptions(Section):
     """Whether jobs may be booked for later, which frees their slots for jobs of the backlog."""
 
 
-NETWORKS.register("deeprm_mlp")(
-    NetworkEntry(MLPOptions, "rllib_configs.worlds.deeprm.network:NETWORK")
-)
+NETWORKS.register("deeprm_mlp")(NetworkEntry(MLPOptions, "rllib_configs.worlds.deeprm.mlp:NETWORK"))
 NETWORKS.register("bilinear_scorer")(
     NetworkEntry(
         BilinearOptions, "rllib_configs.worlds.deeprm.bilinear:NETWORK", has_gradient=False

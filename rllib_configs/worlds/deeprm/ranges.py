@@ -1,6 +1,7 @@
 """Ranges of DeepRM's tasks, which know what goes with what."""
 
 import math
+from dataclasses import replace
 from typing import Annotated, Any, Self, TypeVar
 
 import numpy as np
@@ -97,8 +98,7 @@ class DeepRMRanges(Ranges):
         changes: dict[str, Any] = {"objective": self._objective(base, place["objective"], classes)}
         if self.capacity is not None:
             drawn = tuple(_whole(self.capacity, at) for at in capacities.tolist())
-            other = cluster.model_copy(update={"capacity": drawn})
-            changes["world"] = base.world.model_copy(update={"cluster": other})
+            changes["world"] = replace(base.world, cluster=replace(cluster, capacity=drawn))
         section = base.model_copy(update=changes)
         section = self._with_load(self._with_mix(section, place), place["load"])
         return super().draw(section, rng)
@@ -135,7 +135,8 @@ class DeepRMRanges(Ranges):
         bounds = self.class_weight
         if bounds is None or (choices and chosen != _CLASS_SLOWDOWN):
             return chosen
-        weights = [_between_logs(bounds, at) for at in of_classes.tolist()]
+        logs = math.log(bounds[0]), math.log(bounds[1])
+        weights = [math.exp(_between(logs, at)) for at in of_classes.tolist()]
         return class_slowdown_name([float(f"{weight:.3g}") for weight in weights])
 
     def _with_mix(self, section: TaskSection, place: dict[str, float]) -> TaskSection:
@@ -180,11 +181,6 @@ def _between(bounds: tuple[float, float], place: float) -> float:
     """The value at a place from 0 (the lower bound) to 1 (the upper one)."""
     low, high = bounds
     return low + place * (high - low)
-
-
-def _between_logs(bounds: tuple[float, float], place: float) -> float:
-    """Likewise on a logarithmic scale."""
-    return math.exp(_between((math.log(bounds[0]), math.log(bounds[1])), place))
 
 
 def _whole(bounds: tuple[int, int], place: float) -> int:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.checks import require_states
 from cluster_env.core.compiled import njit
+from cluster_env.core.world import Features
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.features import (
     IDLE_PATIENCE,
@@ -18,7 +19,7 @@ from cluster_env.worlds.deeprm.features import (
 )
 from cluster_env.worlds.deeprm.state import StateShape
 from rllib_configs.networks.sampling import sample_actions
-from rllib_configs.networks.set_scorer.kernels import Floats, Records, score_rows
+from rllib_configs.networks.set_scorer.kernels import Floats, Kept, Records, score_rows
 from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.sampler import Draws, Snapshot, open_logits
 
@@ -32,8 +33,7 @@ class DeepRMFastPath:
             world.layout.shape,
             world.switches.try_last_start,
             snapshot.packed,
-            snapshot.row,
-            snapshot.entry,
+            snapshot.room(world),
         )
 
     def logits(self, states: NDArray[np.uint8]) -> Floats:
@@ -59,12 +59,10 @@ def _sample(
     shape: StateShape,
     try_last_start: bool,
     packed: Records,
-    row: Records,
-    entry: Records,
+    room: Kept,
 ) -> Draws:
     """Draws actions; arguments as those of `sample_actions` and `_logits`."""
-    logits = _logits(states, shape, try_last_start, packed, row, entry)
-    return sample_actions(logits, uniforms)
+    return sample_actions(_logits(states, shape, try_last_start, packed, room), uniforms)
 
 
 @njit(cache=True, nogil=True)
@@ -73,8 +71,7 @@ def _logits(
     shape: StateShape,
     try_last_start: bool,
     packed: Records,
-    row: Records,
-    entry: Records,
+    room: Kept,
 ) -> Floats:
     """Computes logits under the mask ``live``; where one action is left, without the network.
 
@@ -82,9 +79,8 @@ def _logits(
         states: uint8 ``(n, state_size)``.
         shape: of the states.
         try_last_start: the rule of that name of the world that is acted in.
-        packed: of a `Snapshot`, as the next two.
-        row: says what room to work in is made of.
-        entry: says it of a job.
+        packed: of a `Snapshot`.
+        room: for one row, likewise.
 
     Returns:
         Float32 ``(n, num_actions)``.
@@ -94,16 +90,15 @@ def _logits(
     allowed = np.empty((num_rows, num_slots + 1), np.bool_)
     slots = np.empty((1, num_slots, weights.job.shape[0]), np.float32)
     context = np.empty((1, weights.context.shape[0]), np.float32)
-    first, slot = np.empty(2, np.int64), np.empty(num_slots, np.int64)
-    rows, entries = np.empty(1, row.dtype), np.empty(num_slots, entry.dtype)
     pooled = np.empty((1, weights.void.shape[0]), np.float32)
     logits = np.empty((num_rows, num_slots + 1), np.float32)
     write_allowed(states, shape, try_last_start, 0, IDLE_PATIENCE, allowed)
     for i in range(num_rows):
         # Two thirds of all states leave no choice: what a network would see of them is not needed.
         if open_logits(allowed[i], logits[i]):
-            state, may, out = states[i : i + 1], allowed[i : i + 1], logits[i : i + 1]
+            state = states[i : i + 1]
             write_slots(state, shape, try_last_start, slots)
             write_context(state, shape, context)
-            score_rows(packed, slots, context, may, False, first, slot, rows, entries, out, pooled)
+            features = Features(slots, context, allowed[i : i + 1])
+            score_rows(packed, features, room, False, logits[i : i + 1], pooled)
     return logits

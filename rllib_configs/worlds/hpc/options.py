@@ -2,8 +2,14 @@
 
 from typing import Literal
 
-from rllib_configs.conditions import ConditionOption
-from rllib_configs.registries import ADVISERS, CONVERSIONS, NETWORKS, RANGES, NetworkEntry
+from rllib_configs.registries import (
+    ADVISERS,
+    CONVERSIONS,
+    NETWORKS,
+    RANGES,
+    ConditionOption,
+    NetworkEntry,
+)
 
 
 class ScorerOptions(ConditionOption):

@@ -1,6 +1,6 @@
 """Scorers of the HPC world as a network: what a search finds, and simulators play by themselves."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,7 @@ from cluster_env.worlds.hpc.scoring import score_states
 from rllib_configs.networks.conditions import told
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 from rllib_configs.networks.sampling import sample_actions
-
-if TYPE_CHECKING:
-    from ray.rllib.core.rl_module.torch import TorchRLModule
-
-    from rllib_configs.schema import ExperimentConfig
+from rllib_configs.schema import ExperimentConfig
 
 _NOT_ALLOWED = np.float32(-1e9)
 
@@ -70,18 +66,7 @@ class ScorerSampler:
         return Scorer(weights, self._scorer.mode)
 
 
-def _module() -> "type[TorchRLModule]":
-    from rllib_configs.networks.held import HeldWeights
-
-    return HeldWeights
-
-
-def _model_config(experiment: "ExperimentConfig", world: World) -> dict[str, Any]:
-    _require_hpc(world)
-    return {"start": start_weights(experiment)}
-
-
-def start_weights(experiment: "ExperimentConfig") -> dict[str, NDArray[np.float32]]:
+def start_weights(experiment: ExperimentConfig) -> dict[str, NDArray[np.float32]]:
     """What a search begins with; see `START`."""
     found = {name: np.zeros(shape, np.float32) for name, shape in _sizes(experiment).items()}
     for name, weight in START.items():
@@ -93,7 +78,7 @@ def start_weights(experiment: "ExperimentConfig") -> dict[str, NDArray[np.float3
 
 
 def parts_of(
-    experiment: "ExperimentConfig", weights: Weights
+    experiment: ExperimentConfig, weights: Weights
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Weights of jobs, and of the state, with what is told of the experiment's objective."""
     job, state = weights["network.job"], weights["network.state"]
@@ -105,17 +90,7 @@ def parts_of(
     return job, state
 
 
-def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> ScorerSampler:
-    filled = from_parts(*parts_of(experiment, weights), weights.get("network.cross"))
-    return ScorerSampler(Scorer(filled, experiment.training.mode), _require_hpc(world))
-
-
-def _shapes(experiment: "ExperimentConfig", world: World) -> Shapes:
-    _require_hpc(world)
-    return _sizes(experiment)
-
-
-def _sizes(experiment: "ExperimentConfig") -> Shapes:
+def _sizes(experiment: ExperimentConfig) -> Shapes:
     sizes: dict[str, tuple[int, ...]] = {"network.job": (SIZE - 1,), "network.state": (SIZE,)}
     if experiment.training.bilinear:
         sizes["network.cross"] = (SIZE - 1, SIZE - 1)
@@ -126,8 +101,32 @@ def _sizes(experiment: "ExperimentConfig") -> Shapes:
     return sizes
 
 
+class ScorerNetwork(Network):
+    """The scorer as a network, which a search trains."""
+
+    module_place = "rllib_configs.networks.held:HeldWeights"
+    transfers = ("memory", "gpus")
+
+    def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
+        """The weights that a search begins with."""
+        _require_hpc(world)
+        return {"start": start_weights(experiment)}
+
+    def sampler(
+        self, experiment: ExperimentConfig, weights: Weights, world: World
+    ) -> ScorerSampler:
+        """See `ScorerSampler`."""
+        filled = from_parts(*parts_of(experiment, weights), weights.get("network.cross"))
+        return ScorerSampler(Scorer(filled, experiment.training.mode), _require_hpc(world))
+
+    def shapes(self, experiment: ExperimentConfig, world: World) -> Shapes:
+        """Those of the weights of jobs, of states, and of what is told."""
+        _require_hpc(world)
+        return _sizes(experiment)
+
+
 def _require_hpc(world: World) -> HPC:
     return require_kind(world, HPC, "the network hpc_scorer scores jobs", "set_scorer")
 
 
-NETWORK = Network(_module, _model_config, _sampler, _shapes, transfers=("memory", "gpus"))
+NETWORK = ScorerNetwork()

@@ -4,7 +4,7 @@ It knows all consumers and all nodes, so it is the rival of agents that decide b
 search finds its numbers (`training.algorithm=evolution`).
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,7 @@ from cluster_env.worlds.panda import Panda
 from cluster_env.worlds.panda.features import PAIR, START
 from cluster_env.worlds.panda.simulator import PandaSimulator
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
-
-if TYPE_CHECKING:
-    from ray.rllib.core.rl_module.torch import TorchRLModule
-
-    from rllib_configs.schema import ExperimentConfig
+from rllib_configs.schema import ExperimentConfig
 
 
 class PairScorer:
@@ -49,25 +45,26 @@ class PairScorer:
         raise NotImplementedError("this network plays whole episodes")
 
 
-def _module() -> "type[TorchRLModule]":
-    from rllib_configs.networks.held import HeldWeights
+class PairNetwork(Network):
+    """The scorer as a network, which a search trains."""
 
-    return HeldWeights
+    module_place = "rllib_configs.networks.held:HeldWeights"
+
+    def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
+        """The weights that a search begins with."""
+        self.shapes(experiment, world)
+        start = np.array([START.get(name, 0.0) for name in PAIR], np.float32)
+        return {"start": {"network.score": start}}
+
+    def sampler(self, experiment: ExperimentConfig, weights: Weights, world: World) -> PairScorer:
+        """See `PairScorer`."""
+        return PairScorer(weights["network.score"])
+
+    def shapes(self, experiment: ExperimentConfig, world: World) -> Shapes:
+        """A weight for each feature of a pair."""
+        does = "the network pair_scorer scores consumers and nodes"
+        require_kind(world, Panda, does, "set_scorer")
+        return {"network.score": (len(PAIR),)}
 
 
-def _model_config(experiment: "ExperimentConfig", world: World) -> dict[str, Any]:
-    _shapes(experiment, world)
-    start = np.array([START.get(name, 0.0) for name in PAIR], np.float32)
-    return {"start": {"network.score": start}}
-
-
-def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> PairScorer:
-    return PairScorer(weights["network.score"])
-
-
-def _shapes(experiment: "ExperimentConfig", world: World) -> Shapes:
-    require_kind(world, Panda, "the network pair_scorer scores consumers and nodes", "set_scorer")
-    return {"network.score": (len(PAIR),)}
-
-
-NETWORK = Network(_module, _model_config, _sampler, _shapes)
+NETWORK = PairNetwork()

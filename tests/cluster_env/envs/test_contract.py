@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env, data_equivalence
 
-from cluster_env.core.spec import build_world, spec_of
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv, check_cluster_env, environment_ids
-from cluster_env.objectives import OBJECTIVES
 from cluster_env.worlds import WORLDS, get_spec
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.rules import PAPER_RULES, RELEASED_RULES
@@ -64,21 +62,6 @@ def test_gymnasiums_checker_has_nothing_to_say(name: str, options: dict[str, Any
 def test_our_checker_has_nothing_to_say(name: str, options: dict[str, Any]) -> None:
     env = gymnasium.make(name, **options)
     check_cluster_env(env, step_rule=STEP_RULES[env.unwrapped.world.kind])
-
-
-def ids_whose_returns_are_promised() -> list[str]:
-    """Elsewhere the checker looks at nothing that an objective changes."""
-    worlds = {name: build_world(gymnasium.spec(name).kwargs["world"]) for name in environment_ids()}
-    return [
-        name for name, world in worlds.items() if spec_of(world).environments.returns_cost(world)
-    ]
-
-
-@pytest.mark.parametrize("name", ids_whose_returns_are_promised())
-@pytest.mark.parametrize("objective", sorted(set(OBJECTIVES.names()) - {"slowdown"}))
-def test_every_objective_keeps_its_promise(name: str, objective: str) -> None:
-    env = gymnasium.make(name, objective=objective)
-    check_cluster_env(env, seed=1, step_rule=STEP_RULES[env.unwrapped.world.kind])
 
 
 @every_id

@@ -1,7 +1,8 @@
 """The guard: whom it lets decide, and why."""
 
 import re
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ from cluster_env.core.seeding import Split
 from cluster_env.core.spec import spec_of
 from cluster_env.evaluation import (
     MIN_DISJOINT,
-    Guard,
     GuardDecision,
+    Judge,
     PolicyGroup,
+    compare_policies,
     evaluate,
     summarize,
 )
@@ -36,9 +38,44 @@ def groups(*specs: str) -> list[PolicyGroup]:
     return [PolicyGroup(f"{spec}!", (heuristic(spec),)) for spec in specs]
 
 
+class Guard:
+    """A judge with the heuristics and the policies that it judges, on calibration jobsets."""
+
+    def __init__(
+        self,
+        baselines: Sequence[PolicyGroup],
+        *,
+        others: Sequence[PolicyGroup] = (),
+        limits: Mapping[str, float] = spec_of(DeepRM(CLUSTER)).side_metrics,
+        metric: str = "slowdown",
+        jobsets: int = 60,
+        warmup: int = 0,
+        reference: str = "",
+        num_disjoint: int | None = None,
+    ) -> None:
+        self._evaluate = partial(
+            compare_policies, jobsets=JOBSETS[:jobsets], world=DeepRM(CLUSTER), warmup=warmup
+        )
+        first, rest = self._evaluate(baselines), self._evaluate(others)
+        self._judge = Judge(
+            first,
+            rest,
+            limits=limits,
+            metric=metric,
+            reference=next((one for one in [*first, *rest] if one.name == reference), None),
+            num_disjoint=num_disjoint,
+        )
+        self.heuristic = [*baselines, *others][self._judge.best]
+        self.reference = self._judge.reference
+
+    def decide(self, policy: Policy, name: str | None = None) -> GuardDecision:
+        (learned,) = self._evaluate([PolicyGroup(name or policy.name, (policy,))])
+        return self._judge.decide(learned, policy, self.heuristic)
+
+
 def guard(*specs: str, metric: str = "slowdown", jobsets: int = 60) -> Guard:
     """One without side metrics."""
-    return Guard(groups(*specs), JOBSETS[:jobsets], DeepRM(CLUSTER), metric=metric, limits={})
+    return Guard(groups(*specs), jobsets=jobsets, metric=metric, limits={})
 
 
 class Idle:
@@ -88,7 +125,7 @@ def test_a_policy_that_leaves_jobs_waiting_is_not_used() -> None:
 
 def test_a_heuristic_that_leaves_jobs_waiting_is_not_the_best() -> None:
     baselines = [PolicyGroup("idle", (Idle(),)), PolicyGroup("sjf", (heuristic("sjf"),))]
-    assert Guard(baselines, JOBSETS, DeepRM(CLUSTER), metric="makespan").heuristic.name == "sjf"
+    assert Guard(baselines, metric="makespan").heuristic.name == "sjf"
 
 
 def test_more_is_better_where_the_metric_says_so() -> None:
@@ -111,7 +148,7 @@ def test_the_table_holds_means_and_paired_differences() -> None:
 
 def test_a_better_mean_that_costs_too_much_is_refused_with_its_price() -> None:
     dear = heuristic("hold:8")
-    decision = Guard(groups("packer", "sjf"), JOBSETS, DeepRM(CLUSTER)).decide(dear, "dear")
+    decision = Guard(groups("packer", "sjf")).decide(dear, "dear")
     assert not decision.learned_is_used
     assert decision.reference == "sjf!"
     assert decision.limits == {"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0}
@@ -135,7 +172,7 @@ def test_a_better_mean_that_costs_too_much_is_refused_with_its_price() -> None:
 )
 def test_a_limit_says_how_much_worse_a_price_may_be(metric: str, limit: float, used: bool) -> None:
     limits = {metric: limit}
-    judge = Guard(groups("packer", "sjf"), JOBSETS, DeepRM(CLUSTER), limits=limits)
+    judge = Guard(groups("packer", "sjf"), limits=limits)
     assert judge.decide(heuristic("hold:8")).learned_is_used is used
 
 
@@ -147,9 +184,7 @@ def test_a_price_keeps_its_limit_with_the_whole_interval() -> None:
 
     def judged(limit: float) -> GuardDecision:
         limits = {"wait": limit}
-        judge = Guard(
-            groups("sjf"), JOBSETS, DeepRM(CLUSTER), others=groups("hold:8"), limits=limits
-        )
+        judge = Guard(groups("sjf"), others=groups("hold:8"), limits=limits)
         assert judge.reference == "sjf!"
         return judge.decide(heuristic("hold:8"), "clever")
 
@@ -161,15 +196,15 @@ def test_a_price_keeps_its_limit_with_the_whole_interval() -> None:
         r"its mean wait of [\d.]+ may be \d+% above the [\d.]+ of sjf!, which is more than \d+%",
         close.reason,
     )
-    alone = Guard(groups("sjf"), JOBSETS[:1], DeepRM(CLUSTER), others=groups("hold:8"))
+    alone = Guard(groups("sjf"), jobsets=1, others=groups("hold:8"))
     assert alone.heuristic.name == "sjf!"  # of one jobset nobody can say
 
 
 def test_a_heuristic_that_is_too_dear_is_not_the_best() -> None:
-    world, others = DeepRM(CLUSTER), groups("hold:8")
-    free = Guard(groups("sjf"), JOBSETS, world, others=others, limits={})
+    others = groups("hold:8")
+    free = Guard(groups("sjf"), others=others, limits={})
     assert free.heuristic.name == "hold:8!"
-    strict = Guard(groups("sjf"), JOBSETS, world, others=others)
+    strict = Guard(groups("sjf"), others=others)
     assert (strict.heuristic.name, strict.reference) == ("sjf!", "sjf!")
     hold, sjf, _ = strict.decide(heuristic("tetris:0")).candidates
     assert (hold.name, sjf.name, sjf.too_dear) == ("hold:8!", "sjf!", "")
@@ -178,7 +213,7 @@ def test_a_heuristic_that_is_too_dear_is_not_the_best() -> None:
 
 def test_jobs_of_the_warm_up_do_not_count() -> None:
     world, warmup = DeepRM(CLUSTER), 15
-    judge = Guard(groups("packer", "sjf"), JOBSETS, world, warmup=warmup)
+    judge = Guard(groups("packer", "sjf"), warmup=warmup)
     decision = judge.decide(heuristic("hold:8"))
     for candidate, spec in zip(decision.candidates, ("sjf", "packer", "hold:8"), strict=True):
         schedule = evaluate(heuristic(spec), JOBSETS, world)
@@ -192,7 +227,7 @@ def test_windows_of_a_short_log_prove_nothing() -> None:
 
     def decided(num_disjoint: int | None) -> GuardDecision:
         known = {"metric": "slowdown", "limits": {}, "num_disjoint": num_disjoint}
-        judge = Guard(groups("packer", "sjf"), JOBSETS, DeepRM(CLUSTER), **known)
+        judge = Guard(groups("packer", "sjf"), **known)
         return judge.decide(heuristic("hold:8"))
 
     short, long, drawn = (decided(held) for held in (MIN_DISJOINT - 1, 30, None))
@@ -210,16 +245,11 @@ def test_windows_of_a_short_log_prove_nothing() -> None:
     assert gaps[0].high - gaps[0].low > gaps[1].high - gaps[1].low > gaps[2].high - gaps[2].low
 
 
-def test_side_metrics_are_compared_with_the_reference_of_the_world(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_side_metrics_are_compared_with_a_reference_that_is_given() -> None:
     """Beside a baseline that idles the machine, idling would look cheap."""
-    limits = {"utilization": 0.1}
-    usual = Guard(groups("hold:8"), JOBSETS, DeepRM(CLUSTER), others=groups("sjf"), limits=limits)
+    sides = {"others": groups("sjf"), "limits": {"utilization": 0.1}}
+    usual = Guard(groups("hold:8"), **sides)
     assert (usual.reference, usual.heuristic.name) == ("hold:8!", "hold:8!")
-    spec = spec_of(DeepRM(CLUSTER))
-    named = replace(spec, training=replace(spec.training, reference=lambda world: "sjf!"))
-    monkeypatch.setattr("cluster_env.evaluation.guard.spec_of", lambda world: named)
-    judge = Guard(groups("hold:8"), JOBSETS, DeepRM(CLUSTER), others=groups("sjf"), limits=limits)
+    judge = Guard(groups("hold:8"), reference="sjf!", **sides)
     assert (judge.reference, judge.heuristic.name) == ("sjf!", "sjf!")
     assert judge.decide(heuristic("hold:9")).candidates[-1].too_dear.endswith("of sjf!")

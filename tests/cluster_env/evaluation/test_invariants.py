@@ -14,7 +14,6 @@ from cluster_env.evaluation import evaluate
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.rules import RULES
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
 MAX_TIME = 400
@@ -260,14 +259,3 @@ def _check_no_one_waits_for_nothing(schedule: Schedule, jobsets: list[JobSet]) -
     for episode, jobset in enumerate(jobsets):
         finish = schedule.finish[schedule.episode == episode]
         assert schedule.end[episode] == max(jobset.window, finish.max(initial=0))
-
-
-@given(seed=st.integers(0, 2**31))
-def test_schedules_under_the_released_rules_are_possible_too(seed: int) -> None:
-    workload = BimodalWorkload(load=1.8, window=40, first_step=1)
-    jobsets = [workload.sample(np.random.default_rng(seed))]
-    policy = get_heuristic("random", DeepRM(workload.cluster))
-    schedule = evaluate(
-        policy, jobsets, DeepRM(workload.cluster, RULES.get("released")), run_seed=seed
-    )
-    check_schedule(schedule, jobsets)

@@ -13,11 +13,12 @@ from cluster_env.evaluation import (
     METRICS,
     concatenate,
     evaluate,
-    evaluate_summary,
     get_metric,
     summarize,
 )
-from cluster_env.evaluation.metrics import bounded_slowdown, size_class
+from cluster_env.evaluation.metrics import size_class
+from cluster_env.evaluation.summary import flat_summary
+from cluster_env.objectives.standard import bounded_slowdown
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
@@ -184,9 +185,8 @@ def test_jobsets_without_jobs_have_no_slowdown_and_no_makespan() -> None:
 def test_training_gets_flat_numbers() -> None:
     workload = BimodalWorkload()
     jobsets = sample_jobsets(workload, 0, Split.VALIDATION, range(20))
-    flat = evaluate_summary(
-        get_heuristic("sjf", DeepRM(workload.cluster)), jobsets, DeepRM(workload.cluster)
-    )
+    world = DeepRM(workload.cluster)
+    flat = flat_summary(evaluate(get_heuristic("sjf", world), jobsets, world), world)
     assert {"completion_time", "makespan", "utilization", "unfinished", "within_2"} <= set(flat)
     assert flat["slowdown_low"] < flat["slowdown"] < flat["slowdown_high"]
     assert all(type(value) is float for value in flat.values())

@@ -24,6 +24,7 @@ from cluster_env.objectives import (
 )
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
+from tests.cluster_env.worlds.deeprm.stepping import step_all
 
 
 def random_schedule(rng: np.random.Generator, num_episodes: int, most_jobs: int) -> Schedule:
@@ -191,7 +192,7 @@ def test_an_objective_of_attributes_is_a_reward_and_a_metric_in_deeprm() -> None
     simulator.load([jobset], objective)
     total = 0.0
     while simulator.active[0]:
-        rewards, _ = simulator.step_all(np.int32([0]))
+        rewards, _ = step_all(simulator, np.int32([0]))
         total += rewards[0]
     schedule = simulator.schedule()
     assert schedule.attributes["weight"].tolist() == [3, 5]

@@ -11,7 +11,6 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.core.spec import WORLDS, build_world
 from cluster_env.core.task import build_workload
-from cluster_env.envs import ClusterEnv
 from cluster_env.workloads import sample_jobsets
 from cluster_env.workloads.log import LogWorkload
 from cluster_env.workloads.swf import write_swf
@@ -143,10 +142,3 @@ def test_the_old_name_of_logs_is_understood(path: Path, world: str) -> None:
     assert WORLDS.get(world).workloads.names()[-1] == "trace"
     built = build_workload(build_world(MACHINES[world]), "log", {"path": path})
     assert built == log_of(world, path, **({"seconds": 60} if world == "panda" else {}))
-
-
-def test_environments_understand_the_old_name_too(path: Path) -> None:
-    workload = {"kind": "log", "path": path, "jobs": 12}
-    env = ClusterEnv(world=MACHINES["accrual"], workload=workload, objective="utility")
-    env.reset(seed=0)
-    assert env.jobset.num_jobs == 12

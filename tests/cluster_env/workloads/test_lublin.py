@@ -104,26 +104,3 @@ def test_impossible_jobs_are_refused(tmp_path: Path) -> None:
             LognormalWorkload(**options)
     with pytest.raises(InputError, match="must be 0 or more, but -1"):
         HPCLog(tmp_path / "none.swf", jobs=-1)
-
-
-def test_a_log_is_cut_into_parts_and_windows(tmp_path: Path) -> None:
-    rows = [f"{10 * k},5,{1 + k % 3}" for k in range(100)]
-    path = tmp_path / "jobs.csv"
-    path.write_text("\n".join(["arrival,duration,processors", *rows]))
-    workload = HPCLog(path, (4,), jobs=8, stretch=0.5)
-    submits = {
-        split: {
-            int(at)
-            for one in sample_jobsets(workload, 0, split, range(20))
-            for at in one.attributes["submit"]
-        }
-        for split in Split
-    }
-    assert max(submits[Split.TRAIN]) < min(submits[Split.VALIDATION])
-    assert max(submits[Split.VALIDATION]) < min(submits[Split.HELD_OUT])
-    assert {one.num_jobs for one in sample_jobsets(workload, 0, Split.TRAIN, range(9))} == {8}
-    whole = HPCLog(path, (4,), jobs=0, whole=True)
-    (everything,) = sample_jobsets(whole, 0, Split.HELD_OUT, [0])
-    assert everything.num_jobs == 100
-    with pytest.raises(InputError, match="all 100 jobs"):
-        HPCLog(path, (0,))

@@ -348,7 +348,7 @@ def test_task_of_a_maml_run_is_the_base_of_its_family() -> None:
     config = config_of()
     assert config.task.build_world().cluster == CLUSTER
     assert prepare(config) == config
-    world = config.task.world.model_copy(update={"max_time": 61})
+    world = replace(config.task.world, max_time=61)
     other = config.model_copy(update={"task": config.task.model_copy(update={"world": world})})
     with pytest.raises(InputError, match=r"training\.family"):
         prepare(other)

@@ -67,11 +67,6 @@ def test_records_say_what_the_schedule_says(config, task, network, records) -> N
     assert max(node for nodes in records.nodes for node in nodes) < task.world.nodes.num_nodes
 
 
-def test_own_rewards_are_minus_the_own_times(task, network) -> None:
-    own = record_episodes(network, task, task.jobsets(Split.TRAIN, [0]), joint=0.0)
-    assert np.allclose(own.reward, own.arrival - own.departure)
-
-
 def test_a_file_gives_the_same_records_again(records, tmp_path: Path) -> None:
     records.write(tmp_path / "records.parquet")
     again = Records.read(tmp_path / "records.parquet")

@@ -238,7 +238,7 @@ import sys
 import numpy as np
 from cluster_env.core.world import Features
 from cluster_env.worlds.deeprm import DeepRM
-from rllib_configs.networks.set_scorer.autograd import pack, scores
+from rllib_configs.networks.set_scorer.kernels import pack, scores
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 for width in map(int, sys.argv[1:]):
     rng = np.random.default_rng(0)

@@ -227,23 +227,6 @@ def test_a_request_that_cannot_be_read_is_a_fault_and_a_restart_is_not() -> None
         lost_by(RaySystemError("No module named 'late'"))
 
 
-def take_all(queue: _Queue, *runners: int) -> list[tuple[int, tuple[int, ...]]]:
-    """What each takes, in turns, until nothing is left."""
-    taken = []
-    while some := [(runner, queue.take(runner)) for runner in runners]:
-        if not any(places for _, places in some):
-            return taken
-        taken += some
-    return taken
-
-
-@pytest.mark.parametrize("runners", [(1,), (1, 2), (1, 2, 3)])
-def test_every_place_is_taken_once(runners: tuple[int, ...]) -> None:
-    lanes = {runner: list(range(7 * k, 7 * k + 7)) for k, runner in enumerate(runners)}
-    taken = take_all(_Queue(lanes, fixed=False), *runners)
-    assert sorted(place for _, places in taken for place in places) == list(range(7 * len(runners)))
-
-
 def test_a_fast_runner_takes_from_the_back_of_a_slow_one() -> None:
     queue = _Queue({1: [0, 1, 2, 3], 2: [4, 5, 6, 7, 8]}, fixed=False)
     assert queue.take(1) == (0, 1)

@@ -17,7 +17,7 @@ from cluster_env.worlds.accrual.values import VALUE_FUNCTIONS, first_parameters,
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
-from rllib_configs.networks import make_sampler, network_spec
+from rllib_configs.networks import make_sampler, network_of
 from rllib_configs.policies import load_policy, save_policy
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
@@ -63,7 +63,7 @@ def test_each_machine_of_a_pool_learns_values_of_its_own() -> None:
     steps = 300
     ends = (f"task.world.max_time={steps}", f"task.workload.window={steps}")
     config = config_of(*ends, "task.world.machines=2", "task.workload.rate=0.4")
-    assert network_spec(config).model_config["servers"] == 10
+    assert network_of(config).model_config(config, config.task.world)["servers"] == 10
     assert NETWORK.shapes(config, Accrual()) == {"values": (10, 8)}
     setting = Setting(
         world=Accrual(machines=2), rate=0.4, experiments=5, learning=Learning(steps=steps)
@@ -177,8 +177,12 @@ def test_several_networks_act_by_the_mean_of_their_values() -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(preset: str, overrides: list[str], said: str) -> None:
+    def begun() -> object:
+        config = prepare(load_config(preset, overrides))
+        return network_of(config).model_config(config, config.task.world)
+
     with pytest.raises(InputError, match=said) as raised:
-        network_spec(prepare(load_config(preset, overrides)))
+        begun()
     assert len(str(raised.value)) < 500
 
 

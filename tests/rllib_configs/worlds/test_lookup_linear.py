@@ -15,10 +15,9 @@ from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.networks.sampling import sample_actions
 from rllib_configs.runners.rollout import rollout
-from rllib_configs.worlds.deeprm.lookup_sum import LookupLinear
 from rllib_configs.worlds.deeprm.lookups import LookupLayout
 from rllib_configs.worlds.deeprm.mlp import DeepRMSampler
-from rllib_configs.worlds.deeprm.module import DeepRMModule
+from rllib_configs.worlds.deeprm.module import DeepRMModule, LookupLinear
 
 CLUSTERS = [
     Cluster(),

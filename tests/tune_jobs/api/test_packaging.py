@@ -115,7 +115,7 @@ def test_an_editable_installation_follows_the_source(source: Path, environment: 
     code = "import metasched; print(metasched.__version__, metasched.InputError.__name__)"
     assert run(environment, "-c", code, cwd=source.parent).endswith(" InputError\n")
     shown = run(environment.with_name("metasched"), "--help", cwd=source.parent)
-    assert "Commands:" in shown
+    assert "Evaluate:" in shown
 
 
 def test_a_checkout_is_imported_without_an_installation(source: Path, environment: Path) -> None:

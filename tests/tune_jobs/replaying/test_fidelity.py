@@ -16,12 +16,12 @@ def waits(*values: int) -> NDArray[np.int64]:
 
 def calibration(
     recorded: NDArray[np.int64], gap_s: int = near.WEEK_S, **simulated: NDArray[np.int64]
-) -> near.Calibration:
+) -> near.RecordedWaits:
     arrival = gap_s * np.arange(recorded.size)
     num_weeks = int(arrival[-1] // near.WEEK_S) + 1
     classes = {"all": np.ones(recorded.size, np.bool_)}
     weeks = [f"{k + 1}" for k in range(num_weeks)]
-    return near.Calibration(arrival, recorded, simulated, classes, weeks)
+    return near.RecordedWaits(arrival, recorded, simulated, classes, weeks)
 
 
 def test_the_numbers_of_four_jobs_by_hand() -> None:

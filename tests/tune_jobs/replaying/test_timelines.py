@@ -1,4 +1,4 @@
-"""What was there in stretches of time, against a count second by second; numbers for people."""
+"""What was there in stretches of time, against a count second by second."""
 
 from itertools import pairwise
 
@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tune_jobs.replaying.timelines import means_between
-from tune_jobs.terminal.sheets import COUNT, RATIO, SECONDS, SHARE, Sheet, shown
+from tune_jobs.replaying.outcomes import means_between
 
 THINGS = st.lists(
     st.tuples(st.integers(0, 40), st.integers(0, 20), st.integers(1, 5)), min_size=1, max_size=12
@@ -33,29 +32,3 @@ def test_late_times_lose_no_digits() -> None:
     at = np.array([1_700_000_000, 1_700_000_010], np.int64)
     begin = np.array([1_700_000_004], np.int64)
     assert means_between(begin, begin + 3, 2.0, at) == pytest.approx([0.6], rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("value", "unit", "text"),
-    [
-        (90, SECONDS, "90 s"),
-        (0, SECONDS, "0 s"),
-        (150, SECONDS, "2.5 min"),
-        (9000, SECONDS, "2.5 h"),
-        (40 * 86_400, SECONDS, "40 d"),
-        (400 * 86_400, SECONDS, "400 d"),
-        (0.701, SHARE, "70%"),
-        (0.051, SHARE, "5.1%"),
-        (12_345, COUNT, "12,345"),
-        (1.234, RATIO, "1.23"),
-        (float("nan"), RATIO, "-"),
-        ("ada", COUNT, "ada"),
-    ],
-)
-def test_numbers_are_written_for_people(value: object, unit: str, text: str) -> None:
-    assert shown(value, unit) == text
-
-
-def test_a_sheet_has_a_head_and_leaves_empty_what_is_missing() -> None:
-    sheet = Sheet("users", "Users", {"user": "text", "mean_wait": SECONDS}, [{"user": "ada"}])
-    assert sheet.cells() == [["user", "mean wait"], ["ada", ""]]

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from tests.waiting import PATIENCE_S, wait_for
+from tune_jobs import cli
 from tune_jobs.site.controller import Forbidden, Refused, SiteAway, call, change, held_jobs
 from tune_jobs.site.watchdog import Watchdog, release_all
 
@@ -65,6 +66,40 @@ def test_a_watchdog_that_is_told_to_stop_releases_and_ends(calls, tmp_path):
     assert not calls.exists()
     assert dog.stop(PATIENCE_S)
     assert calls.read_text() == "release 7,8_3\n"
+
+
+def test_release_all_says_what_it_waits_for(calls, tmp_path, capsys, monkeypatch):
+    """The emergency brake: a controller that does not answer, then another fault, then it does."""
+    squeue = tmp_path / "squeue"
+    answers = squeue.read_text()
+    monkeypatch.setattr("tune_jobs.site.watchdog.EVERY_S", 0.0)
+    squeue.write_text(f"""#!/bin/sh
+echo look >>{tmp_path}/looks
+case $(wc -l <{tmp_path}/looks) in
+  1|2) echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1;;
+  3) echo 'Socket timed out' >&2; exit 1;;
+esac
+{answers}""")
+    assert cli.run(cli.metasched, ["steer", "--release-all"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        f"metasched: waiting for Slurm, to release all held jobs: squeue failed: {problem}"
+        for problem in (
+            "slurm_load_jobs error: Unable to contact slurm controller",
+            "Socket timed out",
+        )
+    ]
+    assert calls.read_text() == "release 7,8_3\n"
+
+
+@pytest.mark.parametrize("missing", ["squeue", "scontrol"])
+def test_release_all_is_refused_where_slurm_s_programs_are_not(
+    missing, calls, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / missing).unlink()
+    assert cli.run(cli.metasched, ["steer", "--release-all"]) == 2
+    assert f"{missing} is not on PATH" in capsys.readouterr().err
 
 
 def test_only_what_users_hold_is_named(calls):

@@ -5,9 +5,11 @@ from ray.exceptions import NodeDiedError, ObjectLostError
 
 from rllib_configs.loading import load_config
 from tests.tune_jobs.sweeps.tiny import Quiet
-from tune_jobs.sweeps import sweeping
-from tune_jobs.sweeps.failures import MAX_LOSSES, loss_behind
-from tune_jobs.sweeps.records import find_work
+from tune_jobs.sweeps import tuning
+from tune_jobs.sweeps.callback import SweepCallback
+from tune_jobs.sweeps.folder import find_work
+from tune_jobs.sweeps.tuning import MAX_LOSSES, loss_behind, run_trials
+from tune_jobs.terminal.signals import StopRequest
 from tune_jobs.tracking import NullTracker
 
 
@@ -36,15 +38,15 @@ def test_a_sweep_goes_on_after_a_few_losses_and_after_nothing_else(
 ):
     tried = []
 
-    def fit(session, callback, stop):
-        tried.append([point.index for point in session._work.points])
+    def fit(folder, work, *others):
+        tried.append([point.index for point in work.points])
         raise raised_by_tune(loss)
 
-    monkeypatch.setattr(sweeping._Session, "_fit", fit)
+    monkeypatch.setattr(tuning, "_fit", fit)
     config, table = load_config("deeprm-smoke"), Quiet()
-    given = (folder, find_work(folder), config, table, NullTracker(), None, 0.0)
+    callback = SweepCallback(folder, NullTracker(), table)
     with pytest.raises(RuntimeError, match="unexpected"):
-        sweeping._Session(*given).run()
+        run_trials(folder, find_work(folder), config, callback, StopRequest(print))
     assert tried == [[0, 1, 2]] * attempts
     said = table.text.getvalue()
     assert said.count("going on from what is recorded") == attempts - 1

@@ -14,10 +14,9 @@ from tune_jobs.figures import sweep as sweep_figure
 from tune_jobs.runs.trainer import cost_ratio
 from tune_jobs.sweeps import launching
 from tune_jobs.sweeps.definition import Sweep
-from tune_jobs.sweeps.folder import TrialFile, create_sweep, open_sweep
-from tune_jobs.sweeps.records import rewind, unpack
-from tune_jobs.sweeps.results import best_trials, score_of, table_of, write_results
-from tune_jobs.sweeps.searched import Point
+from tune_jobs.sweeps.folder import TrialFile, create_sweep, open_sweep, unpack
+from tune_jobs.sweeps.points import Point
+from tune_jobs.sweeps.results import best_trials, table_of, write_results
 from tune_jobs.sweeps.sweeping import SweepResult
 from tune_jobs.terminal.tables import write_table
 
@@ -47,7 +46,7 @@ class TestRecords:
         record.add(rows(4, 6, 4.0), state_of(tmp_path, "six"), 1.0)
         damaged = record.run.checkpoints.all()[-1]
         (damaged.path / "policy" / "weights.pt").write_text("x")
-        found = rewind(record.run)
+        found = record.rewind()
         assert found is not None
         assert found.iteration == 3
         assert len(record.run.history.rows()) == 3
@@ -62,9 +61,9 @@ class TestRecords:
         record.settle("finished")
         again = open_sweep(folder.path)
         assert again.sweep == folder.sweep
-        (file, run), *others = again.started()
-        assert (file.status, file.point, others) == ("finished", record.file.point, [])
-        assert run.policy.joinpath("weights.pt").read_text() == "a"
+        (trial,) = again.started()
+        assert (trial.file.status, trial.file.point) == ("finished", record.file.point)
+        assert trial.run.policy.joinpath("weights.pt").read_text() == "a"
         record_of(folder, 1).run.unlock()
         record.run.unlock()
 
@@ -99,7 +98,7 @@ class TestResults:
         record.settle("stopped")
         record.run.unlock()
         (best,) = best_trials(folder)
-        assert best.file.point.index == 1
+        assert best.index == 1
         table, config = write_results(folder)
         assert [line.split(",")[1:3] for line in table.read_text().splitlines()[1:]] == [
             *(["0", "finished"], ["1", "finished"], ["2", "stopped"])
@@ -112,7 +111,7 @@ class TestResults:
         folder = create_sweep(sweep.model_copy(update={"mode": "max"}), tmp_path)
         for index, score in enumerate([2.0, 3.0, 1.0]):
             finish(folder, index, score)
-        assert [best.file.point.index for best in best_trials(folder)] == [1]
+        assert [best.index for best in best_trials(folder)] == [1]
         folder.unlock()
 
     def test_there_is_a_best_trial_of_each_task(self, sweep, tmp_path, capsys):
@@ -125,18 +124,22 @@ class TestResults:
         folder = create_sweep(parse_section(Sweep, data), tmp_path)
         for index, score in enumerate([2.0, 3.0, 0.9, 0.8]):
             finish(folder, index, score)
-        assert [best.file.point.index for best in best_trials(folder)] == [0, 3]
+        assert [best.index for best in best_trials(folder)] == [0, 3]
         assert [row["best"] for row in table_of(folder)] == [1, 0, 0, 1]
         _, one, other = write_results(folder)
         assert [one.name, other.name] == ["best-slowdown.yaml", "best-makespan-1.0.yaml"]
         assert load_config(one).task.objective == "slowdown"
         folder.unlock()
 
-        launching.report(SweepResult(folder, {"finished": 4, "left": 0}, 0.5, 9.0, 1), False)
+        result = SweepResult(
+            folder, {"finished": 4, "left": 0}, 0.5, 9.0, 1, 0, "http://mlflow:5000"
+        )
+        launching.report(result, False)
         shown = capsys.readouterr().out
+        assert "MLflow   http://mlflow:5000\n" in shown
         assert shown.count("Best     trial 00") == 2
         assert "best-makespan-1.0.yaml" in shown
-        launching.report(SweepResult(folder, {"finished": 4, "left": 0}, 0.5, 9.0, 1), True)
+        launching.report(result, True)
         told = json.loads(capsys.readouterr().out)
         assert [each["task"]["task.objective"] for each in told["best"]] == [
             *("slowdown", {"makespan": 1.0})
@@ -148,11 +151,16 @@ class TestResults:
         text = " ".join(text.get_text().replace("\n", " ") for text in figure.findobj(Text))
         assert "The best of each task, trial 000 with 2, trial 003 with 0.8, are red" in text
 
-    def test_a_score_is_the_mean_of_the_newest_values(self, sweep):
-        noisy = sweep.model_copy(update={"average": 2})
-        values = [{"iteration": float(k), "eval/ratio": float(k)} for k in range(1, 5)]
-        assert score_of(noisy, [*values, {"iteration": 5.0}]) == 3.5
-        assert math.isnan(score_of(noisy, []))
+    def test_a_score_is_the_mean_of_the_newest_values(self, sweep, tmp_path):
+        folder = create_sweep(sweep.model_copy(update={"average": 2}), tmp_path)
+        record = record_of(folder, 0)
+        assert math.isnan(record.score)
+        record.add([*rows(1, 3, 3.0), *rows(4, 4, 4.0), {"iteration": 5.0}], None, 1.0)
+        assert (record.score, record.done) == (3.5, 5)
+        record.add(rows(4, 4, 5.0), None, 1.0)  # done again, with another outcome
+        assert (record.score, record.done) == (4.0, 4)
+        assert folder.started()[0].score == 4.0
+        folder.unlock()
 
 
 def test_a_trials_file_that_is_broken_is_named(tmp_path):

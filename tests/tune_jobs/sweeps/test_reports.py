@@ -1,7 +1,10 @@
 """What people are told of a sweep: failures, notes, the table on screen, the figure."""
 
 import io
-import math
+import pickle
+import re
+from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
@@ -9,11 +12,14 @@ import pytest
 from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
+from rllib_configs.loading import parse_section
+from tests.tune_jobs.sweeps.trial_records import finish, record_of, rows
 from tune_jobs.figures import sweep as sweep_figure
-from tune_jobs.sweeps.callback import SweepCallback
-from tune_jobs.sweeps.failures import describe
+from tune_jobs.sweeps.callback import SweepCallback, describe_error
+from tune_jobs.sweeps.definition import Sweep
+from tune_jobs.sweeps.folder import create_sweep
 from tune_jobs.sweeps.points import list_points
-from tune_jobs.sweeps.progress_table import ProgressTable, TrialLine
+from tune_jobs.sweeps.progress_table import ProgressTable
 from tune_jobs.sweeps.results import FIXED_COLUMNS
 from tune_jobs.terminal.tables import write_table
 from tune_jobs.tracking import NullTracker
@@ -24,10 +30,10 @@ class TestFailures:
         from ray.exceptions import ActorDiedError, RayTaskError
 
         failed = RayTaskError("step", "traceback", ValueError("no\nnumber"))
-        assert describe(failed) == "ValueError: no number"
-        assert describe(RuntimeError("x")) == "RuntimeError: x"
-        assert describe(ActorDiedError()).startswith("its process died")
-        assert "NoneType" not in describe(None)
+        assert describe_error(failed) == "ValueError: no number"
+        assert describe_error(RuntimeError("x")) == "RuntimeError: x"
+        assert describe_error(ActorDiedError()).startswith("its process died")
+        assert "NoneType" not in describe_error(None)
 
 
 class Noting(NullTracker):
@@ -43,6 +49,21 @@ class Noting(NullTracker):
 
     def metrics(self, metrics, step) -> None:
         self.points |= {(name, step): value for name, value in metrics.items()}
+
+
+@dataclass
+class Trial:
+    """What Ray Tune shows of a trial."""
+
+    settings: dict
+    pickled_error_file: Path | None = None
+
+    @property
+    def config(self) -> dict:
+        return {"settings": self.settings}
+
+    def __str__(self) -> str:
+        return "trial-000"
 
 
 class TestDescriptions:
@@ -61,8 +82,7 @@ class TestDescriptions:
     def test_a_trial_says_how_it_came_out_beside_the_heuristics(self, folder):
         tracker = Noting()
         callback = SweepCallback(folder, tracker, MagicMock())
-        point = list_points(folder.sweep)[0]
-        trial = SimpleNamespace(trial_id="x", config={"trial": point.as_trial()})
+        trial = Trial(list_points(folder.sweep)[0].settings)
         callback.on_trial_start(0, [], trial)
         callback.on_trial_result(0, [], trial, self.report(1))
         callback.on_trial_result(0, [], trial, self.report(4))
@@ -85,59 +105,70 @@ class TestDescriptions:
         assert tracker.points["Result/ratio", 1] == 0.75
         assert tracker.points["reference/sjf", 0] == 4.0
 
-    def test_a_trial_that_failed_says_why(self, folder):
+    def test_a_trial_that_failed_says_why(self, folder, tmp_path):
         tracker = Noting()
         callback = SweepCallback(folder, tracker, MagicMock())
-        trial = SimpleNamespace(trial_id="x", config={"trial": {"index": 0, "settings": {}}})
-        callback.failures["x"] = ValueError("no such slot")
+        trial = Trial({}, tmp_path / "error.pkl")
+        trial.pickled_error_file.write_bytes(pickle.dumps(ValueError("no such slot")))
         callback.on_trial_error(0, [], trial)
         callback.close()
         assert tracker.notes[-1].endswith("iterations, failed: ValueError: no such slot.")
 
 
-class TestBoard:
-    def table(self, interactive: bool) -> tuple[ProgressTable, io.StringIO]:
-        stream = io.StringIO()
-        self.now = 0.0
-        table = ProgressTable(3, "eval/ratio", "min", stream, interactive, clock=lambda: self.now)
+class TestTable:
+    @pytest.fixture(params=[False, True], ids=["log", "terminal"])
+    def shown(self, request, folder):
+        """A table of two trials, one of them over; its stream, and what sets the clock."""
+        stream, now = io.StringIO(), [0.0]
+        table = ProgressTable(3, "eval/ratio", "min", stream, request.param, lambda: now[0])
         table.refresh(now=True)
-        table.put(TrialLine(0, "running", 0, 10, math.nan, "lr=1"))
-        table.put(TrialLine(1, "finished", 10, 10, 0.9, "lr=2"))
-        return table, stream
+        table.put(record_of(folder, 0))
+        finish(folder, 1, 0.9)
+        table.put(folder.started()[1])
+        return table, stream, now
 
-    def test_a_log_gets_a_line_now_and_then(self):
-        table, stream = self.table(interactive=False)
+    @pytest.mark.parametrize("shown", [False], indirect=True)
+    def test_a_log_gets_a_line_now_and_then(self, shown):
+        table, stream, now = shown
         before = stream.getvalue()
         table.refresh()
         assert stream.getvalue() == before
-        self.now = 11.0
+        now[0] = 11.0
         table.refresh()
         line = stream.getvalue().splitlines()[-1]
         assert line == (
-            "1/3 trials over, 1 running  22 s left  best eval/ratio 0.9 of trial 001 (lr=2)"
+            "1/3 trials over, 1 running  22 s left  best eval/ratio 0.9 of trial 001 (lr=0.01)"
         )
 
-    def test_the_best_is_said_of_each_task(self):
-        table, stream = self.table(interactive=False)
-        table.put(TrialLine(2, "finished", 10, 10, 0.5, "objective=makespan", "makespan"))
+    @pytest.mark.parametrize("shown", [False], indirect=True)
+    def test_the_best_is_said_of_each_task(self, shown, sweep, tmp_path):
+        table, stream, _ = shown
+        space = {"task.objective": {"grid": ["slowdown", "makespan", "utilization"]}}
+        other = create_sweep(parse_section(Sweep, sweep.to_dict() | {"space": space}), tmp_path)
+        finish(other, 2, 0.5)
+        table.put(other.started()[0])
         table.refresh(now=True)
-        assert (
-            stream.getvalue()
-            .splitlines()[-1]
-            .endswith(
-                "best eval/ratio 0.5 of trial 002 (objective=makespan), 0.9 of trial 001 (lr=2)"
-            )
-        )
+        ratios = "0.5 of trial 002 (objective=utilization), 0.9 of trial 001 (lr=0.01)"
+        assert stream.getvalue().splitlines()[-1].endswith(f"best eval/ratio {ratios}")
+        other.unlock()
 
-    def test_a_terminal_gets_a_table_that_is_rewritten(self):
-        table, stream = self.table(interactive=True)
-        table.put(TrialLine(0, "running", 5, 10, 0.8, "lr=1"))
-        table.put(TrialLine(0, "running", 6, 10, math.nan, "lr=1"))
-        self.now = 1.0
+    @pytest.mark.parametrize("shown", [True], indirect=True)
+    def test_a_terminal_gets_a_table_that_is_rewritten(self, shown, folder):
+        table, stream, now = shown
+        record = record_of(folder, 0)
+        record.add(rows(1, 2, 0.8), None, 1.0)
+        record.add([{"iteration": 3.0}], None, 1.0)
+        table.put(record)
+        now[0] = 1.0
         table.refresh()
-        shown = stream.getvalue().rpartition("\x1b[J")[2].splitlines()
-        assert [line.split()[:2] for line in shown[2:]] == [["000", "6/10"], ["001", "10/10"]]
-        assert "0.8" in shown[2]
+        text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", stream.getvalue()).splitlines()
+        assert text[-4].startswith("1/3 trials over, 1 running")
+        assert [line.split()[:3] for line in text[-2:]] == [
+            *(["000", "3/4", "0.8"], ["001", "4/4", "0.9"])
+        ]
+        table.say("a line that stays")
+        table.close()
+        assert "a line that stays" in stream.getvalue()
 
 
 class TestFigure:

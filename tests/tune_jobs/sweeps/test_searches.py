@@ -7,9 +7,8 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from tests.tune_jobs.sweeps.tiny import GRID, ITERATIONS, Quiet, sweep
-from tune_jobs.sweeps.folder import open_sweep
+from tune_jobs.sweeps.folder import TrialRecord, open_sweep
 from tune_jobs.sweeps.points import list_points
-from tune_jobs.sweeps.progress_table import TrialLine
 from tune_jobs.sweeps.sweeping import run_sweep
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -30,8 +29,8 @@ def test_a_population_that_is_stopped_goes_on(local_ray, tmp_path):
         settings={**GRID["settings"], "tracking.enabled": False, "checkpoint.every": 10},
     )
 
-    def stop_once(line: TrialLine) -> None:
-        if line.done == 20 and line.index == 2:
+    def stop_once(trial: TrialRecord) -> None:
+        if trial.done == 20 and trial.index == 2:
             os.kill(os.getpid(), signal.SIGTERM)
 
     stopped = run_sweep(population, runs=tmp_path, table=Quiet(stop_once))
@@ -41,11 +40,12 @@ def test_a_population_that_is_stopped_goes_on(local_ray, tmp_path):
     resumed = run_sweep(open_sweep(stopped.folder.path), table=table)
     assert resumed.counts["finished"] == 3
     assert "Resuming" in table.text.getvalue()
-    for file, run in resumed.folder.started():
-        assert run.config().training.lr == file.point.settings["training.lr"]
-        assert [row["iteration"] for row in run.history.rows()] == list(range(1, ITERATIONS + 1))
+    for trial in resumed.folder.started():
+        assert trial.config.training.lr == trial.file.point.settings["training.lr"]
+        rows = trial.run.history.rows()
+        assert [row["iteration"] for row in rows] == list(range(1, ITERATIONS + 1))
     before = [point.settings for point in list_points(population)]
-    assert [file.point.settings for file, _ in resumed.folder.started()] != before
+    assert [trial.file.point.settings for trial in resumed.folder.started()] != before
 
 
 def test_asha_stops_trials_early(local_ray, tmp_path):
@@ -60,8 +60,8 @@ def test_asha_stops_trials_early(local_ray, tmp_path):
     result = run_sweep(halving, runs=tmp_path, table=Quiet())
     assert result.counts["stopped"] >= 1
     assert result.counts["finished"] + result.counts["stopped"] == 3
-    short = [run for file, run in result.folder.started() if file.status == "stopped"]
-    assert all(len(run.history.rows()) < 8 for run in short)
+    short = [trial for trial in result.folder.started() if trial.file.status == "stopped"]
+    assert all(trial.done < 8 for trial in short)
 
 
 def test_a_metric_that_there_is_not_ends_the_sweep_at_once(local_ray, tmp_path):
@@ -69,10 +69,10 @@ def test_a_metric_that_there_is_not_ends_the_sweep_at_once(local_ray, tmp_path):
     with pytest.raises(InputError, match=r"no metric eval/slowdwn .* eval/slowdown"):
         run_sweep(lost, runs=tmp_path, table=Quiet())
     (folder,) = tmp_path.iterdir()
-    assert [file.status for file, _ in open_sweep(folder).started()] == ["failed"]
+    assert [trial.file.status for trial in open_sweep(folder).started()] == ["failed"]
 
 
-def test_optuna_chooses_among_tables_and_numbers(local_ray, tmp_path):
+def test_optuna_chooses_among_tables_and_numbers_and_goes_on_after_a_stop(local_ray, tmp_path):
     mixtures = ["slowdown", {"slowdown": 1, "makespan": 0.5}]
     searching = sweep(
         name="searching",
@@ -84,10 +84,22 @@ def test_optuna_chooses_among_tables_and_numbers(local_ray, tmp_path):
         search="optuna",
         concurrent=1,
         trials=3,
-        settings={"training.iterations": 2, "tracking.enabled": False},
+        settings={"training.iterations": 4, "checkpoint.every": 1, "tracking.enabled": False},
     )
-    result = run_sweep(searching, runs=tmp_path, table=Quiet())
-    assert result.counts["finished"] == 3
-    for file, run in result.folder.started():
-        assert file.point.settings["task.objective"] in mixtures
-        assert run.config().training.hidden == file.point.settings["training.hidden"]
+
+    def stop_once(trial: TrialRecord) -> None:
+        if (trial.index, trial.done) == (1, 2):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    stopped = run_sweep(searching, runs=tmp_path, table=Quiet(stop_once))
+    assert (stopped.exit_status, stopped.counts["finished"], stopped.counts["left"]) == (143, 1, 2)
+    before = [trial.file.point for trial in stopped.folder.started()]
+    resumed = run_sweep(open_sweep(stopped.folder.path), table=Quiet())
+    assert resumed.counts["finished"] == 3
+    trials = resumed.folder.started()
+    assert [trial.file.point for trial in trials][:2] == before
+    for trial in trials:
+        settings = trial.file.point.settings
+        assert settings["task.objective"] in mixtures
+        assert trial.config.training.hidden == settings["training.hidden"]
+        assert [row["iteration"] for row in trial.run.history.rows()] == [1, 2, 3, 4]

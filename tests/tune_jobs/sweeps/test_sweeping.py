@@ -17,8 +17,7 @@ from tests.waiting import PATIENCE_S, wait_for
 from tune_jobs.figures import draw_figure
 from tune_jobs.runs.history import History
 from tune_jobs.runs.resuming import find_resumption
-from tune_jobs.sweeps.folder import open_sweep
-from tune_jobs.sweeps.progress_table import TrialLine
+from tune_jobs.sweeps.folder import TrialRecord, open_sweep
 from tune_jobs.sweeps.sweeping import SweepResult, run_sweep
 from tune_jobs.terminal.tables import read_table
 from tune_jobs.tracking import local_uri
@@ -123,15 +122,15 @@ def test_what_loses_a_process_or_an_object_at_any_time_goes_on(whole, local_ray,
     two = ["slowdown", "makespan"]
     killed = []
 
-    def kill(line: TrialLine) -> None:
+    def kill(trial: TrialRecord) -> None:
         # In mid-trial; then between two trials, when the process waits for the next one.
-        moment = (line.index, line.status)
-        if line.done < 4 or moment in killed:
+        moment = (trial.index, trial.file.status)
+        if trial.done < 4 or moment in killed:
             return
         killed.append(moment)
         if moment == (1, "running"):
             raise ObjectLostError("00", None, "")  # as Tune raises it where nobody has the answer
-        if line.index == 0:
+        if trial.index == 0:
             kill_trials()
 
     result = run_sweep(

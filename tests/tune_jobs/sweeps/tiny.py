@@ -4,7 +4,8 @@ import io
 
 from rllib_configs.loading import parse_section
 from tune_jobs.sweeps.definition import Sweep
-from tune_jobs.sweeps.progress_table import ProgressTable, TrialLine
+from tune_jobs.sweeps.folder import TrialRecord
+from tune_jobs.sweeps.progress_table import ProgressTable
 
 ITERATIONS = 30
 GRID = {
@@ -23,11 +24,11 @@ def sweep(**fields) -> Sweep:
 class Quiet(ProgressTable):
     """Keeps what is said, and may act on it."""
 
-    def __init__(self, act=lambda line: None) -> None:
+    def __init__(self, act=lambda trial: None) -> None:
         self.text = io.StringIO()
         super().__init__(3, "eval/ratio", "min", self.text, interactive=False)
         self._act = act
 
-    def put(self, line: TrialLine) -> None:
-        super().put(line)
-        self._act(line)
+    def put(self, trial: TrialRecord) -> None:
+        super().put(trial)
+        self._act(trial)

@@ -1,7 +1,7 @@
 """Trials as a sweep leaves them, made without training."""
 
+from tune_jobs.sweeps.folder import TrialRecord, pack
 from tune_jobs.sweeps.points import list_points, trial_config
-from tune_jobs.sweeps.records import TrialRecord, begin_trial, pack
 
 
 def state_of(tmp_path, text: str) -> bytes:
@@ -13,7 +13,7 @@ def state_of(tmp_path, text: str) -> bytes:
 
 def record_of(folder, index: int) -> TrialRecord:
     point = list_points(folder.sweep)[index]
-    return begin_trial(folder, point, trial_config(folder.sweep, point, folder.trials))
+    return folder.begin_trial(point, trial_config(folder.sweep, point, folder.trials))
 
 
 def finish(folder, index: int, score: float) -> None:

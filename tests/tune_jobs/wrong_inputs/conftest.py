@@ -57,7 +57,7 @@ def refuse(
         "tune_jobs.runs.training.ray_session",
         "tune_jobs.adapting.specialists.ray_session",
         "tune_jobs.sweeps.sweeping.ray_session",
-        "tune_jobs.comparing.comparison.compare_policies",
+        "tune_jobs.comparing.evaluating.compare_policies",
         "tune_jobs.comparing.guard_report.calibrate",
         "tune_jobs.benchmarks.reporting.measure_subjects",
         "tune_jobs.tracking.server.run_server",

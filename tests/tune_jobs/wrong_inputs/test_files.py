@@ -277,3 +277,30 @@ def test_a_wrong_extension_is_refused(
         "adapt runs/scorer --task objectives:1",
     ):
         assert "METASCHED_IMPORTS names" in refuse(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "compare --policies sjf",
+        "guard runs/good",
+        "adapt runs/scorer --objective makespan",
+        "study runs/scorer",
+        "specialists runs/good",
+        "trace good.csv --processors 4",
+        "replay good.csv --processors 4",
+        "join {one}.csv --by one=1",
+    ],
+)
+@pytest.mark.parametrize("place", ["file/out", "file/new/out", "x" * 300])
+def test_what_cannot_be_written_is_noticed_before_the_work(
+    command: str, place: str, refuse: Refuse
+) -> None:
+    assert "cannot write to" in refuse(f"{command} --out {place}")
+
+
+@pytest.mark.parametrize("command", ["record panda-elastic", "generate"])
+def test_a_file_that_cannot_be_written_is_noticed_before_the_work(
+    command: str, refuse: Refuse
+) -> None:
+    assert "cannot write to" in refuse(f"{command} file/out")

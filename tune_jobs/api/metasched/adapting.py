@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cluster_env.core.errors import InputError
 from cluster_env.core.task import Task
-from meta.adaptation import adapt_policy, load_meta_policy, save_adapted
-from meta.tasks import read_task
 from rllib_configs.policy_files import Decode, LearnedPolicy
-from tune_jobs.adapting.windows import in_steady_operation
+from tune_jobs.adapting import one_task
+from tune_jobs.adapting.one_task import AdaptationOptions, check_new
 
 
 def adapt(
@@ -50,27 +48,18 @@ def adapt(
         InputError: if there is no policy, it cannot be adapted, or a number is out of range.
     """
     folder = None if out is None else Path(out)
-    if folder is not None and folder.exists() and not _is_empty_folder(folder):
-        raise InputError(f"{folder} is not empty; take a new folder for the adapted policy")
-    policy = load_meta_policy(run, rate)
-    if isinstance(task, Task):
-        target, played, warmup = task, task, 0
-    else:
-        target = read_task(task, policy.task)
-        played, warmup = in_steady_operation(target, task)
-    adaptation = adapt_policy(
-        policy,
-        played,
-        num_steps,
-        num_episodes=num_episodes,
-        num_jobsets=num_jobsets,
-        seed=seed,
-        warmup=warmup,
+    check_new(folder)
+    adapted = one_task.adapt(
+        AdaptationOptions(
+            run=run,
+            task=task,
+            num_steps=num_steps,
+            num_episodes=num_episodes,
+            num_jobsets=num_jobsets,
+            rate=rate,
+            seed=seed,
+        )
     )
     if folder is not None:
-        save_adapted(policy, target, adaptation.parameters[-1], folder)
-    return replace(adaptation, task=target).policies(decode)
-
-
-def _is_empty_folder(path: Path) -> bool:
-    return path.is_dir() and not any(path.iterdir())
+        adapted.save(folder, -1)
+    return replace(adapted.adaptation, task=adapted.task).policies(decode)

@@ -5,27 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.task import Task
 from cluster_env.evaluation import PolicyGroup
-from cluster_env.objectives import get_objective
-from rllib_configs.changes import Changes, changed_keys
+from rllib_configs.changes import Changes
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.comparing.choices import choose_comparison, order_specs
-from tune_jobs.comparing.comparison import compare as compare_specs
-from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS
 from tune_jobs.comparing.policy_specs import PolicySpec, wanted_in
 from tune_jobs.comparing.protocol import DEFAULT_JOBSETS, EvaluationProtocol
-from tune_jobs.comparing.trained_runs import (
-    Decode,
-    TrainedRun,
-    find_runs,
-    is_heuristic,
-    load_runs,
-)
+from tune_jobs.comparing.reporting import ComparisonOptions, evaluate_policies
+from tune_jobs.comparing.trained_runs import Decode
+from tune_jobs.tables.frames import Row
 from tune_jobs.terminal.progress import NoProgress, Progress
-from tune_jobs.terminal.tables import Row
 
 
 def compare(
@@ -80,26 +70,23 @@ def compare(
     Raises:
         InputError: if a policy or a value cannot be used; before anything is evaluated.
     """
-    names = [str(policy) for policy in policies if isinstance(policy, str | Path)]
-    own = [_OwnPolicy.of(policy) for policy in policies if not isinstance(policy, str | Path)]
-    runs = load_runs(find_runs(name for name in names if not is_heuristic(name)), decode)
-    task, steps = _task(on, changes, runs, warmup, seed)
-    chosen = task.objective if objective is None else get_objective(objective)
-    protocol = EvaluationProtocol(
-        task,
-        chosen.metric.name,
+    options = ComparisonOptions(
+        source=str(on) if isinstance(on, Path) else on,
+        overrides=changes,
+        names=[str(policy) for policy in policies if isinstance(policy, str | Path)],
+        at=at,
+        objective=objective,
         num_jobsets=num_jobsets,
         num_episodes=num_episodes,
-        warmup=steps,
+        warmup=warmup,
+        seed=seed,
+        decode=decode,
+        guard=guard,
         limits=limits,
-        num_guard_jobsets=CALIBRATION_JOBSETS if guard else 0,
     )
-    return compare_specs(
-        protocol,
-        [*order_specs(names, runs, decode), *own],
-        protocol.values(at),
-        Progress() if progress else NoProgress(),
-    )
+    own = [_OwnPolicy.of(policy) for policy in policies if not isinstance(policy, str | Path)]
+    rows, _ = evaluate_policies(options, Progress() if progress else NoProgress(), own)
+    return rows
 
 
 @dataclass(frozen=True)
@@ -118,20 +105,3 @@ class _OwnPolicy(PolicySpec):
 
     def check(self, protocol: EvaluationProtocol) -> None:
         """Nothing can be checked."""
-
-
-def _task(
-    on: Task | ExperimentConfig | str | Path | None,
-    changes: Changes,
-    runs: Sequence[TrainedRun],
-    warmup: int | None,
-    seed: int,
-) -> tuple[Task, int]:
-    """The task and the warm-up."""
-    if isinstance(on, Task):
-        if changed_keys(changes):
-            raise InputError("changes are made to a config or a preset, and not to a task")
-        return on, warmup or 0
-    source = str(on) if isinstance(on, Path) else on
-    config, steps = choose_comparison(source, changes, {}, runs, warmup)
-    return config.task.build(config.name, seed), steps

@@ -93,7 +93,9 @@ def test_every_order_of_the_literature_serves_several_machines(
     small_worlds(machines=3),
     small_jobsets(),
     st.integers(0, 2**31),
-    st.sampled_from(("slowdown", "makespan", "utility", "0.5 utility + 2 utilization")),
+    st.sampled_from(
+        ("slowdown", "makespan", "utility", "fair_slowdown", "0.5 utility + 2 utilization")
+    ),
 )
 def test_the_return_of_a_pool_is_what_the_schedule_is_worth(
     world: Accrual, jobset: JobSet, seed: int, name: str
@@ -110,6 +112,9 @@ def test_the_return_of_a_pool_is_what_the_schedule_is_worth(
     if schedule.finished.all() and schedule.job.size == jobset.num_jobs:
         [cost] = objective.cost_of_episodes(schedule)
         assert total == pytest.approx(-cost, abs=1e-9)
+    steps = schedule.pieces.end - schedule.pieces.begin
+    assert simulator.busy.sum() == steps @ schedule.pieces.units[:, 0]
+    assert final_utility(schedule).sum() <= world.capacity * schedule.end.sum()
 
 
 @pytest.mark.parametrize(
@@ -239,8 +244,9 @@ def test_pieces_find_room_however_many_there_are(seed: int) -> None:
     check_schedule(schedule, [jobset], node_capacity=np.full((2, 1), 4, np.int32))
 
 
-def test_a_state_of_a_pool_under_way_is_taken_over_whole() -> None:
-    world = Accrual(machines=3)
+@pytest.mark.parametrize("machines", [1, 3])
+def test_a_state_under_way_is_taken_over_whole(machines: int) -> None:
+    world = Accrual(machines=machines)
     jobset = PoissonWorkload(rate=0.8, window=100).sample(np.random.default_rng(0))
     one, other, rewards = loaded(world, jobset), loaded(world, jobset, jobset), np.empty(2)
     both, first = np.arange(2, dtype=np.int32), np.zeros(1, np.int32)

@@ -11,7 +11,7 @@ from cluster_env.core.policy import choose
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation import evaluate
-from cluster_env.objectives import UTILITY, get_objective
+from cluster_env.objectives import UTILITY
 from cluster_env.objectives.utility import final_utility
 from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.heuristics import HEURISTICS, AccrualPolicy
@@ -97,52 +97,6 @@ def test_it_learns_what_the_plain_server_learns(
     assert it.memory["count"].tolist() == [plain.count]
     np.testing.assert_allclose(it.p[0], plain.p, rtol=1e-9, atol=1e-9)
     assert it.memory["rho"][0] == pytest.approx(plain.rho, rel=1e-12)
-
-
-@given(
-    small_worlds(),
-    st.lists(small_jobsets(), min_size=2, max_size=2),
-    st.integers(0, 2**31),
-    st.sampled_from(("slowdown", "makespan", "utility", "fair_slowdown", "0.5 utility + 2 idle")),
-)
-def test_work_is_conserved_and_the_return_is_what_the_schedule_is_worth(
-    world: Accrual, jobsets: list[JobSet], seed: int, name: str
-) -> None:
-    width = {one.attributes["tuf"].shape[1] for one in jobsets}
-    jobsets = jobsets if len(width) == 1 else jobsets[:1]
-    name = "0.5 utility + 2 utilization" if name.endswith("idle") else name
-    objective, simulator = get_objective(name), world.simulator()
-    simulator.load(jobsets, objective)
-    rng, total, rewards = np.random.default_rng(seed), np.zeros(len(jobsets)), np.empty(2)
-    rows = np.arange(len(jobsets), dtype=np.int32)
-    while rows.size:
-        actions = rng.integers(0, 4, rows.size).astype(np.int32)
-        simulator.step(rows, actions, rewards)
-        total[rows] += rewards[: rows.size]
-        rows = np.flatnonzero(simulator.active).astype(np.int32)
-    schedule = simulator.schedule()
-    complete = complete_until(world)
-    check_schedule(schedule, jobsets, complete_until=complete)
-    if schedule.finished.all() and schedule.job.size == sum(one.num_jobs for one in jobsets):
-        np.testing.assert_allclose(total, -objective.cost_of_episodes(schedule), atol=1e-9)
-    steps = schedule.pieces.end - schedule.pieces.begin
-    assert simulator.busy.sum() == steps @ schedule.pieces.units[:, 0]
-    assert final_utility(schedule).sum() <= world.processors * schedule.end.sum()
-
-
-@given(small_worlds(), small_jobsets(), parameters)
-def test_decision_by_decision_a_rule_makes_the_same_schedule(
-    world: Accrual, jobset: JobSet, p: list[float]
-) -> None:
-    policy = AccrualPolicy(world, "value", Rule("best_fit", "value"), parameters=tuple(p))
-    played = evaluate(policy, [jobset], world)
-    simulator, rewards = world.simulator(), np.empty(1)
-    simulator.load([jobset], UTILITY)
-    while simulator.active[0]:
-        simulator.step(np.zeros(1, np.int32), policy.act(simulator.states, np.zeros(1)), rewards)
-    stepped = simulator.schedule()
-    for name in ("start", "finish", "end"):
-        np.testing.assert_array_equal(getattr(stepped, name), getattr(played, name))
 
 
 def rules_of(world: Accrual) -> list[str]:
@@ -256,21 +210,3 @@ def test_pieces_find_room_however_many_there_are() -> None:
         simulator.step(np.zeros(1, np.int32), np.zeros(1, np.int32), rewards)
     assert simulator._servers.pieces.shape[1] > room
     check_schedule(simulator.schedule(), [jobset], complete_until=complete_until(world))
-
-
-def test_a_state_under_way_is_taken_over_whole() -> None:
-    world = Accrual()
-    jobset = PoissonWorkload(rate=0.3, window=200).sample(np.random.default_rng(0))
-    one, other, rewards = world.simulator(), world.simulator(), np.empty(2)
-    one.load([jobset], UTILITY)
-    other.load([jobset], UTILITY, 2)
-    for _ in range(30):
-        one.step(np.zeros(1, np.int32), np.zeros(1, np.int32), rewards)
-    both = np.arange(2, dtype=np.int32)
-    other.take_over(one, np.zeros(2, np.int32), both)
-    for _ in range(40):
-        one.step(both[:1], np.ones(1, np.int32), rewards)
-        mine = rewards[0]
-        other.step(both, np.ones(2, np.int32), rewards)
-        assert rewards.tolist() == [mine, mine]
-        assert (other.states == one.states).all()

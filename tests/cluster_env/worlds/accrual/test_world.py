@@ -75,26 +75,11 @@ def test_workloads_that_make_no_sense_are_refused(options: dict[str, int]) -> No
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        *({"processors": 0}, {"candidates": 0}, {"growth": "fast"}, {"longest": 0}),
-        *({"processors": "24"}, {"processors": 24.5}, {"preempt": 1}, {"growth": 2}),
-    ],
+    "options", [{"processors": 0}, {"candidates": 0}, {"growth": "fast"}, {"longest": 0}]
 )
 def test_worlds_that_make_no_sense_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InputError):
         build_world({"kind": "accrual", **options})
-
-
-@pytest.mark.parametrize(
-    "states", [np.zeros((2, 20), np.int32), np.zeros((2, 169)), np.zeros(169, np.int32)]
-)
-def test_states_of_another_shape_or_type_are_refused(states: np.ndarray) -> None:
-    world = Accrual()
-    with pytest.raises(InputError, match="169"):
-        world.features(states)
-    with pytest.raises(InputError, match="169"):
-        get_heuristic("aggressive", world).act(states, np.zeros(2))
 
 
 def test_jobs_that_cannot_run_are_refused() -> None:

@@ -13,6 +13,7 @@ from cluster_env.objectives import get_objective
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.rules import RELEASED_RULES
+from tests.cluster_env.worlds.deeprm.stepping import step_all
 
 
 def cluster_of(file: Any, meta: dict[str, Any]) -> Cluster:
@@ -64,7 +65,7 @@ class Episode:
         for k in range(self.arrays["actions"].size):
             yield k, self.simulator.states
             action = self.arrays["actions"][k : k + 1].astype(np.int32)
-            self.rewards, self.ended = self.simulator.step_all(action)
+            self.rewards, self.ended = step_all(self.simulator, action)
             self.check_step(k)
         yield self.arrays["actions"].size, self.simulator.states
 

@@ -9,6 +9,7 @@ from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from tests.cluster_env.worlds.deeprm.stepping import step_all
 
 CLUSTERS = {
     "default": Cluster(),
@@ -30,5 +31,5 @@ def played_states(cluster: Cluster) -> NDArray[np.uint8]:
     seen = []
     for _ in range(80):
         seen.append(simulator.states[::7].copy())
-        simulator.step_all(rng.integers(0, cluster.num_actions, 60).astype(np.int32))
+        step_all(simulator, rng.integers(0, cluster.num_actions, 60).astype(np.int32))
     return np.unique(np.concatenate(seen), axis=0)

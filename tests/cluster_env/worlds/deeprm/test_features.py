@@ -12,6 +12,7 @@ from cluster_env.worlds.deeprm.observations import placeable_mask, start_now_mas
 from cluster_env.worlds.deeprm.rules import Rules
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from tests.cluster_env.worlds.deeprm.stepping import step_all
 
 
 def test_small_state_by_hand() -> None:
@@ -148,7 +149,7 @@ def test_the_window_of_the_task_is_told_and_what_is_left_of_it_is_not() -> None:
         window = simulator.world.features(simulator.states).context[:, -1]
         assert window.dtype == np.float32
         assert window.tolist() == pytest.approx([2 * 10 / 80, 2 * 10 / 255])
-        simulator.step_all(void)
+        step_all(simulator, void)
 
 
 def test_a_window_of_at_most_two_horizons_counts_as_short() -> None:

@@ -13,6 +13,7 @@ from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.state import StateLayout
 from tests.cluster_env.worlds.deeprm.golden_episodes import golden_episodes
+from tests.cluster_env.worlds.deeprm.stepping import step_all
 
 CLUSTER = Cluster(capacity=(10, 10), horizon=20, num_slots=5)
 VOID = 5
@@ -25,7 +26,7 @@ def state_of(jobs: list[tuple[int, int, int]], wait: int = 0) -> np.ndarray:
     simulator = DeepRM(CLUSTER).simulator()
     simulator.load([jobset], get_objective("slowdown"))
     for _ in range(wait):
-        simulator.step_all(np.array([VOID], np.int32))
+        step_all(simulator, np.array([VOID], np.int32))
     return simulator.states
 
 
@@ -97,9 +98,9 @@ def test_a_job_that_cannot_start_now_is_passed_over() -> None:
         [JobSet.of([0, 0, 0], [3, 1, 5], [[9, 9], [2, 1], [1, 1]], 100)], get_objective("slowdown")
     )
     assert np.array_equal(simulator.states, full)
-    simulator.step_all(np.array([0], np.int32))
+    step_all(simulator, np.array([0], np.int32))
     assert choice("sjf", simulator.states) == 2
-    simulator.step_all(np.array([2], np.int32))
+    step_all(simulator, np.array([2], np.int32))
     assert choice("sjf", simulator.states) == VOID
 
 

@@ -103,10 +103,6 @@ def test_a_given_array_is_overwritten_and_returned(states: np.ndarray, layout: S
 
 def test_arrays_of_another_shape_or_type_are_refused() -> None:
     layout = StateLayout(Cluster())
-    with pytest.raises(InputError, match=r"\(n, 83\)"):
-        image(layout, np.zeros((3, 71), np.uint8))
-    with pytest.raises(InputError, match="uint8"):
-        image(layout, np.zeros((3, 83), np.int32))
     with pytest.raises(InputError, match="out must have the shape"):
         image(layout, np.zeros((3, 83), np.uint8), np.zeros((2, 20, 223), np.uint8))
 

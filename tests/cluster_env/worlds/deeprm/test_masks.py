@@ -13,6 +13,7 @@ from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.observations import placeable_mask, start_now_mask
 from cluster_env.worlds.deeprm.rules import PAPER_RULES, RELEASED_RULES, Rules
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from tests.cluster_env.worlds.deeprm.stepping import step_all
 
 
 def test_small_state_by_hand() -> None:
@@ -56,15 +57,15 @@ def test_masks_foretell_what_each_action_does(rules: Rules, seed: int, steps: in
     simulator.load([jobset], get_objective("slowdown"), episodes_per_jobset=cluster.num_actions)
     rng = np.random.default_rng(seed)
     for _ in range(steps):
-        simulator.step_all(
-            np.full(cluster.num_actions, rng.integers(cluster.num_actions), np.int32)
+        step_all(
+            simulator, np.full(cluster.num_actions, rng.integers(cluster.num_actions), np.int32)
         )
     if not simulator.active[0]:
         return
     placeable = placeable_mask(world, simulator.states)[0]
     now = start_now_mask(world, simulator.states)[0]
     time, started = int(simulator.time[0]), simulator.state.start.copy()
-    simulator.step_all(np.arange(cluster.num_actions, dtype=np.int32))
+    step_all(simulator, np.arange(cluster.num_actions, dtype=np.int32))
     for action in range(cluster.num_slots):
         assert placeable[action] == (simulator.time[action] == time)
         changed = simulator.state.start[action] != started[action]

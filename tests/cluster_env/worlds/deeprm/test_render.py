@@ -11,6 +11,7 @@ from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.render import allocation
 from tests.cluster_env.worlds.deeprm.golden_episodes import golden_episodes
+from tests.cluster_env.worlds.deeprm.stepping import step_all
 
 SMALL = Cluster(capacity=(3, 2), horizon=4, num_slots=2, backlog_view=4)
 SHORT_JOBS = {"small_duration": (1, 2), "large_duration": (2, 3)}
@@ -21,7 +22,7 @@ def test_cells_are_given_from_the_left_in_the_order_of_placing() -> None:
     simulator = DeepRM(SMALL).simulator()
     simulator.load([JOBS, JOBS], get_objective("slowdown"))
     for actions in ((2, 1), (2, 0), (2, 1)):  # job 1, then job 0, then job 2 from the backlog
-        simulator.step_all(np.asarray(actions, np.int32))
+        step_all(simulator, np.asarray(actions, np.int32))
     cells = allocation(simulator, episode=1)
     assert cells[0].tolist() == [[1, 1, 0], [1, 1, 0], [1, 1, -1], [2, 2, -1]]
     assert cells[1, :, :2].tolist() == [[1, 0], [1, 0], [1, -1], [2, 2]]

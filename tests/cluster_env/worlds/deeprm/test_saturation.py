@@ -6,6 +6,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
+from tests.cluster_env.worlds.deeprm.stepping import step_all
 
 VOID = np.array([1], np.int32)
 
@@ -22,15 +23,15 @@ def test_times_and_numbers_stop_at_what_a_byte_holds() -> None:
         assert simulator.time[0] == time
         assert state[layout.since] == min(time, 255)
         assert state[waited_at] == min(time, 255)
-        simulator.step_all(VOID)
+        step_all(simulator, VOID)
     assert simulator.states[0, layout.backlog] == 255
     assert simulator.states[0, layout.window] == 255
 
     # A job that comes from the backlog into a slot has waited since it arrived, too.
-    simulator.step_all(np.array([0], np.int32))
+    step_all(simulator, np.array([0], np.int32))
     assert simulator.states[0, waited_at] == 255
     for _ in range(298):
-        simulator.step_all(np.array([0], np.int32))
+        step_all(simulator, np.array([0], np.int32))
     assert simulator.states[0, layout.backlog] < 255
 
 
@@ -46,8 +47,8 @@ def test_of_jobs_that_wait_for_long_each_keeps_behind_those_that_came_before() -
         arrived = [time >= 0, time >= 3, time >= 3]
         expected = [min(time, 255), min(time - 3, 254), min(time - 3, 254)]
         assert shown.tolist() == [w if a else 0 for a, w in zip(arrived, expected, strict=True)]
-        simulator.step_all(void)
-    simulator.step_all(np.array([0], np.int32))  # the first starts, and the fourth takes its slot
+        step_all(simulator, void)
+    step_all(simulator, np.array([0], np.int32))  # the first starts, and the fourth takes its slot
     assert shown.tolist() == [253, 255, 255]
-    simulator.step_all(np.array([1], np.int32))
+    step_all(simulator, np.array([1], np.int32))
     assert shown.tolist() == [254, 0, 255]

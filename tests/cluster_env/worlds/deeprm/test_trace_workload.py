@@ -1,7 +1,6 @@
 """Jobs of a user's own: what a file may hold, windows, and splits that share no job."""
 
 import os
-import pickle
 from pathlib import Path
 
 import gymnasium
@@ -16,7 +15,6 @@ from cluster_env.envs import check_cluster_env
 from cluster_env.workloads import sample_jobsets
 from cluster_env.workloads.csv_jobs import read_csv_jobs
 from cluster_env.workloads.workload import DividedWorkload, Workload
-from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.log import DeepRMLog
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
@@ -171,21 +169,6 @@ def test_a_part_without_jobs_is_refused(tmp_path: Path) -> None:
         DeepRMLog(path, window=10)
 
 
-def test_the_splits_share_no_job(numbered: Path) -> None:
-    workload = DeepRMLog(numbered, WIDE, window=WINDOW)
-    spans = {}
-    for split in Split:
-        jobsets = sample_jobsets(workload, 0, split, range(3000))
-        steps = np.concatenate([steps_of(jobset) for jobset in jobsets])
-        spans[split] = (steps.min(), steps.max())
-    # 399 steps: the parts begin at 0, 239 and 319; every job of a part is in some window.
-    assert spans == {
-        Split.TRAIN: (0, 238),
-        Split.VALIDATION: (240, 318),
-        Split.HELD_OUT: (320, 398),
-    }
-
-
 def test_a_jobset_is_a_window_of_the_trace_shifted_to_0(numbered: Path) -> None:
     workload = DeepRMLog(numbered, WIDE, window=WINDOW)
     assert isinstance(workload, DividedWorkload)
@@ -212,15 +195,6 @@ def test_the_first_steps_can_be_left_out(numbered: Path) -> None:
         kept = before.arrival > 0
         assert np.array_equal(before.arrival[kept], after.arrival)
         assert np.array_equal(before.demand[kept], after.demand)
-
-
-def test_a_jobset_depends_on_its_index_alone(tmp_path: Path) -> None:
-    path = make_trace(tmp_path / "jobs.csv")
-    together = sample_jobsets(DeepRMLog(path), 3, Split.TRAIN, range(5))
-    workload = pickle.loads(pickle.dumps(DeepRMLog(str(path))))
-    alone = sample_jobsets(workload, 3, Split.TRAIN, [4])[0]
-    assert np.array_equal(together[4].arrival, alone.arrival)
-    assert np.array_equal(together[4].demand, alone.demand)
 
 
 def test_the_load_is_measured(numbered: Path) -> None:
@@ -260,14 +234,3 @@ def test_environments_play_the_training_part(tmp_path: Path, rules: str) -> None
     for index, jobset in enumerate(expected):
         env.reset(seed=5 if index == 0 else None)
         assert np.array_equal(env.unwrapped.jobset.demand, jobset.demand)  # type: ignore[attr-defined]
-
-
-def test_vector_environments_play_it_too(numbered: Path) -> None:
-    workload = DeepRMLog(numbered, WIDE, window=WINDOW)
-    envs = gymnasium.make_vec(
-        "DeepRM-v0", num_envs=4, world=DeepRM(WIDE), workload=workload, observation="state"
-    )
-    states, _ = envs.reset(seed=0)
-    for _ in range(60):
-        states, *_ = envs.step(np.full(4, WIDE.num_actions - 1))
-    assert states.shape[0] == 4

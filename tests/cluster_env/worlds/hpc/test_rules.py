@@ -15,7 +15,6 @@ from cluster_env.evaluation import evaluate
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import (
     BACKFILLING,
-    HEURISTICS,
     MOVING_ORDERS,
     ORDERS,
     Reserve,
@@ -211,16 +210,6 @@ def test_names_say_order_and_backfilling() -> None:
         assert (policy.rule, policy.name) == (rule, name)
     strict = get_heuristic("sjf", HPC(backfilling="strict"))
     assert strict.rule == Rule("sjf", "strict")
-
-
-def test_every_name_works_without_an_argument() -> None:
-    """As `metasched compare` uses them where no policy is named."""
-    jobset = jobset_of([0, 1, 2], [5, 4, 3], [5, 4, 3], [8, 4, 8])
-    names = HEURISTICS.names()
-    assert len(names) > 15
-    for name in names:
-        schedule = evaluate(get_heuristic(name, WORLD), [jobset], WORLD)
-        assert schedule.finished.all(), name
 
 
 @pytest.mark.parametrize(

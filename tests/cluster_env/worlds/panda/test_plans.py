@@ -142,8 +142,3 @@ def test_plans_are_not_read_from_states_of_another_world(num_items: int) -> None
     states = loaded(Consumers.with_supply([0], [12], [4])).states
     with pytest.raises(InputError, match="states of this world have the shape"):
         proposals(states, num_items)
-
-
-def test_a_number_of_rounds_below_one_is_refused() -> None:
-    with pytest.raises(InputError, match="rounds must be 1 to 1,024, but 0 was given"):
-        Panda(rounds=0)

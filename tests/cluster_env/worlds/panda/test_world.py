@@ -42,6 +42,7 @@ def test_nodes_are_dealt_out_to_racks_and_racks_to_regions() -> None:
         ({"on_loss": "resumed"}, "did you mean 'resume'"),
         ({"observed": 0}, "observed must be 1"),
         ({"reach": 0.0}, "reach must be above 0"),
+        ({"rounds": 0}, "rounds must be 1 to 1,024, but 0 was given"),
     ],
 )
 def test_worlds_that_make_no_sense_are_refused(options: dict[str, object], said: str) -> None:

@@ -1,0 +1,57 @@
+"""Calls of commands, each in its process: lines by name, what a failure ends, and what stays."""
+
+import pytest
+
+from tune_jobs.experiments.calls import Call, carry_out_all
+
+LOG = Call("trace", {"path": "no-such.csv"})
+
+
+def generated(folder, **options) -> Call:
+    return Call("generate", {"path": str(folder / "jobs.csv"), "jobs": 20, **options})
+
+
+@pytest.mark.integration
+def test_each_line_follows_the_name_of_what_printed_it(tmp_path, capfd):
+    calls = {name: generated(tmp_path / name) for name in ("one", "two")}
+    assert carry_out_all(calls, at_once=2) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert {line.partition("  ")[0] for line in lines} == {"one", "two"}
+    assert "one  begins; 1 more wait" in lines
+    for name in calls:
+        assert any(line.startswith(f"{name}  ") and "jobs.csv" in line for line in lines)
+        assert (tmp_path / name / "jobs.csv").is_file()
+
+
+@pytest.mark.integration
+def test_none_begins_after_one_that_failed_and_its_status_is_kept(tmp_path, capfd):
+    calls = {"one ": generated(tmp_path), "two ": LOG, "three ": generated(tmp_path)}
+    assert carry_out_all(calls) == 2
+    said, error = capfd.readouterr()
+    assert "two metasched trace no-such.csv" in said
+    assert error.startswith("metasched: ")
+    assert "no-such.csv" in error
+    assert "three" not in said
+
+
+@pytest.mark.integration
+def test_one_that_fails_ends_those_beside_it(tmp_path):
+    long = {"preset": "deeprm-ppo", "set": ["training.iterations=100000"], "runners": 0}
+    training = Call("train", {**long, "run": str(tmp_path / "long")})
+    assert carry_out_all({"long": training, "wrong": LOG}, at_once=2) == 2  # and it comes back
+
+
+def test_the_line_of_a_call_is_that_which_a_shell_takes():
+    options = {
+        "later": True,
+        "set": ["a=1", "b=x y"],
+        "processors": 4,
+        "run": "hpc-*",
+        "wide": False,
+    }
+    line = "metasched guard 'hpc-*' --later --set a=1 --set 'b=x y' --processors 4"
+    assert str(Call("guard", options)) == line
+    typed = Call("guard", {**options, "jobsets": 20}).context().params
+    assert typed["task_options"] == {"processors": "4"}
+    assert (typed["later"], typed["wide"], typed["num_jobsets"]) == (True, False, 20)
+    assert typed["overrides"] == ("a=1", "b=x y")

@@ -1,0 +1,232 @@
+"""Calls of metasched's commands with typed options, each in a process of its own.
+
+The options of a call are checked by the declarations of the command. No command line is read.
+"""
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import click
+
+from cluster_env.core.errors import InputError, shortened
+from cluster_env.core.registry import unknown
+from cluster_env.worlds import WORLDS
+from rllib_configs.extensions import load_extensions
+from tune_jobs.cli import COMMANDS, metasched
+from tune_jobs.experiments.definition import Scalar
+from tune_jobs.runs.directory import RunDirectory
+from tune_jobs.terminal.running import run
+from tune_jobs.terminal.signals import StopRequest
+from tune_jobs.terminal.task_command import TaskCommand
+from tune_jobs.tracking.provenance import as_command
+
+Options = Mapping[str, Scalar | Sequence[Scalar]]
+
+_SHOWN = 80  # characters of a call, so that what is wrong with it has room
+_POLL_S = 0.1
+_LAST_LINES_S = 10.0
+"""How long to wait for what an ended process has printed; another may hold its pipe open."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call.
+
+    Attributes:
+        name: of the command.
+        options: its options and arguments, by name without dashes.
+        run: folder of the run that it trains; None if it trains none.
+        num_iterations: of that run.
+    """
+
+    name: str
+    options: Options
+    run: Path | None = None
+    num_iterations: int = 0
+
+    @cached_property
+    def command(self) -> click.Command:
+        """The command that is called.
+
+        Raises:
+            InputError: if there is none.
+        """
+        command = metasched.get_command(click.Context(metasched), self.name)
+        if command is None:
+            raise self.refusal(str(unknown("command", self.name, COMMANDS)))
+        return command
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The command line that does the same, without ``metasched``."""
+        arguments = {one.name for one in self.command.params if isinstance(one, click.Argument)}
+        words, flagged = [self.name], list[str]()
+        for name, value in self.options.items():
+            if name in arguments:
+                words += self.texts(name)
+            elif value is True:
+                flagged.append(f"--{name}")
+            elif value is not False:
+                flagged += [word for text in self.texts(name) for word in (f"--{name}", text)]
+        return (*words, *flagged)
+
+    def __str__(self) -> str:
+        """That line as a shell takes it."""
+        return shlex.join(("metasched", *self.words))
+
+    def texts(self, *names: str) -> list[str]:
+        """Values of some options, as texts."""
+        values = [self.options[name] for name in names if name in self.options]
+        return [
+            one if isinstance(one, str) else json.dumps(one)
+            for value in values
+            for one in ([value] if isinstance(value, Scalar) else value)
+        ]
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it trains a run that has its last checkpoint and its policy."""
+        return self.run is not None and RunDirectory(self.run).has_done(self.num_iterations)
+
+    @property
+    def written(self) -> list[Path]:
+        """Files and folders that it writes to, as its options name them."""
+        names = ("out", "path") if self.name == "generate" else ("out",)
+        return [Path(text) for text in self.texts(*names)]
+
+    def refusal(self, problem: str) -> InputError:
+        """What is raised where it cannot be made."""
+        line = shlex.join([self.name, *(f"{key}={value}" for key, value in self.options.items())])
+        return InputError(f"'{shortened(line, _SHOWN)}' cannot be called: {problem}")
+
+    def context(self) -> click.Context:
+        """The command with its options, each of the type that the command declares.
+
+        Raises:
+            InputError: if it has no such option, misses one, or a value has another type.
+        """
+        params = {param.opts[0].lstrip("-"): param for param in self.command.params}
+        worlds = []
+        if isinstance(self.command, TaskCommand):
+            load_extensions()
+            specs = [WORLDS.get(name) for name in WORLDS.names()]
+            worlds = [
+                one for spec in specs for one in spec.presentation.options if one not in params
+            ]
+        values: dict[str, Any] = {}
+        for name in self.options.keys() - worlds:
+            param, texts = params.get(name), self.texts(name)
+            if param is None:
+                known = [*params, *worlds]
+                raise self.refusal(str(unknown(f"option of {self.name}", name, known)))
+            many = param.nargs == -1 or getattr(param, "multiple", False)
+            if len(texts) != 1 and not many:
+                raise self.refusal(f"{name} takes one value")
+            values[str(param.name)] = texts if many else texts[0]
+        try:
+            context = self.command.make_context(self.name, [], default_map=values)
+        except click.UsageError as error:
+            raise self.refusal(error.format_message()) from None
+        if worlds:
+            of_worlds = {name: self.texts(name)[0] for name in self.options if name in worlds}
+            context.params["task_options"] = of_worlds
+        return context
+
+    def carry_out(self) -> int:
+        """Calls the command in this process; returns its exit status."""
+
+        def call() -> Any:
+            with as_command(["metasched", *self.words]):
+                return self.command.invoke(self.context())
+
+        return run(click.Command(self.name, callback=call), [], f"metasched {self.name}")
+
+    def start(self, captured: bool) -> subprocess.Popen[str]:
+        """Calls the command in a process of its own, with a group of its own.
+
+        Else a terminal's Ctrl-C would reach it twice, and a second signal means to stop at once.
+
+        Args:
+            captured: whether what it prints goes into a pipe.
+        """
+        return subprocess.Popen(
+            [sys.executable, "-m", __name__, json.dumps([self.name, dict(self.options)])],
+            stdout=subprocess.PIPE if captured else None,
+            stderr=subprocess.STDOUT if captured else None,
+            process_group=0,
+            text=True,
+        )
+
+
+def carry_out_all(calls: Mapping[str, Call], at_once: int = 1) -> int:
+    """Makes calls, each in its own process, and returns the status of the first that fails, else 0.
+
+    One by one they have the terminal. Of several at a time, each line follows the name of what has
+    printed it. A signal is passed on to all that run, so that they end cleanly; so is the failure
+    of one, as SIGTERM, and none begins after it.
+
+    Args:
+        calls: by the name that each is shown with.
+        at_once: how many may run at a time.
+    """
+    waiting, captured = list(calls.items()), at_once > 1
+    running: dict[subprocess.Popen[str], Thread | None] = {}
+    ending: set[subprocess.Popen[str]] = set()
+    failed = 0
+
+    def end_all() -> None:
+        waiting.clear()
+        for process in running.keys() - ending:
+            ending.add(process)
+            process.send_signal(stop.signal or signal.SIGTERM)
+
+    with StopRequest(lambda _: end_all()) as stop:
+        try:
+            while running or waiting:
+                while waiting and len(running) < at_once:
+                    name, call = waiting.pop(0)
+                    begins = f"  begins; {len(waiting)} more wait" if captured else f"{call}"
+                    click.secho(f"{name}{begins}", bold=True)
+                    process, reader = call.start(captured), None
+                    if captured:
+                        reader = Thread(target=_pass_on, args=(process, name), daemon=True)
+                        reader.start()
+                    running[process] = reader
+                ended = [process for process in running if process.poll() is not None]
+                for process in ended:
+                    if reader := running.pop(process):
+                        reader.join(_LAST_LINES_S)
+                    failed = failed or process.returncode
+                if stop or failed:
+                    end_all()
+                if not ended:
+                    time.sleep(_POLL_S)
+        except BaseException:
+            for process in running:
+                process.terminate()
+            for process in running:
+                process.wait()
+            raise
+    return stop.exit_status or failed
+
+
+def _pass_on(process: subprocess.Popen[str], name: str) -> None:
+    assert process.stdout is not None
+    with process.stdout as lines:
+        for line in lines:
+            click.echo(f"{name}  {line.rstrip()}")
+
+
+if __name__ == "__main__":
+    name, options = json.loads(sys.argv[1])
+    sys.exit(Call(name, options).carry_out())

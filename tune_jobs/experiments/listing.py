@@ -1,0 +1,99 @@
+"""From an experiment to the calls that carry it out."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from cluster_env.core.errors import InputError
+from tune_jobs.experiments.calls import Call, Options
+from tune_jobs.experiments.definition import Experiment, RunsSection, Scalar, load_experiment
+
+
+def list_calls(experiment: Experiment, out: Path, seeds: Sequence[int] | None = None) -> list[Call]:
+    """All calls of an experiment, in the order in which they are to be made.
+
+    Args:
+        experiment: what to do.
+        out: folder of its runs and figures.
+        seeds: training seeds of all runs, instead of the experiment's.
+
+    Raises:
+        InputError: if a text names a value that there is none of, two runs share a folder, or an
+            experiment that is used is not there.
+    """
+    used = {name: out.parent / name for name in experiment.uses}
+    calls: list[Call] = []
+    for name, folder in used.items():
+        calls += _all_trainings(load_experiment(name), folder, seeds)
+    calls += _all_trainings(experiment, out, seeds)
+    folders = [call.run for call in calls]
+    twice = next((folder for folder in folders if folders.count(folder) > 1), None)
+    if twice is not None:
+        raise InputError(
+            f"two runs would share the folder {twice}; put {{seed}} and all that varies in the name"
+        )
+    for step in experiment.steps:
+        for values in _combinations(step.vary):
+            names = {**used, **values, "out": out}
+            options = {name: _filled(value, names) for name, value in step.options.items()}
+            calls.append(Call(step.call, options))
+    return calls
+
+
+def _all_trainings(
+    experiment: Experiment, out: Path, seeds: Sequence[int] | None
+) -> Iterator[Call]:
+    """Those of an experiment, seed by seed."""
+    all_seeds = {seed for runs in experiment.runs for seed in _seeds(runs, experiment, seeds)}
+    for seed in sorted(all_seeds):
+        for runs in experiment.runs:
+            if seed in _seeds(runs, experiment, seeds):
+                yield from _trainings(runs, out, seed)
+
+
+def _seeds(
+    runs: RunsSection, experiment: Experiment, instead: Sequence[int] | None
+) -> Sequence[int]:
+    return instead or runs.seeds or experiment.seeds
+
+
+def _trainings(runs: RunsSection, out: Path, seed: int) -> Iterator[Call]:
+    for values in _combinations(runs.vary):
+        names = {**values, "seed": seed, "out": out}
+        folder = out / _fill(runs.name, names)
+        settings = [
+            f"{key}={_fill(value if isinstance(value, str) else json.dumps(value), names)}"
+            for key, value in runs.settings.items()
+        ]
+        options: Options = {
+            "preset": runs.preset,
+            "set": [*settings, f"training.iterations={runs.iterations}"],
+            "seed": seed,
+            "run": str(folder),
+            "continue": True,  # begins a run or resumes it, so that the call can be made again
+        }
+        yield Call("train", options, folder, runs.iterations)
+
+
+def _combinations(vary: Mapping[str, Sequence[Scalar]]) -> Iterator[dict[str, Scalar]]:
+    for values in product(*vary.values()):
+        yield dict(zip(vary, values, strict=True))
+
+
+def _filled(value: Scalar | Sequence[Scalar], names: Mapping[str, object]) -> Any:
+    """The value of an option, with names filled in wherever it is text."""
+    if isinstance(value, str):
+        return _fill(value, names)
+    return value if isinstance(value, Scalar) else [_filled(one, names) for one in value]
+
+
+def _fill(text: str, names: Mapping[str, object]) -> str:
+    try:
+        return text.format_map(names)
+    except (KeyError, IndexError, ValueError):
+        raise InputError(
+            f"'{text}' uses a name in braces that is none of {', '.join(names)}; braces that are "
+            "meant as such are doubled"
+        ) from None

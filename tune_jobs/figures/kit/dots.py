@@ -1,0 +1,184 @@
+"""Dots with intervals, a line each, and numbers beside or above them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tune_jobs.figures.style import INK, TABLE_DPI, new_figure
+
+PANEL, COLUMN = 4.2, 0.8  # inches: a panel with its names, and a column of numbers beside it
+
+
+def draw_dots(
+    axes: Axes,
+    rows: pd.DataFrame,
+    column: str,
+    *,
+    lines: Iterable[float] | None = None,
+    size: float = 5.0,
+    width: float = 2.0,
+    **mark: Any,
+) -> None:
+    """A mark for each row, and a bar for its interval, a line each.
+
+    Args:
+        axes: to draw into.
+        rows: with the column, perhaps those of its interval (``_low`` and ``_high``), ``color`` and
+            ``marker``.
+        column: what is drawn.
+        lines: heights of the marks; by default 0, 1, ...
+        size: of the marks, in points.
+        width: of the bars, in points.
+        mark: further properties of the marks.
+    """
+    for line, (_, row) in zip(
+        range(len(rows)) if lines is None else lines, rows.iterrows(), strict=True
+    ):
+        if f"{column}_low" in row:
+            ends = row[f"{column}_low"], row[f"{column}_high"]
+            axes.hlines(line, *ends, row["color"], linewidth=width, zorder=2)
+        look = {"color": row["color"], "marker": row["marker"], "markersize": size, **mark}
+        axes.plot(row[column], line, linestyle="none", zorder=3, **look)
+
+
+def write_above(
+    axes: Axes,
+    values: Iterable[float],
+    texts: Iterable[str],
+    *,
+    size: float = 9.5,
+    offset: tuple[float, float] = (0, 9),
+    align: str = "center",
+) -> None:
+    """Writes a text above the mark of each line, which is counted from 0 on.
+
+    Args:
+        axes: the panel.
+        values: of the marks.
+        texts: of the lines.
+        size: of the letters, in points.
+        offset: from the mark, in points.
+        align: of the texts.
+    """
+    for line, (value, text) in enumerate(zip(values, texts, strict=True)):
+        axes.annotate(
+            text,
+            (value, line),
+            xytext=offset,
+            textcoords="offset points",
+            ha=align,
+            va="bottom",
+            fontsize=size,
+        )
+
+
+def name_lines(
+    axes: Axes, names: Iterable[str], *, size: float = 9.0, top: float = -0.6, **text: Any
+) -> None:
+    """Writes names beside lines, the first at the top, and leaves out what a list has no use for.
+
+    Args:
+        axes: the panel.
+        names: of the lines.
+        size: of the letters, in points.
+        top: where the panel ends above the first line, in lines.
+        text: further properties of the names.
+    """
+    names = list(names)
+    axes.set_yticks(range(len(names)), names, fontsize=size, **text)
+    axes.set_ylim(len(names) - 0.5, top)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+
+
+def write_beside(
+    axes: Axes,
+    line: float,
+    cells: Sequence[str],
+    *,
+    column: float = COLUMN,
+    bold: bool = False,
+    colors: Sequence[str] = (),
+    size: float = 8.0,
+) -> None:
+    """Writes texts at the right end of an image, where its layout leaves room for them.
+
+    Args:
+        axes: the panel.
+        line: where in it, by its own y axis.
+        cells: the texts, each in a column.
+        column: width of each, in inches.
+        bold: whether they are.
+        colors: of each; by default that of all text.
+        size: of the letters, in points.
+    """
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    share = column / figure.get_size_inches()[0]
+    for place, text in enumerate(cells):
+        note = axes.annotate(
+            text,
+            (0.995 - share * (len(cells) - 1 - place), line),
+            xycoords=("figure fraction", "data"),
+            ha="right",
+            va="center",
+            fontsize=size,
+            fontweight="bold" if bold else "normal",
+            color=colors[place] if colors else INK,
+            annotation_clip=False,
+        )
+        note.set_in_layout(False)  # the layout leaves the right side free for them
+
+
+def list_dots(
+    axes: Axes,
+    rows: pd.DataFrame,
+    column: str,
+    cells: Iterable[Sequence[str]],
+    heads: Sequence[str],
+) -> None:
+    """A dot with its interval for each row, its name at the left and numbers at the right.
+
+    Args:
+        axes: to draw into, one of `panels_beside`.
+        rows: as for `draw_dots`, also with ``label`` and ``is_learned``; the latter are bold.
+        column: what is drawn.
+        cells: numbers of each row.
+        heads: above them.
+    """
+    draw_dots(axes, rows, column)
+    for line, (texts, bold) in enumerate(zip(cells, rows["is_learned"], strict=True)):
+        write_beside(axes, line, texts, bold=bold)
+    write_beside(axes, -1, heads, bold=True)
+    name_lines(axes, [label.replace("\n", " ") for label in rows["label"]])
+    axes.tick_params(axis="x", labelsize=9)
+
+
+def panels_beside(
+    num_lines: Sequence[int],
+    num_columns: int,
+    *,
+    line: float = 0.2,
+    head: float = 0.55,
+    panel: float = PANEL,
+    column: float = COLUMN,
+) -> tuple[Figure, list[Axes]]:
+    """Panels below each other, with room for columns of numbers at the right.
+
+    Args:
+        num_lines: of each panel.
+        num_columns: of numbers.
+        line: height of a line, in inches.
+        head: height of what stands above and below the lines of a panel, in inches.
+        panel: width of a panel, in inches.
+        column: width of a column, in inches.
+    """
+    heights = [head + line * count for count in num_lines]
+    width = panel + column * num_columns
+    figure = new_figure(sum(heights) + 1.3, width, TABLE_DPI)
+    figure.set_layout_engine("constrained", rect=(0, 0, panel / width, 1))
+    axes = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)
+    return figure, list(axes[:, 0])

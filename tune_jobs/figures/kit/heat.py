@@ -1,0 +1,67 @@
+"""Tables whose cells have colors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+
+from tune_jobs.figures.style import INK, MUTED
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class HeatCell:
+    """What is written into a cell.
+
+    Attributes:
+        text: the number.
+        below: small print under it.
+        bold: whether the number is.
+        dark: whether the color is too dark for black letters.
+    """
+
+    text: str
+    below: str = ""
+    bold: bool = False
+    dark: bool = False
+
+
+def draw_heat(
+    axes: "Axes",
+    shades: ArrayLike,
+    cells: Sequence[Sequence[HeatCell]],
+    names: Sequence[str],
+    heads: Sequence[str],
+    **colors: Any,
+) -> None:
+    """A colored table with names at its left and heads above it.
+
+    Args:
+        axes: to draw into.
+        shades: of the cells, ``(num_lines, num_colored)``; columns behind them have no color.
+        cells: ``(num_lines, num_columns)``.
+        names: of the lines.
+        heads: of the columns.
+        colors: how shades become colors, as for ``imshow``.
+    """
+    axes.imshow(shades, aspect="auto", **colors)
+    middle: dict[str, Any] = {"ha": "center", "va": "center"}
+    for line, row in enumerate(cells):
+        for column, cell in enumerate(row):
+            color, weight = "white" if cell.dark else INK, "bold" if cell.bold else "normal"
+            shift = -0.18 if cell.below else 0.0
+            axes.annotate(
+                cell.text, (column, line + shift), size=9, color=color, weight=weight, **middle
+            )
+            if cell.below:
+                color = "white" if cell.dark else MUTED
+                axes.annotate(cell.below, (column, line + 0.22), size=6.5, color=color, **middle)
+    axes.set_yticks(range(len(names)), list(names))
+    axes.set_xticks(range(len(heads)), list(heads))
+    axes.set_xlim(-0.5, len(heads) - 0.5)
+    axes.tick_params(labelsize=8, length=0, labeltop=True, labelbottom=False)
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)

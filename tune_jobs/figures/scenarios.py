@@ -1,0 +1,259 @@
+"""Every rule in several scenarios side by side, each with side metrics."""
+
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from cluster_env.core.errors import InputError
+from cluster_env.evaluation import Metric, get_metric
+from cluster_env.evaluation.metrics import SIZES
+from cluster_env.workloads.formats import read_log
+from tune_jobs.comparing.choices import choose_comparison
+from tune_jobs.comparing.comparison import compare
+from tune_jobs.comparing.policy_specs import heuristic_spec, learned_specs
+from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
+from tune_jobs.comparing.table import COLUMNS as WRITTEN
+from tune_jobs.comparing.table import TIMES, beside
+from tune_jobs.comparing.trained_runs import find_runs, load_runs
+from tune_jobs.comparing.wording import spec_of_row
+from tune_jobs.figures.comparison import COLUMNS, ranked, read_policies
+from tune_jobs.figures.kit.dots import list_dots, panels_beside
+from tune_jobs.figures.kit.frames import with_numbers
+from tune_jobs.figures.kit.heat import HeatCell, draw_heat
+from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures.style import TABLE_DPI, WIDTH, headline, new_figure, styled
+from tune_jobs.terminal.tables import Row
+
+_MOST_PANELS = 4
+
+_GRID_ROW, _GRID_COLUMN, _GRID_NAMES = 0.36, 0.82, 1.3  # inches
+_WORST = 30.0  # times the best of a column, from where on all have the same color
+_DARK = 8.0  # from here on letters are white
+_TITLE_CHARACTERS = 12
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What all policies are measured on once.
+
+    Attributes:
+        name: what the figure calls it.
+        preset: that `settings` change.
+        settings: of the task, without ``task.``.
+        named: see `EvaluationProtocol.named`.
+        warmup: steps at both ends whose jobs do not count, unless somebody asks for others.
+    """
+
+    name: str
+    preset: str
+    settings: Mapping[str, object]
+    named: str = ""
+    warmup: int = 0
+
+    def changes(self, request: FigureRequest) -> list[str]:
+        """What differs from the preset, as ``KEY=VALUE``; what was asked for comes last."""
+        return [
+            *(f"task.{key}={value}" for key, value in self.settings.items()),
+            *request.overrides,
+        ]
+
+
+def draw_scenarios(table: Path) -> Figure:
+    """A panel for each scenario: policies from best to worst, with side metrics written beside.
+
+    More than a handful of scenarios become columns of one colored table.
+
+    Raises:
+        InputError: if the file does not hold such rows.
+    """
+    rows = read_policies(table, (*COLUMNS, "place", "exhibit"))
+    first = rows.iloc[0]
+    metric = get_metric(first["metric"])
+    side = beside(first)
+    rows = with_numbers(rows, [metric.name, f"{metric.name}_low", f"{metric.name}_high", *side])
+    by_scenario = {str(name): some for name, some in rows.groupby("place", sort=False)}
+    with styled():
+        if len(by_scenario) > _MOST_PANELS:
+            return _draw_grid(by_scenario, metric)
+        num_lines = [len(some) for some in by_scenario.values()]
+        figure, panels = panels_beside(num_lines, len(side) + 1)
+        headline(
+            figure,
+            first["exhibit"],
+            f"{metric.label[0].upper()}{metric.label[1:]}, best first; bars: 95% intervals over "
+            f"jobsets. {_explained(side)}",
+        )
+        for panel, (name, some) in zip(panels, by_scenario.items(), strict=True):
+            _draw_panel(panel, name, ranked(some, metric.name, metric.name), metric.name, side)
+        panels[-1].set_xlabel(metric.label)
+    return figure
+
+
+def _explained(side: Sequence[str]) -> str:
+    """What the columns beside the points are."""
+    sizes = [WRITTEN[name][0] for name in side if name.rpartition("_")[2] in SIZES]
+    by_size = f"; {', '.join(sizes)}: slowdown of jobs of that size" if sizes else ""
+    return (
+        "Beside it its price: util, to end: utilization while jobs arrive, and to the last finish; "
+        f"wait, longest: mean wait, and mean of the longest{by_size}"
+    )
+
+
+def _draw_panel(axes: Axes, name: str, rows: pd.DataFrame, metric: str, side: list[str]) -> None:
+    first = rows.iloc[0]
+    time = spec_of_row(first).presentation.time
+    columns = (metric, *side)
+    cells = [[written(one, row[one], time) for one in columns] for _, row in rows.iterrows()]
+    heads = [WRITTEN[one][0] if one in WRITTEN else "slowdown" for one in columns]
+    list_dots(axes, rows, metric, cells, heads)
+    if rows[metric].min() > 0 and rows[metric].max() > 20 * rows[metric].min():
+        axes.set_xscale("log")
+    jobsets = int(first["jobsets"])
+    count = "1 jobset" if jobsets == 1 else f"{jobsets:,} jobsets"
+    axes.set_title(f"{name}: {count}, {float(first['num_jobs']):,.0f} jobs", pad=14, fontsize=10)
+
+
+def _draw_grid(by_scenario: Mapping[str, pd.DataFrame], metric: Metric) -> Figure:
+    """A line for each policy, best first, and a column for each scenario."""
+    first = next(iter(by_scenario.values())).iloc[0]
+    shown = {name: rows.set_index("key") for name, rows in by_scenario.items()}
+    means = pd.DataFrame({name: rows[metric.name] for name, rows in shown.items()})
+    worse = means.max() / means if metric.higher_is_better else means / means.min()
+    worse = worse.where((means > 0) & (means.min() > 0), 1.0)
+    keys = [key for key in shown[first["place"]].index if key in worse.index]
+    worse = worse.loc[keys]
+    worse = worse.iloc[np.argsort(np.log(worse).mean(axis=1).to_numpy(), kind="stable")]
+    height, width = 1.9 + _GRID_ROW * len(worse), _GRID_NAMES + _GRID_COLUMN * len(shown)
+    figure = new_figure(height, max(WIDTH, width), TABLE_DPI)
+    other = "slowdown" if metric.name == "utilization" else "utilization while jobs arrive"
+    axes = figure.subplots()
+    headline(
+        figure,
+        first["exhibit"],
+        f"{metric.label[0].upper()}{metric.label[1:]}; below it in small print {other}, and the "
+        f"mean of the longest waits. Color: times worse than the best of the column, which is "
+        f"bold. Means over {int(first['jobsets']):,} jobsets; intervals and the rest of the price "
+        f"are in the CSV",
+    )
+    cells = [
+        [_grid_cell(shown[name].loc[key], metric.name, worse.loc[key, name]) for name in shown]
+        for key in worse.index
+    ]
+    names = [_grid_name(key, shown[first["place"]].loc[key]) for key in worse.index]
+    heads = [textwrap.fill(name.replace(", ", " "), _TITLE_CHARACTERS) for name in shown]
+    colors = {"cmap": "YlOrBr", "vmin": 0, "vmax": np.log(_WORST), "alpha": 0.8}
+    draw_heat(axes, np.log(worse.to_numpy()), cells, names, heads, **colors)
+    for tick, key in zip(axes.get_yticklabels(), worse.index, strict=True):
+        learned = shown[first["place"]].loc[key, "is_learned"]
+        tick.set_fontweight("bold" if learned else "normal")
+    return figure
+
+
+def _grid_name(key: str, row: pd.Series) -> str:
+    """A rule without its number, which is tuned at each scenario anew."""
+    tuned = "*" in row["policy"] and not row["is_learned"]
+    return f"{key}*" if tuned else row["label"].replace("\n", " ")
+
+
+def _grid_cell(row: pd.Series, metric: str, times_worse: float) -> HeatCell:
+    """The mean, and side metrics below."""
+    longest = spec_of_row(row).presentation.time(row["longest_wait"])
+    if metric == "utilization":
+        slowdown = row[spec_of_row(row).headline]
+        other = f"{slowdown:,.{1 if slowdown < 100 else 0}f}"
+    else:
+        other = f"{row['utilization']:.0%}"
+    return HeatCell(
+        written(metric, row[metric]),
+        f"{other}, {longest}",
+        bold=times_worse == 1,
+        dark=times_worse > _DARK,
+    )
+
+
+def written(metric: str, value: float, time: Callable[[float], str] = str) -> str:
+    """A mean in a cell.
+
+    Args:
+        metric: its name.
+        value: the mean.
+        time: writes times of the world.
+    """
+    if metric in TIMES:
+        return time(value)
+    if metric.startswith("utilization"):
+        return WRITTEN[metric][1](value)
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
+
+
+@dataclass(frozen=True)
+class ScenarioFigure:
+    """A figure or a table of the same policies in several scenarios.
+
+    Attributes:
+        title: what the image shows.
+        scenarios: from what was asked for.
+        metric: what decides who is best.
+        baselines_only: whether heuristics that are no baselines of the world are left out.
+        draw: makes the image from the CSV file of `collect`.
+    """
+
+    title: str
+    scenarios: Callable[[FigureRequest], Iterable[Scenario]]
+    metric: str = "bounded_slowdown"
+    baselines_only: bool = False
+    draw: Callable[[Path], Figure] = draw_scenarios
+
+    def collect(self, request: FigureRequest) -> list[Row]:
+        """Evaluates the heuristics of the world, and the runs' policies, in each scenario.
+
+        Returns:
+            The rows of `tune_jobs.comparing.comparison.compare`, with the name of the scenario
+            (``place``) and the title (``exhibit``) in front.
+
+        Raises:
+            InputError: if a log or a run cannot be used.
+        """
+        runs = load_runs(find_runs(request.runs), request.decode)
+        rows: list[Row] = []
+        for scenario in self.scenarios(request):
+            config, warmup = choose_comparison(
+                scenario.preset, scenario.changes(request), request.task_options, runs, None
+            )
+            protocol = EvaluationProtocol(
+                config.task.build(config.name, request.seed),
+                self.metric,
+                num_jobsets=request.num_jobsets,
+                num_episodes=request.num_episodes,
+                warmup=request.warmup or scenario.warmup or warmup,
+            )
+            spec = protocol.task.spec
+            rules = spec.baselines if self.baselines_only else spec.heuristics.names()
+            specs = [heuristic_spec(name) for name in rules]
+            specs += learned_specs(runs, request.decode)
+            protocols = [scenario.named or UNSEEN]
+            compared = compare(protocol, specs, protocol.values(), request.progress, protocols)
+            rows += [{"exhibit": self.title, "place": scenario.name, **row} for row in compared]
+        return rows
+
+
+def logs_of(request: FigureRequest) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Name and settings of each log that was named.
+
+    Its machine is as large as ``--processors`` says, or the log, else as its largest job.
+    """
+    if not request.traces:
+        raise InputError("this figure shows job logs: name each with --trace FILE")
+    for path in request.traces:
+        jobs = read_log(path)
+        processors = jobs.processors or int(jobs.demand[:, 0].max())
+        settings: dict[str, object] = {"workload.kind": "trace", "workload.path": path}
+        if "processors" not in request.task_options:
+            settings["world.processors"] = processors
+        yield path.name.partition(".")[0], settings

@@ -1,0 +1,87 @@
+"""Frames of results: made from rows, and kept as CSV files that figures are drawn from.
+
+Cells keep the type that they were measured in, and those of a file are text until somebody asks for
+numbers: pandas would read True, empty cells and 1e-3 its own way.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from cluster_env.core.errors import InputError
+from tune_jobs.terminal.files import replacing
+
+Value = str | float | int | bool
+Row = Mapping[str, Value]
+Cells = dict[str, str]  # a row as it stands in a file
+
+
+def frame_of(rows: Iterable[Mapping[str, object]]) -> pd.DataFrame:
+    """Rows as a frame of objects, columns in the order in which rows have them first."""
+    listed = list(rows)
+    columns = list(dict.fromkeys(name for row in listed for name in row))
+    return pd.DataFrame([dict(row) for row in listed], columns=columns, dtype=object)
+
+
+def write_table(path: Path, rows: Iterable[Row] | pd.DataFrame) -> None:
+    """Writes rows as CSV, atomically; NaN, and what a row lacks, becomes an empty cell.
+
+    Args:
+        path: the file; its folder is created if need be.
+        rows: at least one, or a frame, for tables of millions.
+    """
+    frame = rows if isinstance(rows, pd.DataFrame) else frame_of(rows)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as aside:
+        frame.to_csv(aside, index=False, lineterminator="\n")
+
+
+def read_frame(path: Path, columns: Iterable[str] = ()) -> pd.DataFrame:
+    """Reads a CSV file; all cells are text, empty ones too.
+
+    Args:
+        path: the file.
+        columns: names that must be there.
+
+    Raises:
+        InputError: if the file cannot be read, is empty, or lacks a column.
+    """
+    try:
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False, na_filter=False)
+    except pd.errors.EmptyDataError:
+        raise InputError(f"{path} holds no rows") from None
+    except (OSError, UnicodeDecodeError, pd.errors.ParserError) as error:
+        raise InputError(f"cannot read {path}: {str(error).strip()}") from None
+    if frame.empty:
+        raise InputError(f"{path} holds no rows")
+    missing = [name for name in columns if name not in frame]
+    if missing:
+        raise InputError(f"{path} has no column {missing[0]!r}, so nothing can be drawn from it")
+    return frame.fillna("")  # lines that are too short
+
+
+def read_table(path: Path, columns: Iterable[str]) -> list[Cells]:
+    """The rows of `read_frame`, one by one."""
+    return [dict(row) for row in read_frame(path, columns).to_dict("records")]
+
+
+def number(row: Mapping[str, str], name: str) -> float:
+    """The number in a cell; NaN if it is empty or not there."""
+    text = row.get(name) or "nan"
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"column '{name}' should hold numbers, but holds '{text}'") from None
+
+
+def plain(rows: Sequence[Row]) -> list[dict[str, object]]:
+    """Rows for JSON, which has no NaN."""
+    return [
+        {
+            name: None if isinstance(value, float) and math.isnan(value) else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]

@@ -1,0 +1,131 @@
+"""Tables for people: aligned for a terminal, as Markdown, and sheets of one or the other."""
+
+import io
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from cluster_env.core.durations import duration
+from tune_jobs.tables.columns import Column, column
+from tune_jobs.tables.frames import plain, write_table
+
+WIDTH = 80
+"""Columns of a terminal that text fits into."""
+
+_SHORTEST_NAME = 12
+
+
+def aligned(lines: Sequence[Sequence[str]], *, names: int, width: int = 0) -> list[str]:
+    """Lines of cells as text in columns, without any color.
+
+    Args:
+        lines: cells, as many in each line.
+        names: how many columns, the first ones, hold names and stand to the left; numbers stand to
+            the right.
+        width: characters of a line, if it is to have no more where that can be done by breaking
+            the last column of names.
+    """
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    needed = width_of(lines)
+    if width:
+        needed = max(width, needed - max(widths[names - 1] - _SHORTEST_NAME, 0))
+    grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for place in range(len(widths)):
+        name = place == names - 1
+        grid.add_column(justify="left" if place < names else "right", no_wrap=not name)
+    for cells in lines:
+        grid.add_row(*(Text(cell, overflow="fold") for cell in cells))
+    text = io.StringIO()
+    Console(file=text, width=needed, color_system=None, force_jupyter=False).print(grid)
+    return [line.rstrip() for line in text.getvalue().splitlines()]
+
+
+def width_of(lines: Sequence[Sequence[str]]) -> int:
+    """Characters that lines of cells need in columns."""
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def markdown(lines: Sequence[Sequence[str]], *, names: int) -> str:
+    """Lines of cells, the first a head, as a table in Markdown; `names` as for `aligned`."""
+    head, *rows = [[cell.replace("|", r"\|") for cell in line] for line in lines]
+    rule = [":--" if place < names else "--:" for place in range(len(head))]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
+
+
+def title_case(text: str) -> str:
+    """The text with its first letter large, as heads and sentences begin."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def folded(sentences: Iterable[str], width: int = WIDTH) -> list[str]:
+    """Sentences in lines that fit a terminal, broken between words."""
+    return [
+        line
+        for one in sentences
+        for line in textwrap.wrap(one, width, subsequent_indent="  ", break_on_hyphens=False)
+    ]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table about a job log, whose times are seconds.
+
+    Attributes:
+        name: of its file, without ending.
+        title: what it shows.
+        shown: names of the columns that people see, in order; files hold all.
+        rows: values by the columns' names; a missing one is empty, a NaN unknown.
+        note: a sentence that belongs under it.
+        own: columns that are others than in `tune_jobs.tables.columns.COLUMNS`, by name.
+    """
+
+    name: str
+    title: str
+    shown: Sequence[str]
+    rows: Sequence[Mapping[str, Any]]
+    note: str = ""
+    own: Mapping[str, Column] = field(default_factory=dict)
+
+    def cells(self) -> list[list[str]]:
+        """What people read: the head, then the rows."""
+        columns = {name: self.own.get(name) or column(name) for name in self.shown}
+        return [
+            [one.head for one in columns.values()],
+            *(
+                [one.write(row.get(name, ""), duration) for name, one in columns.items()]
+                for row in self.rows
+            ),
+        ]
+
+
+def format_sheet(sheet: Sheet, most: int | None = None) -> str:
+    """The sheet as text with its title; of too many rows, those at the top."""
+    cells = sheet.cells()
+    texts = [isinstance(sheet.rows[0].get(name), str) for name in sheet.shown] if sheet.rows else []
+    left_out = max(len(cells) - 1 - most, 0) if most else 0
+    lines = aligned(cells[: len(cells) - left_out], names=max([*texts, False].index(False), 1))
+    notes = [f"and {left_out:,} more in {sheet.name}.csv with --out"] if left_out else []
+    notes += [sheet.note] if sheet.note else []
+    under = textwrap.wrap(f"({'; '.join(notes)})", WIDTH - 3) if notes else []
+    under = [f"  {' ' * (place > 0)}{line}" for place, line in enumerate(under)]
+    return "\n".join([click.style(sheet.title, bold=True), *lines, *under])
+
+
+def write_sheets(folder: Path, sheets: Iterable[Sheet]) -> None:
+    """Writes each sheet with rows as a CSV file."""
+    for sheet in sheets:
+        if sheet.rows:
+            write_table(folder / f"{sheet.name}.csv", sheet.rows)
+
+
+def as_data(sheets: Iterable[Sheet]) -> dict[str, list[dict[str, object]]]:
+    """The rows of sheets by name, for JSON."""
+    return {sheet.name: plain(sheet.rows) for sheet in sheets}
