@@ -230,7 +230,14 @@ class _Loop:
         self._tracker = tracker
         self._begin()
         trainer = self._trainer
-        with StopRequest(self._announce_stop) as stop:
+
+        def announce(signal_name: str) -> None:
+            self._progress.say(
+                f"{signal_name}: finishing iteration {trainer.done + 1} and writing a checkpoint "
+                "(once more stops at once)"
+            )
+
+        with StopRequest(announce) as stop:
             try:
                 while not trainer.finished and not stop:
                     self._iterate()
@@ -335,12 +342,6 @@ class _Loop:
                 curves = "meta-curves" if learns_tasks else "learning-curves"
                 self._draw(curves, self._run, self._tracker)
             self._tracker.model(self._run.policy, self._config.tracking.model)
-
-    def _announce_stop(self, signal_name: str) -> None:
-        self._progress.say(
-            f"{signal_name}: finishing iteration {self._trainer.done + 1} and writing a checkpoint "
-            "(once more stops at once)"
-        )
 
     def _say_how_to_resume(self, what: str) -> None:
         self._progress.close()

@@ -1,10 +1,11 @@
 """Copies what the local store has of runs to a server, as often as one likes."""
 
+import contextlib
 import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -177,7 +178,9 @@ class Copy:
         """Copies files that are new or have changed, and makes a model there."""
         folder = source.artifacts_of(run.info.run_id)
         now = {path.name: _digest(path) for path in sorted(folder.glob("*"))}
-        known = {} if self._thorough else _digests(there.tags)
+        known: dict[str, str] = {}
+        with contextlib.suppress(ValueError):  # where nothing was sent, or somebody wrote a tag
+            known = {} if self._thorough else dict(json.loads(there.tags.get(FILES_TAG, "")))
         for name in (name for name, digest in now.items() if known.get(name) != digest):
             self._send(name, partial(target.artifact, there.run_id, folder / name))
             self.num_files += 1
@@ -242,14 +245,6 @@ class CopyThread:
 def lock_of(run_dir: Path) -> FileLock:
     """The lock of the process that records or sends a run directory."""
     return FileLock(tracking_dir(run_dir) / LOCK_FILE)
-
-
-def _digests(tags: Mapping[str, str]) -> dict[str, str]:
-    try:
-        found = json.loads(tags.get(FILES_TAG, "{}"))
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _digest(path: Path) -> str:
