@@ -56,8 +56,6 @@ class MetaPolicy:
     """A trained policy that can be adapted.
 
     Attributes:
-        name: what tables call it.
-        config: what it was trained with.
         weights: by name, as the RLModule has them.
         rates: inner rate of each parameter of the network, by its name.
         learned_rates: whether the rates were learned; else all are one number.
@@ -134,13 +132,7 @@ class MetaPolicy:
 
 @dataclass(frozen=True, eq=False)
 class Adaptation:
-    """A policy that was adapted to a task.
-
-    Attributes:
-        policy: before.
-        task: what it was adapted to.
-        steps: the start, then what each step came to.
-    """
+    """A policy before it was adapted to a task; the start, then what each step came to."""
 
     policy: MetaPolicy
     task: Task
@@ -163,12 +155,10 @@ class Adaptation:
 
 
 def load_meta_policy(run: str | Path, rate: float | None = None) -> MetaPolicy:
-    """Reads a trained policy that can be adapted.
+    """Reads a trained policy that can be adapted: a run's folder, or one of `save_adapted`.
 
-    Args:
-        run: a run's folder, or a folder that `save_adapted` wrote.
-        rate: inner rate of all parameters; by default those that the run has learned, else the
-            one of its config, else `DEFAULT_RATE`.
+    Inner rates are by default those that the run has learned, else the one of its config, else
+    `DEFAULT_RATE`.
 
     Raises:
         InputError: if there is no policy, it is broken, or its network is no set scorer.
@@ -296,11 +286,7 @@ def sample_step(
 def save_adapted(policy: MetaPolicy, task: Task, parameters: Parameters, folder: Path) -> None:
     """Writes an adapted policy with its task, so that it can be compared, and adapted further.
 
-    Args:
-        policy: what was adapted.
-        task: what it was adapted to.
-        parameters: some of `Adaptation.parameters`.
-        folder: created if need be; see `rllib_configs.policies.load_policy`.
+    `rllib_configs.policies.load_policy` reads it; the folder is created if need be.
     """
     name = f"{policy.config.name.removesuffix(_ADAPTED)}{_ADAPTED}"
     config = policy.config.model_copy(update={"task": TaskSection.of(task), "name": name})
@@ -319,7 +305,7 @@ def _parameters_in(weights: Weights) -> Weights:
 def _initial_weights(config: ExperimentConfig, seed: int) -> Weights:
     """The weights of a config's network, without a critic, drawn from a seed."""
     task = config.task
-    seen = seen_world(config.training, task.build_world(), task.build_objective())
+    seen = seen_world(config.training, task.world, task.build_objective())
     network = SetScorer(
         seen.feature_names, SetScorerOptions.of(config.training).without_critic, seed
     )

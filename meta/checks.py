@@ -52,7 +52,7 @@ def require_features(config: ExperimentConfig, world: World, what: str) -> None:
     Raises:
         InputError: if it does not in this world.
     """
-    trained = config.task.build_world()
+    trained = config.task.world
     if trained.feature_names == world.feature_names:
         return
     differing = list(differences(trained, world))

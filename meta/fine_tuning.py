@@ -28,7 +28,6 @@ class ReinforcePolicy:
     """A policy that was trained by REINFORCE, as in DeepRM's paper.
 
     Attributes:
-        name: what tables call it.
         config: what it was trained with; fine-tuning takes its optimizer, rates and discount.
         weights: by name, as the RLModule has them.
     """

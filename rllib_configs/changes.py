@@ -38,7 +38,13 @@ def change(data: dict[str, Any], changes: Changes) -> None:
     _choose_training(data, dict(settings))
     spec = _choose_world(data, dict(settings).get("task.world.kind"))
     settings = [long for short in settings for long in _written_out(spec, *short)]
-    _choose_workload(data, spec, dict(settings).get("task.workload.kind"))
+    chosen = str(dict(settings).get("task.workload.kind", ""))
+    if _is_named(spec, chosen):  # take out what another workload does not have
+        workload, entry = _table(_table(data, "task"), "workload"), spec.workloads.get(chosen)
+        before = workload.get("kind", spec.workloads.names()[0])
+        other = spec.workloads.get(before) if _is_named(spec, before) else entry
+        own = {*entry.own, *other.own} if other is not entry else set()
+        _keep(workload, [key for key in entry.names if key not in own])
     for key, value in settings:
         *sections, last = key.split(".")
         if len(sections) > MAX_DEPTH:
@@ -132,17 +138,6 @@ def _choose_world(data: dict[str, Any], chosen: Any) -> WorldSpec:
     if name not in source.names() or source.get(name) != spec.workloads.get(name):
         _keep(workload, ["path"])  # a log's windows are in other units in every world
     return spec
-
-
-def _choose_workload(data: dict[str, Any], spec: WorldSpec, chosen: Any) -> None:
-    """Takes out what another workload does not have."""
-    workload = _table(_table(data, "task"), "workload")
-    if _is_named(spec, chosen):
-        entry = spec.workloads.get(chosen)
-        before = workload.get("kind", spec.workloads.names()[0])
-        other = spec.workloads.get(before) if _is_named(spec, before) else entry
-        own = {*entry.own, *other.own} if other is not entry else set()
-        _keep(workload, [key for key in entry.names if key not in own])
 
 
 def _table(data: Mapping[str, Any], name: str) -> dict[str, Any]:

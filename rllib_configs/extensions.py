@@ -18,10 +18,8 @@ IMPORTS = "METASCHED_IMPORTS"
 """Variable of the environment: packages and modules, separated by commas, that may be imported."""
 GROUP = "metasched"
 """Entry points whose modules are imported."""
-_OWN = (
-    "meta.maml.options",
-    "meta.panda.options",
-)  # a layer above, which registers itself like any extension
+# What stands above registers itself like any extension.
+_OWN = ("rllib_configs.worlds", "meta.maml.options", "meta.panda.options")
 
 _loaded: set[str] = set()
 

@@ -14,7 +14,6 @@ from pydantic import (
     model_validator,
 )
 
-import rllib_configs.worlds  # noqa: F401  enters the networks of single worlds
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from cluster_env.core.world import World
@@ -40,13 +39,13 @@ AdjustableShare = Annotated[Share, ADJUSTABLE]
 AdjustableCount = Annotated[Count, ADJUSTABLE]
 
 
-def _without_null(table: Any) -> Any:
-    if not isinstance(table, dict):
-        return table
-    return {name: value for name, value in table.items() if value is not None}
-
-
-_BY_METRIC = BeforeValidator(_without_null)  # null takes a limit out
+_BY_METRIC = BeforeValidator(  # null takes one out
+    lambda table: (
+        {name: value for name, value in table.items() if value is not None}
+        if isinstance(table, dict)
+        else table
+    )
+)
 
 
 class TrainingSection(Section):
@@ -235,8 +234,8 @@ class EvolutionOptions(BatchedOptions):
     """Whether a candidate's cost is the mean over all jobsets, as comparisons have it, so that
     crowded ones count most; else the geometric mean, where each counts by its ratio."""
     limits: Annotated[dict[str, NonNegative], _BY_METRIC] = Field(default_factory=dict)
-    """By what share a metric may be worse than the reference's on the same jobset, by its name;
-    below 1 for one of which more is better."""
+    """By what share a metric may be worse than the reference's on the same jobset, by its name, as
+    training.limits.wait=0.25; below 1 for one of which more is better."""
     multipliers: Annotated[dict[str, Positive], _BY_METRIC] = Field(default_factory=dict)
     """What a limit costs that is not kept, by the name of the metric, times ln(value / limit),
     beside ln(objective's cost); unset, 5, or 0.05 at first where multipliers adapt."""
@@ -346,6 +345,7 @@ def training_section(
     Raises:
         InputError: if there is no such algorithm or network.
     """
+    load_extensions()
     return _composed(algorithm, network, ALGORITHMS.get(algorithm), NETWORKS.get(network))
 
 

@@ -245,7 +245,7 @@ def check_start(config: ExperimentConfig, path: str | Path) -> None:
     Raises:
         InputError: if there is no policy, or it is broken or of another network.
     """
-    shapes = network_of(config).shapes(config, config.task.build_world())
+    shapes = network_of(config).shapes(config, config.task.world)
     nothing = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
     given, source = read_weights(path)
     convert = _conversion(source, config)

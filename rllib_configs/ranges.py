@@ -1,7 +1,7 @@
 """What differs from task to task in a family: ranges of settings, by their keys."""
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,11 @@ from rllib_configs.registries import RANGES, found
 from rllib_configs.sections import Section
 from rllib_configs.task_schema import TaskSection
 
-_SEED_BOUND = 2**63
+
+def streams(rng: np.random.Generator) -> Callable[[str], np.random.Generator]:
+    """A stream for each key: one more key leaves the numbers of the others as they are."""
+    seed = int(rng.integers(2**63))
+    return lambda key: generator(seed, Purpose.TASK, zlib.crc32(key.encode()))
 
 
 class Ranges(Section):
@@ -45,19 +49,13 @@ class Ranges(Section):
     def draw(self, base: TaskSection, rng: np.random.Generator) -> TaskSection:
         """Draws a task.
 
-        Each key has a stream of its own, so that one more leaves the values of the others as they
-        are.
-
         Raises:
             InputError: if there is no such setting, or it cannot have the value.
         """
         if not self.keys:
             return base
-        seed = int(rng.integers(_SEED_BOUND))
-        values = {
-            f"task.{key}": values.draw(generator(seed, Purpose.TASK, zlib.crc32(key.encode())))
-            for key, values in self.keys.items()
-        }
+        stream = streams(rng)
+        values = {f"task.{key}": values.draw(stream(key)) for key, values in self.keys.items()}
         data = {"task": base.model_dump(mode="json")}
         change(data, values)
         return parse_section(TaskSection, data["task"])

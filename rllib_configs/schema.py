@@ -9,6 +9,7 @@ from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.worlds import WORLDS
+from rllib_configs.extensions import load_extensions
 from rllib_configs.options import TrainingSection, training_section
 from rllib_configs.registries import CHOICES
 from rllib_configs.secrets import holds_secret
@@ -116,6 +117,7 @@ class ExperimentConfig(Section):
         """The section has the options of its algorithm and its network."""
         if not isinstance(training, Mapping):
             return training
+        load_extensions()
         names = {}
         for registry in CHOICES:
             default = TrainingSection.model_fields[registry.kind].default

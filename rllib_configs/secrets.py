@@ -55,7 +55,17 @@ def hide_secrets(text: str, environment: Mapping[str, str] | None = None) -> str
         text: what is about to be written or shown.
         environment: by default that of this process.
     """
-    for value in _values(os.environ if environment is None else environment):
+    environment = os.environ if environment is None else environment
+    values = {
+        value
+        for name, value in environment.items()
+        if len(value) >= SHORTEST and _VARIABLE.search(name) and not _NO_SECRET.search(name)
+    }
+    for name in ("MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI"):
+        if match := _ADDRESS_PASSWORD.search(environment.get(name, "")):
+            values |= {match[1], unquote(match[1])}
+    # The longest first, so that none hides a part of another.
+    for value in sorted(filter(None, values), key=len, reverse=True):
         text = text.replace(value, HIDDEN)
     text = _ADDRESS.sub("", text)
     for pattern in (_HEADER, _BEARER, _SIGNATURE, _OPTION, _PAIR):
@@ -76,16 +86,3 @@ def _without_basic(match: re.Match[str]) -> str:
     except (binascii.Error, ValueError):
         return match[0]
     return f"{match[1]}{HIDDEN}" if b":" in decoded else match[0]
-
-
-def _values(environment: Mapping[str, str]) -> list[str]:
-    """Secret values, longest first, so that none hides a part of another."""
-    found = {
-        value
-        for name, value in environment.items()
-        if len(value) >= SHORTEST and _VARIABLE.search(name) and not _NO_SECRET.search(name)
-    }
-    for name in ("MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI"):
-        if match := _ADDRESS_PASSWORD.search(environment.get(name, "")):
-            found |= {match[1], unquote(match[1])}
-    return sorted((value for value in found if value), key=len, reverse=True)

@@ -155,7 +155,7 @@ def restored(
         arguments: of `make`.
         state: of the section.
     """
-    load_extensions()
+    load_extensions()  # in a new process
     kind = make(*arguments)
     section = kind.__new__(kind)
     section.__setstate__(state)

@@ -1,6 +1,7 @@
 """The part of the config that says what is learned: world, jobs and objective."""
 
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from functools import lru_cache
 from typing import Any, Self
 
@@ -72,7 +73,7 @@ class TaskSection(Section):
         if isinstance(workload, DerivedSection) or world is None:
             return workload
         spec = WORLDS.get(world.kind)
-        if not isinstance(workload, Mapping):
+        if is_dataclass(workload):
             return workload_section(world, _kind_of_workload(spec, workload)).of(workload)
         with refusing_choice("kind"):
             name = spec.workloads.today(_name_of(workload, spec.workloads.names()[0]))
@@ -113,10 +114,6 @@ class TaskSection(Section):
         with refusing("task"):
             task.spec.training.check_task(task)
         return task
-
-    def build_world(self) -> Any:
-        """What the jobs run in."""
-        return self.world
 
     def build_workload(self) -> Any:
         """The workload.

@@ -62,25 +62,19 @@ def _count(node: yaml.Node, known: dict[int, int | None], depth: int) -> int:
     known[id(node)] = None
     inner = node.value
     if isinstance(node, yaml.MappingNode):
-        _refuse_twice(node)
+        keys: set[Hashable] = set()  # YAML would take the last of equal ones silently
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if (key.tag, key.value) in keys:
+                    place = _place(key.start_mark)
+                    raise YAMLFault(f"has the key '{key.value[:80]}' twice{place}")
+                keys.add((key.tag, key.value))
         inner = [part for pair in node.value for part in pair]
     total = 1 + sum(_count(part, known, depth + 1) for part in inner)
     if total > MAX_VALUES:
         raise YAMLFault(f"holds more than {MAX_VALUES:,} values, as when aliases name aliases")
     known[id(node)] = total
     return total
-
-
-def _refuse_twice(node: yaml.MappingNode) -> None:
-    """Refuses a key that stands twice in a table; YAML would take the last one silently."""
-    keys: set[Hashable] = set()
-    for key, _ in node.value:
-        if not isinstance(key, yaml.ScalarNode):
-            continue
-        name = (key.tag, key.value)
-        if name in keys:
-            raise YAMLFault(f"has the key '{key.value[:80]}' twice{_place(key.start_mark)}")
-        keys.add(name)
 
 
 def _place(mark: Any) -> str:

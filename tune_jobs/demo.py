@@ -1,6 +1,5 @@
 """``metasched demo``: commands that train, compare and adapt, one after the other."""
 
-import csv
 import os
 import shlex
 from collections.abc import Iterator
@@ -124,8 +123,10 @@ def summary(runs: Path, name: str) -> Iterator[tuple[str, str]]:
     What was learned is shown with its price, then what adaptation gave, which figure to open first,
     and a next step for whoever has jobs, wants a paper's results, or has a cluster.
     """
+    from tune_jobs.tables.frames import read_table
+
     run, meta_run, compared = _folders(runs, name)
-    rows = _read(compared / "comparison.csv")
+    rows = read_table(compared / "comparison.csv", ("learned", "slowdown"))
     (learned,) = (row for row in rows if row["learned"] == "True")
     rule = min(
         (row for row in rows if row["learned"] != "True"), key=lambda row: float(row["slowdown"])
@@ -143,7 +144,7 @@ def summary(runs: Path, name: str) -> Iterator[tuple[str, str]]:
     yield "Price", f"{shown}; like the slowdown in windows of {learned['window']} steps"
     costs = []
     for task in TASKS:
-        steps = _read(Path(f"{meta_run}-task-{task}", "adaptation.csv"))
+        steps = read_table(Path(f"{meta_run}-task-{task}", "adaptation.csv"), ("step", "ratio"))
         costs.append([float(row["ratio"]) for row in steps if row["step"]])
     before, after = fmean(cost[0] for cost in costs), fmean(cost[-1] for cost in costs)
     better = sum(cost[-1] < cost[0] for cost in costs)
@@ -156,11 +157,6 @@ def summary(runs: Path, name: str) -> Iterator[tuple[str, str]]:
     yield "Next", "with jobs of your own: metasched trace jobs.csv, then metasched replay jobs.csv"
     yield "", "to repeat a paper's results: metasched results"
     yield "", "on a cluster: metasched train deeprm --address auto --runners 4"
-
-
-def _read(table: Path) -> list[dict[str, str]]:
-    with table.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
 
 
 if __name__ == "__main__":

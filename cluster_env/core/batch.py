@@ -66,15 +66,10 @@ class CostTable(NamedTuple):
 
 
 class Batch:
-    """Jobsets that are loaded, and the episodes that run them.
-
-    Args:
-        jobsets: what is scheduled, as its world serves it; at least one.
-        objective: what the rewards are.
-        episodes_per_jobset: episodes that run each jobset, one after the other.
+    """Jobsets as their world serves them, and the episodes that run each, one after the other.
 
     Attributes:
-        jobsets: the same.
+        jobsets: at least one.
         costs: of all jobs.
         jobset: int32 ``(num_episodes,)``, index of the jobset that each episode runs.
         first: int64 ``(num_jobsets + 1,)``, where the jobs of each begin among all, and their
@@ -173,10 +168,7 @@ class Batch:
     def finish_of(self, start: NDArray[Any], end: NDArray[Any]) -> NDArray[np.int64]:
         """Finishes of jobs that run once and without a pause, int64 ``(num_places,)``.
 
-        Args:
-            start: integers ``(num_places,)``, -1 for a job that did not start.
-            end: integers ``(num_episodes,)``, clock of each episode; a job that would finish later
-                has not finished, and has -1.
+        From their starts and the clocks of the episodes; -1 for what has not started, or finished.
         """
         duration = self.column("duration", np.int64)[self.job_of_place]
         finish = start + duration
@@ -233,9 +225,6 @@ class BatchSimulator(ABC):
     A world's own one allocates its arrays in `allocate`, and shows five of them to all: `episode`,
     `states`, `time`, `active` and `truncated`, views that change. Where these are fields of
     records, it sets them in `show`. It adds `reset`, `step`, `take_over` and `schedule`.
-
-    Args:
-        world: whose episodes are simulated.
     """
 
     episode: NDArray[np.int32]
@@ -295,20 +284,6 @@ class BatchSimulator(ABC):
     @abstractmethod
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:
         """Puts all rows, or the given ones, back to the beginning; see `Simulator.reset`."""
-
-    @abstractmethod
-    def step(
-        self, rows: NDArray[np.int32], actions: NDArray[Any], rewards: NDArray[np.float64]
-    ) -> int:
-        """Takes one decision in some rows; see `Simulator.step`."""
-
-    @abstractmethod
-    def take_over(self, other: Any, source: NDArray[np.int32], target: NDArray[np.int32]) -> None:
-        """Copies the states of rows under way; see `Simulator.take_over`."""
-
-    @abstractmethod
-    def schedule(self) -> Schedule:
-        """The jobs that have arrived in each episode, and what became of them."""
 
 
 def served(world: Any, jobset: JobSet) -> JobSet:

@@ -1,14 +1,17 @@
 """What compiled code asks of the arrays and options that it is given, in words."""
 
-from collections.abc import Sequence
-from dataclasses import fields
-from typing import Any, get_type_hints
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import DTypeLike, NDArray
 
 from cluster_env.core.errors import InputError, shortened
+from cluster_env.core.registry import unknown
+
+T = TypeVar("T")
 
 
 def require_states(states: NDArray[Any], space: spaces.Box) -> None:
@@ -53,6 +56,26 @@ def outputs(
     if out is None:
         return tuple([np.empty(shape, dtype) for shape, dtype in forms])
     return tuple(output(one, *form) for one, form in zip(out, forms, strict=True))
+
+
+def from_plain(made: type[T], data: Mapping[str, Any], what: str) -> T:
+    """Builds a dataclass whose fields may be dataclasses themselves, from mappings.
+
+    Raises:
+        InputError: for an unknown name; it names the nearest, and ``what`` it would be the name of:
+            ``option of the world``.
+    """
+    hints = get_type_hints(made)
+    known = [entry.name for entry in fields(made)]  # type: ignore[arg-type]
+    given = {}
+    for name, value in data.items():
+        if name not in known:
+            raise unknown(what, name, known)
+        inner = hints[name]
+        nested = isinstance(value, Mapping) and is_dataclass(inner)
+        listed = tuple(value) if isinstance(value, list) else value
+        given[name] = from_plain(inner, value, what) if nested else listed
+    return made(**given)
 
 
 def require_option_types(options: Any) -> None:

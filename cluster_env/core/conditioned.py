@@ -113,12 +113,7 @@ def condition_of(
 
 @dataclass(frozen=True)
 class ConditionedWorld:
-    """A world whose states have further features, the same in all of them; a `World`.
-
-    Attributes:
-        world: what is acted in.
-        condition: numbers by name, which stand behind the features of the context.
-    """
+    """A `World` whose states have further features, the same in all of them, behind the context."""
 
     world: World
     condition: Condition

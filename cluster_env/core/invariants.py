@@ -91,17 +91,14 @@ def _same_jobs(
     yield ~known, "is not in its jobset"
     place = first[jobset] + schedule.job
     # What a schedule says of a job is what its jobset says.
-    for name in ("arrival", "duration", "demand", "job_class"):
-        given = np.concatenate([getattr(jobset, name) for jobset in jobsets])
-        differs = getattr(schedule, name) != given[place]
+    both: list[Any] = [schedule, *jobsets]
+    names = ("arrival", "duration", "demand", "job_class")
+    columns = [(name, [getattr(one, name) for one in both]) for name in names]
+    columns += [(name, [one.attributes[name] for one in both]) for name in schedule.attributes]
+    for name, (column, *given) in columns:
+        differs = column != np.concatenate(given)[place]
         wrong = differs.any(axis=1) if differs.ndim == 2 else differs
-        word = name.removeprefix("job_")
-        yield wrong, f"has another {word} than in its jobset"
-    for name, column in schedule.attributes.items():
-        given = np.concatenate([jobset.attributes[name] for jobset in jobsets])
-        differs = np.not_equal(column, given[place])
-        wrong = differs.any(axis=1) if differs.ndim == 2 else differs
-        yield wrong, f"has another {name} than in its jobset"
+        yield wrong, f"has another {name.removeprefix('job_')} than in its jobset"
 
 
 def _all_present(schedule: Schedule, jobsets: Sequence[JobSet]) -> None:
@@ -201,10 +198,7 @@ def _over_capacity(
 ) -> NDArray[np.bool_]:
     """Which pieces begin when there is no room for them, bool ``(num_pieces,)``.
 
-    Args:
-        pieces: what is held.
-        place: ``(num_pieces,)``, whole numbers; those with the same number share a capacity.
-        capacity: of all places, or of each piece's place.
+    Pieces of the same place share a capacity, which is given once or for each piece.
     """
     # Every piece is two events; at one time units come back before others are taken.
     count = pieces.job.size

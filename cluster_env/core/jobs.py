@@ -27,9 +27,7 @@ def classes_or_zeros(job_class: NDArray[np.uint8], num_jobs: int) -> NDArray[np.
 class Attributes(Mapping[str, NDArray[Any]]):
     """Further columns of jobs by name, such as ``estimate`` or ``weight``; they cannot be changed.
 
-    Args:
-        columns: finite numbers, one value or one row for each job.
-        num_jobs: number of jobs.
+    They hold finite numbers, one value or one row for each job.
 
     Raises:
         InputError: if a column has another number of jobs, or something else than finite numbers.

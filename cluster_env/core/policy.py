@@ -15,14 +15,9 @@ class Policy(Protocol):
         """Name in tables and figures."""
 
     def act(self, states: NDArray[Any], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Chooses.
+        """Chooses for states ``(n, state_size)``; int32 ``(n,)``: an item, or the last for void.
 
-        Args:
-            states: ``(n, state_size)``, of the world.
-            uniforms: float64 ``(n,)`` in [0, 1), the only randomness a policy may use.
-
-        Returns:
-            int32 ``(n,)``: an item, or the last action for void.
+        The uniforms, float64 ``(n,)`` in [0, 1), are the only randomness that a policy may use.
 
         Raises:
             InputError: by a rule that decides by more than a state shows; see `choose`.

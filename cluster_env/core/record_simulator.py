@@ -21,9 +21,8 @@ class RecordSimulator(BatchSimulator):
     every objective can be rewarded, and its returns are minus its costs. That takes some
     milliseconds for a hundred episodes; the worlds that come with metasched compile their own.
 
-    Args:
-        world: whose episodes are simulated. Its attribute ``capacity``, if it has one, is that of
-            each resource; otherwise there is one unit of one resource.
+    The world's attribute ``capacity``, if it has one, is that of each resource; otherwise there is
+    one unit of one resource.
     """
 
     start: NDArray[np.int32]  # (num_rows, most_jobs): start of each job of the jobset, or -1

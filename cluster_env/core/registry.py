@@ -31,12 +31,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
 
 
 class Registry(Generic[T]):
-    """A table from names to things of one kind.
-
-    Args:
-        kind: what its things are, for messages: ``heuristic``.
-        things: those that are entered at once, by name.
-    """
+    """A table from names to things of one kind, which messages name: ``heuristic``."""
 
     def __init__(self, kind: str, things: Mapping[str, T] | None = None) -> None:
         self.kind = kind

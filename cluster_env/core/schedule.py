@@ -9,13 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.jobs import (
-    NO_ATTRIBUTES,
-    Attributes,
-    JobSet,
-    classes_or_zeros,
-    no_classes,
-)
+from cluster_env.core.jobs import NO_ATTRIBUTES, Attributes, JobSet, classes_or_zeros, no_classes
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,15 +45,10 @@ class Split(IntEnum):
 
 
 def generator(run_seed: int, purpose: Purpose, *keys: int) -> np.random.Generator:
-    """Returns the generator of a purpose.
-
-    Args:
-        run_seed: seed of the run, at least 0.
-        purpose: what is drawn.
-        keys: which of them, for instance ``(split, jobset index)``; each at least 0.
+    """The generator of a purpose; keys say which, for instance ``(split, jobset index)``.
 
     Raises:
-        InputError: if the seed is negative.
+        InputError: if the seed or a key is negative.
     """
     return np.random.default_rng(_sequence(run_seed, purpose, keys))
 

@@ -14,7 +14,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.checks import require_option_types
+from cluster_env.core.checks import from_plain, require_option_types
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.observation import (
     Observation,
@@ -22,9 +22,8 @@ from cluster_env.core.observation import (
     features_observation,
     state_observation,
 )
-from cluster_env.core.plain import from_plain
 from cluster_env.core.policy import Policy
-from cluster_env.core.registry import Registry
+from cluster_env.core.registry import Registry, no_argument
 from cluster_env.core.world import Mask, World
 
 Value = str | int | float | bool
@@ -73,6 +72,16 @@ class Heuristic:
 
     make: Callable[[Any, str], Policy]
     numbers: tuple[str, ...] = ()
+
+    @classmethod
+    def unnumbered(cls, name: str, make: Callable[[Any], Policy]) -> "Heuristic":
+        """One whose name takes no number."""
+
+        def checked(world: Any, argument: str) -> Policy:
+            no_argument(name, argument)
+            return make(world)
+
+        return cls(checked)
 
 
 @dataclass(frozen=True)
@@ -279,10 +288,6 @@ class WorldSpec:
         side_metrics: metrics that stand beside the headline in every table, because a better
             headline may be bought with them; and by what share each may be worse than a
             baseline's in a guard.
-        presentation: how tables show it.
-        environments: what Gymnasium shows of it.
-        training: how policies are trained in it.
-        tools: what else can be done in it.
     """
 
     world: type[Any]
@@ -337,11 +342,7 @@ def environment_ids() -> tuple[str, ...]:
 
 
 def build_world(option: World | str | Mapping[str, Any]) -> World:
-    """A world as its users name it.
-
-    Args:
-        option: a world; the name of a registered one, for its defaults; or options with the name
-            under ``kind``.
+    """A world as its users name it: by name, or by options with the name under ``kind``.
 
     Raises:
         InputError: for an unknown name or option, or an impossible value.
@@ -367,11 +368,7 @@ def spec_of(world: World) -> WorldSpec:
 
 
 def get_heuristic(name: str, world: World) -> Policy:
-    """Returns a heuristic of a world.
-
-    Args:
-        name: a name, or a name and its number: ``sjf``, ``tetris:0.005``.
-        world: what it acts in.
+    """A heuristic of a world by its name, or its name and number: ``sjf``, ``tetris:0.005``.
 
     Raises:
         InputError: if there is no such heuristic, or its number is out of range.

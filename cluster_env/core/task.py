@@ -82,9 +82,7 @@ class Task:
     def at(self, value: float, cap: bool = False) -> "Task":
         """The task at a place of the axis, with jobs that do not vary from jobset to jobset.
 
-        Args:
-            value: as of the load: 0.7 for 70 %.
-            cap: whether a value beyond reach becomes the largest that can be reached.
+        With `cap`, a value beyond reach becomes the largest that can be reached.
 
         Raises:
             InputError: if there is no such setting, or it cannot have the value.
@@ -108,12 +106,7 @@ class Task:
 
 
 def build_workload(world: World, name: str, options: Mapping[str, Any]) -> Workload:
-    """Builds a workload of a world by name.
-
-    Args:
-        world: what its jobs run in; it decides some of the workload's fields.
-        name: of the workload in the world's registration.
-        options: the other fields, by name.
+    """Builds a workload of a world by name, with those fields that the world does not decide.
 
     Raises:
         InputError: for an unknown name or option, or an impossible value.

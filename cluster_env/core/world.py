@@ -82,10 +82,7 @@ class Simulator(Protocol):
     ) -> None:
         """Takes the jobs of the next episodes and resets.
 
-        Args:
-            jobsets: what is scheduled; episode ``e`` runs ``jobsets[e // episodes_per_jobset]``.
-            objective: what the rewards are.
-            episodes_per_jobset: episodes that run each jobset.
+        Episode ``e`` runs ``jobsets[e // episodes_per_jobset]``; the objective is what rewards are.
 
         Raises:
             InputError: if there is no jobset, or a job cannot run in this world.
@@ -97,40 +94,21 @@ class Simulator(Protocol):
     def step(
         self, rows: NDArray[np.int32], actions: NDArray[np.int32], rewards: NDArray[np.float64]
     ) -> int:
-        """Takes one decision in some rows, without allocating.
+        """Takes one decision in some rows, without allocating; returns how many are still active.
 
-        Args:
-            rows: int32 ``(m,)``; where rows share an episode, all active ones of it.
-            actions: int32 ``(m,)``.
-            rewards: float64, of at least m elements, the first m of which are written.
-
-        Returns:
-            How many of these rows are still active.
+        Rows and actions are int32 ``(m,)``; where rows share an episode, all active ones of it.
+        Of the rewards, float64, the first m are written.
         """
 
     def take_over(self, other: Any, source: NDArray[np.int32], target: NDArray[np.int32]) -> None:
         """Copies the states of rows under way, all that the rest of an episode depends on.
 
-        Args:
-            other: a simulator of the same world, in which each source row runs the same jobset
-                under the same objective as its target row does here.
-            source: int32 ``(m,)``, rows of the other one.
-            target: int32 ``(m,)``, rows of this one.
+        In the other simulator, of the same world, each source row runs the same jobset under the
+        same objective as its target row does here; both are int32 ``(m,)``.
         """
 
     def schedule(self) -> Schedule:
         """The jobs that have arrived in each episode, and what became of them."""
-
-
-class PlayingSimulator(Simulator, Protocol):
-    """A simulator that plays rules of its world by itself; see `PlayedPolicy`."""
-
-    def play(self, rule: Any, keys: NDArray[np.uint64] | None = None) -> None:
-        """Plays all episodes to their ends by a rule of the world's own kind.
-
-        States and rewards are left as they are. The keys of the episodes' random numbers are
-        uint64 ``(num_rows,)``.
-        """
 
 
 class World(Protocol):

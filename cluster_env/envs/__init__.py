@@ -5,10 +5,4 @@ from cluster_env.envs.checker import CheckError, check_cluster_env
 from cluster_env.envs.cluster import ClusterEnv
 from cluster_env.envs.vector import ClusterVectorEnv
 
-__all__ = [
-    "CheckError",
-    "ClusterEnv",
-    "ClusterVectorEnv",
-    "check_cluster_env",
-    "environment_ids",
-]
+__all__ = ["CheckError", "ClusterEnv", "ClusterVectorEnv", "check_cluster_env", "environment_ids"]

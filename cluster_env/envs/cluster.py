@@ -106,14 +106,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begins the next episode.
-
-        Args:
-            seed: run seed; the order of jobsets begins anew.
-            options: ``{"jobset": jobset}`` plays that one.
-
-        Returns:
-            Observation and info.
+        """Begins the next episode; the class says what seed and options mean.
 
         Raises:
             InputError: for an unknown option, or a given jobset without a job, or with one that
@@ -132,13 +125,10 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
         return self._look()
 
     def step(self, action: np.int64 | int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Takes one decision.
+        """Takes one decision: an item, or the last action for void.
 
-        Args:
-            action: an item, or the last one for void.
-
-        Returns:
-            Observation, reward, whether the episode is terminated, whether it is truncated, info.
+        Returns observation, reward, whether the episode is terminated, whether it is truncated,
+        and info.
 
         Raises:
             InputError: if there is no such action.

@@ -48,16 +48,10 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
 
     Args:
         num_envs: number of environments.
-        world: see `ClusterEnv`, as for all that follow and are not described here.
-        workload: see there.
-        objective: see there.
-        observation: see there.
-        mask: see there.
-        mask_in_observation: see there.
-        render_mode: see there.
-        autoreset_mode: see above.
         copy: whether each step returns new arrays; otherwise observations are written into the
             same ones each time, which is faster.
+
+    All others are those of `ClusterEnv`.
 
     Raises:
         InputError: for an unknown name or a value out of range.
@@ -104,10 +98,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self._began = False
 
     def reset(
-        self,
-        *,
-        seed: int | Sequence[int] | None = None,
-        options: dict[str, Any] | None = None,
+        self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, Infos]:
         """Begins the next episodes; the class says what seeds and options mean.
 
@@ -128,14 +119,10 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         return self._look()
 
     def step(self, actions: Any) -> Step:
-        """Takes one decision in each environment.
+        """Takes one decision in each environment, by whole numbers ``(num_envs,)``.
 
-        Args:
-            actions: whole numbers ``(num_envs,)``, each an item, or the last one for void.
-
-        Returns:
-            Observations; rewards, float64 ``(num_envs,)``; which episodes are terminated and which
-            are truncated, bool ``(num_envs,)``; infos.
+        Returns observations; rewards, float64 ``(num_envs,)``; which episodes are terminated and
+        which are truncated, bool ``(num_envs,)``; infos.
 
         Raises:
             InputError: if an action is out of range or their number is wrong.

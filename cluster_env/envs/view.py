@@ -12,16 +12,10 @@ from cluster_env.core.world import State, World
 
 
 class View:
-    """Computes observations and masks of many states at once.
+    """Computes observations and masks of many states at once, by names as `ClusterEnv` has them.
 
-    Its `world` is the one whose states it looks at.
-
-    Args:
-        world: what is acted in.
-        observation: name of the observation; by default the world's first.
-        mask: name of the mask; by default the world's first.
-        mask_in_observation: whether observations are ``{"observations", "action_mask"}``, the
-            names that RLlib's own masked modules look for.
+    Its `world` is the one whose states it looks at. With `mask_in_observation`, observations have
+    the names that RLlib's own masked modules look for.
 
     Raises:
         InputError: for an unknown name.

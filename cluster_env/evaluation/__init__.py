@@ -1,12 +1,6 @@
 """From policies and jobsets to schedules, metrics and intervals: one scorer for every policy."""
 
-from cluster_env.evaluation.comparison import (
-    PolicyGroup,
-    Result,
-    best,
-    compare_policies,
-    win_rate,
-)
+from cluster_env.evaluation.comparison import PolicyGroup, Result, best, compare_policies, win_rate
 from cluster_env.evaluation.guard import (
     MIN_DISJOINT,
     Candidate,
@@ -15,12 +9,7 @@ from cluster_env.evaluation.guard import (
     rank_finishing,
 )
 from cluster_env.evaluation.intervals import Estimate
-from cluster_env.evaluation.metrics import (
-    METRICS,
-    by_size,
-    get_metric,
-    nonnegative_cost,
-)
+from cluster_env.evaluation.metrics import METRICS, by_size, get_metric, nonnegative_cost
 from cluster_env.evaluation.rollouts import concatenate, evaluate
 from cluster_env.evaluation.summary import Summary, check_warmup, summarize
 from cluster_env.evaluation.tuning import Tuned, choose, rank_on, tune, tuned_numbers

@@ -1,6 +1,6 @@
 """Several policies on the same jobsets: means, differences in pairs, win rates."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,12 +29,7 @@ _TIE = 1e-9
 
 @dataclass(frozen=True)
 class PolicyGroup:
-    """A policy, or policies from training runs that differ in their seed alone.
-
-    Attributes:
-        name: what tables call it.
-        members: the policies, at least one; one for each training seed.
-    """
+    """A policy, or policies from training runs that differ in their seed alone; at least one."""
 
     name: str
     members: tuple[Policy, ...]
@@ -42,12 +37,7 @@ class PolicyGroup:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a group achieved.
-
-    Attributes:
-        name: the group's.
-        members: one summary for each of its policies, all on the same jobsets.
-    """
+    """What a group achieved: one summary for each of its policies, all on the same jobsets."""
 
     name: str
     members: tuple[Summary, ...]
@@ -70,12 +60,7 @@ class Result:
         return two_level_interval([self._means(metric)], within, num_jobsets)
 
     def difference(
-        self,
-        other: "Result",
-        metric: str,
-        num_disjoint: int | None = None,
-        *,
-        times: float = 1.0,
+        self, other: "Result", metric: str, num_disjoint: int | None = None, *, times: float = 1.0
     ) -> Estimate:
         """This mean minus ``times`` another's on the same jobsets, with a 95 % interval.
 
@@ -152,12 +137,11 @@ def compare_policies(
     episodes_per_jobset: int = 1,
     also: Sequence[str] = (),
     warmup: int = 0,
-    report: Callable[[str], None] = lambda name: None,
 ) -> list[Result]:
     """Evaluates several policies on the same jobsets, in the order of the groups.
 
     For the arguments see `evaluate` and `summarize`; every policy draws from the same random
-    numbers. ``report`` is called with a group's name when one of its policies is done.
+    numbers.
     """
     metrics = spec_of(world).metrics
     results = []
@@ -165,14 +149,9 @@ def compare_policies(
         members = []
         for policy in group.members:
             schedule = evaluate(
-                policy,
-                jobsets,
-                world,
-                run_seed=run_seed,
-                episodes_per_jobset=episodes_per_jobset,
+                policy, jobsets, world, run_seed=run_seed, episodes_per_jobset=episodes_per_jobset
             )
             members.append(summarize(schedule, also, warmup=warmup, metrics=metrics))
-            report(group.name)
         results.append(Result(group.name, tuple(members)))
     return results
 

@@ -25,7 +25,6 @@ class Candidate:
     """What one policy did on the calibration jobsets.
 
     Attributes:
-        name: what tables call it.
         mean: its mean, with the 95 % interval over jobsets.
         difference: its mean minus that of the best heuristic on the same jobsets, with the 95 %
             interval of the paired bootstrap.
@@ -49,9 +48,7 @@ class GuardDecision:
     """What the guard lets decide, and why.
 
     Attributes:
-        chosen: the learned policy, or the best heuristic.
-        name: what tables call it.
-        learned_is_used: whether it is the learned one.
+        chosen: the learned policy, or the best heuristic; `name` is what tables call it.
         reason: one sentence.
         candidates: the heuristics from best to worst, then the learned policy.
         seconds: that the decision took, without what was done before for all policies.
@@ -98,9 +95,7 @@ class Judge:
             best baseline.
         num_disjoint: where the jobsets are windows of one log, how many of them fit side by side.
 
-    Attributes:
-        best: place of the best heuristic, among the baselines and then the others.
-        reference: name of the heuristic that side metrics are compared with.
+    `best` is the place of the best heuristic, among the baselines and then the others.
     """
 
     def __init__(

@@ -155,11 +155,8 @@ def two_level_interval(
     little too wide rather than too narrow. It is Student's, with the degrees of freedom of Welch
     and Satterthwaite: with few seeds that disagree, it is as wide as so few seeds deserve.
 
-    Args:
-        seed_means: the mean of each training run; one list, or two of which the second is
-            subtracted. A list of a single mean has no variance over seeds.
-        within: the same mean or difference with all seeds pooled, and its interval over jobsets.
-        num_jobsets: how many jobsets that interval rests on.
+    The means of training runs are one list, or two of which the second is subtracted; a single
+    mean has no variance over seeds. ``within`` has all seeds pooled, and rests on `num_jobsets`.
     """
     groups = [np.asarray(means, np.float64) for means in seed_means]
     value = float(groups[0].mean() - (groups[1].mean() if len(groups) > 1 else 0.0))

@@ -13,7 +13,7 @@ stand in one place, with the identities that tie them: `cluster_env.objectives.s
 the metrics that no reward belongs to, and those that every table shows.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -33,7 +33,7 @@ from cluster_env.objectives import (
     read_mixture,
 )
 from cluster_env.objectives.metric import utilization, utilization_to_end
-from cluster_env.objectives.standard import bounded_slowdown
+from cluster_env.objectives.standard import bounded_slowdown, slowdown
 
 WITHIN = (1, 2, 3, 5)
 """Slowdowns for which the share of jobs at or below is measured."""
@@ -103,22 +103,17 @@ def has_size(schedule: Schedule, which: int) -> NDArray[np.bool_]:
 METRICS: Registry[Metric] = Registry("metric")
 """What every table shows, in this order; any objective's metric can be asked for beside."""
 
+_JOBS: dict[str, Callable[[Schedule], NDArray[np.bool_]]] = {
+    "finished": lambda schedule: schedule.finished,
+    "small": is_small,
+    "large": lambda schedule: ~is_small(schedule),
+}
+
 for _metric in (
     OBJECTIVES.get("slowdown").metric,
-    Metric(
-        "slowdown_finished",
-        "mean slowdown of finished jobs",
-        "job",
-        lambda s: s.slowdown,
-        lambda s: s.finished,
-    ),
-    Metric("slowdown_small", "mean slowdown of small jobs", "job", lambda s: s.slowdown, is_small),
-    Metric(
-        "slowdown_large",
-        "mean slowdown of large jobs",
-        "job",
-        lambda s: s.slowdown,
-        lambda s: ~is_small(s),
+    *(
+        Metric(f"slowdown_{which}", f"mean slowdown of {which} jobs", "job", slowdown, counts)
+        for which, counts in _JOBS.items()
     ),
     *(
         OBJECTIVES.get(name).metric
@@ -136,10 +131,7 @@ for _metric in (
         higher_is_better=True,
     ),
     Metric(
-        "idle",
-        "mean idle share in the arrival window",
-        "episode",
-        lambda s: 1.0 - utilization(s),
+        "idle", "mean idle share in the arrival window", "episode", lambda s: 1.0 - utilization(s)
     ),
     Metric("wait", "mean wait", "job", wait),
     Metric("longest_wait", "mean of the longest waits", "episode", longest_wait),
@@ -158,19 +150,18 @@ for _metric in (
     METRICS.register(_metric.name)(_metric)
 
 
-BY_SIZE: Registry[Metric] = Registry("metric")
-"""Bounded slowdowns of jobs of each `size_class`, for worlds whose metrics name them."""
-
-for _which, _size in enumerate(_SIZE_CLASSES):
-    BY_SIZE.register(f"bounded_slowdown_{_size}")(
-        Metric(
-            f"bounded_slowdown_{_size}",
-            f"mean bounded slowdown of {_size} jobs",
-            "job",
-            bounded_slowdown,
-            partial(has_size, which=_which),
-        )
+_SIZED = (
+    Metric(
+        f"bounded_slowdown_{name}",
+        f"mean bounded slowdown of {name} jobs",
+        "job",
+        bounded_slowdown,
+        partial(has_size, which=which),
     )
+    for which, name in enumerate(_SIZE_CLASSES)
+)
+BY_SIZE: Registry[Metric] = Registry("metric", {metric.name: metric for metric in _SIZED})
+"""Bounded slowdowns of jobs of each `size_class`, for worlds whose metrics name them."""
 
 
 def get_metric(name: str) -> Metric:

@@ -8,6 +8,7 @@ A policy sees the classes in the state, but never the weights.
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +23,7 @@ _NAME = "class_slowdown"
 
 
 def class_slowdown(weights: Sequence[float]) -> Objective:
-    """Returns the slowdown weighted by class.
-
-    Args:
-        weights: of the classes 0, 1, ...; each finite and at least 0, one of them above 0.
+    """The slowdown weighted by class, by finite weights of the classes 0, 1, ...
 
     Raises:
         InputError: for other weights; and from `Objective.job_cost`, if a job's class has none.
@@ -65,12 +63,10 @@ def read_class_weights(name: str) -> tuple[float, ...] | None:
     kind, opening, rest = name.strip().partition("(")
     if kind.strip() != _NAME:
         return None
-    try:
-        weights = tuple(float(number) for number in rest.removesuffix(")").split(","))
-    except ValueError:
-        weights = ()
-    if not opening or not rest.endswith(")"):
-        weights = ()
+    weights: tuple[float, ...] = ()
+    if opening and rest.endswith(")"):
+        with suppress(ValueError):
+            weights = tuple(float(number) for number in rest[:-1].split(","))
     _check(weights, name)
     return weights
 

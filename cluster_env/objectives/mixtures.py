@@ -22,11 +22,7 @@ _PLUS = " + "
 
 
 def get_objective(name: str) -> Objective:
-    """Returns the objective of that name.
-
-    Args:
-        name: one of `OBJECTIVES`, one of a family with its parameters (`OBJECTIVE_FAMILIES`), such
-            as ``class_slowdown(0.1, 1, 10)``, or a mixture of several (`read_mixture`).
+    """The objective of that name, of a family's as of ``class_slowdown(0.1, 1, 10)``, or a mixture.
 
     Raises:
         InputError: if there is none, or its weights cannot be used.
@@ -35,10 +31,7 @@ def get_objective(name: str) -> Objective:
 
 
 def mixture(weights: Mapping[str, float]) -> Objective:
-    """Returns a weighted sum of objectives.
-
-    Args:
-        weights: weight of each objective by name, at least one and each at least 0.
+    """A weighted sum of objectives, from their weights by name.
 
     Raises:
         InputError: for an unknown name, no weight above 0, or a negative one.

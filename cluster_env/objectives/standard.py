@@ -94,10 +94,9 @@ def fair_slowdown(schedule: Schedule) -> NDArray[np.float64]:
     return schedule.slowdown + FAIR_WEIGHT * unfair
 
 
-def is_small(schedule: Schedule, at_most: int = SMALL_AT_MOST) -> NDArray[np.bool_]:
-    """Which jobs last at most that many time steps, bool ``(num_jobs,)``."""
-    small: NDArray[np.bool_] = schedule.duration <= at_most
-    return small
+def is_small(schedule: Schedule) -> NDArray[np.bool_]:
+    """Which jobs last at most `SMALL_AT_MOST` time steps, bool ``(num_jobs,)``."""
+    return np.asarray(schedule.duration <= SMALL_AT_MOST)
 
 
 def no_cost(jobset: JobSet) -> NDArray[np.float64]:
@@ -166,9 +165,7 @@ def unfair_cost(jobset: JobSet) -> NDArray[np.float64]:
 # bounded slowdown is beside the cost by 1 for each job, and the utilization by sign and scale.
 for _objective in (
     Objective(
-        "slowdown",
-        slowdown_cost,
-        measure=Metric("slowdown", "mean slowdown", "job", slowdown),
+        "slowdown", slowdown_cost, measure=Metric("slowdown", "mean slowdown", "job", slowdown)
     ),
     Objective("completion_time", completion_cost, label="mean completion time (steps)"),
     Objective("makespan", no_cost, busy_cost=1.0, label="mean makespan (steps)"),

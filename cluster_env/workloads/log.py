@@ -19,12 +19,7 @@ from cluster_env.workloads.formats import AUTO, read_log
 from cluster_env.workloads.hashing import hashed
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.run_times import RUN_TIMES, USER, corrected
-from cluster_env.workloads.windows import (
-    natural_length,
-    resampled,
-    window_by_count,
-    window_by_time,
-)
+from cluster_env.workloads.windows import natural_length, resampled, window_by_count, window_by_time
 
 RECORDED = "recorded"
 """The estimates that stand in the log."""

@@ -54,14 +54,12 @@ class SwfFile:
         columns: by name (`FIELDS`), ``(num_lines,)``: float64 where fractions occur in the wild,
             int64 elsewhere.
         line: int64 ``(num_lines,)``, the line that each job stands in, from 1.
-        short_lines: lines that lacked their last field, which counts as -1.
     """
 
     path: Path
     header: Mapping[str, str]
     columns: Mapping[str, NDArray[Any]]
     line: NDArray[np.int64]
-    short_lines: int
 
     @property
     def processors(self) -> int | None:
@@ -166,8 +164,8 @@ def read_swf(path: Path | str) -> SwfFile:
         elif text:
             texts.append(text)
             lines.append(number)
-    columns, short = _at_once(texts) or _one_by_one(path, lines, texts)
-    return SwfFile(path, header, columns, np.array(lines, np.int64), short)
+    columns = _at_once(texts) or _one_by_one(path, lines, texts)
+    return SwfFile(path, header, columns, np.array(lines, np.int64))
 
 
 @lru_cache(maxsize=4)
@@ -217,24 +215,6 @@ def write_swf(
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
 
-def jobs_as_columns(jobs: RecordedJobs) -> dict[str, NDArray[Any]]:
-    """The columns of `write_swf` for jobs from anywhere, such as a generator."""
-    numbers: dict[str, NDArray[Any]] = {}
-    for name, ids in jobs.ids.items():
-        # The file's own numbers of users, groups or queues, or where these have names, ours from 1.
-        names = np.asarray(jobs.names.get(name, np.empty(0, np.str_)))
-        numbers[name] = names[ids] if names.dtype.kind == "i" else ids + 1
-    return {
-        "submit": jobs.submit,
-        **({} if jobs.wait is None else {"wait": jobs.wait}),
-        "run": jobs.run,
-        "processors": jobs.demand[:, 0],
-        "requested_processors": jobs.demand[:, 0],
-        "requested_time": jobs.estimate,
-        **numbers,
-    }
-
-
 def _lines(path: Path) -> Iterator[str]:
     try:
         data = path.read_bytes()
@@ -246,8 +226,8 @@ def _lines(path: Path) -> Iterator[str]:
     yield from (line.strip() for line in data.decode("latin-1").split("\n"))
 
 
-def _at_once(texts: list[str]) -> tuple[Columns, int] | None:
-    """The columns, and how many lines are short; None where a line is unlike the others.
+def _at_once(texts: list[str]) -> Columns | None:
+    """The columns; None where a line is unlike the others.
 
     It is quick, but cannot say what is wrong where. So it takes only lines that are beyond doubt.
     """
@@ -266,26 +246,20 @@ def _at_once(texts: list[str]) -> tuple[Columns, int] | None:
     # Beyond 64 bits a float has no digit right: the careful reader names the line.
     if any((np.abs(columns[name]) >= 2.0**63).any() for name in _WITH_FRACTIONS & {*columns}):
         return None
-    short = count < len(FIELDS)
-    columns |= {name: np.full(table.size, NOTHING, _kind(name)) for name in FIELDS[count:]}
-    return columns, table.size * short
+    return columns | {name: np.full(table.size, NOTHING, _kind(name)) for name in FIELDS[count:]}
 
 
-def _one_by_one(path: Path, lines: list[int], texts: list[str]) -> tuple[Columns, int]:
-    rows, short = [], 0
+def _one_by_one(path: Path, lines: list[int], texts: list[str]) -> Columns:
+    rows = []
     for number, text in zip(lines, texts, strict=True):
         cells = text.split()
         if not _FEWEST <= len(cells) <= _MOST:
             raise InputError(
                 f"{path}, line {number}: a job has 18 numbers, but {len(cells)} stand here"
             )
-        short += len(cells) < len(FIELDS)
         # A field too many is not read, one that is missing is not known.
         rows.append(_numbers(path, number, cells[: len(FIELDS)]))
-    columns = {
-        name: np.array([row[k] for row in rows], _kind(name)) for k, name in enumerate(FIELDS)
-    }
-    return columns, short
+    return {name: np.array([row[k] for row in rows], _kind(name)) for k, name in enumerate(FIELDS)}
 
 
 def _kind(name: str) -> type[Any]:

@@ -50,7 +50,6 @@ class UpdateStats:
         entropy: mean entropy of adapted policies over decisions and updates, in nats.
         inner_norm: mean norm of the displacement by inner steps.
         gradient_norm: mean norm of the outer gradient.
-        num_updates: updates that were made.
         finite: whether all gradients were; an update without is left out.
     """
 

@@ -46,13 +46,7 @@ class OuterGradient:
 
 
 class FirstOrder:
-    """Inner and outer steps of a `SetScorer` of float32.
-
-    Args:
-        network: has the shapes; its own parameters are not used.
-        world: has the features of the states that decisions hold.
-        options: how inner steps are taken.
-    """
+    """Inner and outer steps of a `SetScorer` of float32, whose own parameters are not used."""
 
     def __init__(self, network: SetScorer, world: World, options: StepOptions) -> None:
         self._network, self._world, self._options = network, world, options

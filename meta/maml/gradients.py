@@ -30,7 +30,6 @@ class TaskGradient:
     Attributes:
         flat: float32 ``(num_learned,)``, of the task's loss; see `rllib_configs.learning.flat`.
         entropy: mean over the decisions of the last stage, in nats.
-        inner_norm: norm of the displacement by inner steps.
     """
 
     flat: NDArray[np.float32]

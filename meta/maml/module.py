@@ -63,7 +63,7 @@ def meta_model_config(experiment: ExperimentConfig) -> dict[str, Any]:
     """What `MetaSetScorerModule` is built from."""
     task = experiment.task
     return {
-        "world": seen_world(experiment.training, task.build_world(), task.build_objective()),
+        "world": seen_world(experiment.training, task.world, task.build_objective()),
         "options": SetScorerOptions.of(experiment.training).without_critic,
         "seed": experiment.seed,
         "inner_rate": experiment.training.inner_rate,

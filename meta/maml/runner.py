@@ -28,7 +28,6 @@ class MetaUnit:
         index: place of the task in its iteration.
         iteration: iteration that it belongs to, for the random streams.
         task: index of the task in the training split.
-        num_steps: inner steps.
         base: whether it is the family's base task, with the jobsets of that index.
     """
 
@@ -75,11 +74,7 @@ class MetaWork:
         if unit.base:
             task = self._distribution.base.build(task.name, task.seed)
         sample = self._stages.play(
-            task,
-            *self._start,
-            num_steps=unit.num_steps,
-            iteration=unit.iteration,
-            index=unit.index,
+            task, *self._start, num_steps=unit.num_steps, iteration=unit.iteration, index=unit.index
         )
         times = {"adapt_s": sample.adapt_s, "stages_s": perf_counter() - started}
         return Part(sums=times, per_unit={unit.index: sample.scores}), sample

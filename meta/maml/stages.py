@@ -38,7 +38,6 @@ class StageScore:
         return_mean: mean return of an episode, in the objective's own unit.
         return_max: mean over jobsets of the best one.
         num_decisions: with and without a choice.
-        num_episodes: of the stage.
     """
 
     value: float
@@ -58,7 +57,6 @@ class TaskSample:
         stages: decisions of stages 0 to K; those of stage k were made after k inner steps. Of a
             policy that is conditioned on past rewards, the last stage alone.
         scores: of stages 0 to K.
-        adapt_s: time that the inner steps took.
     """
 
     world: World
@@ -131,10 +129,7 @@ class StageSampler:
 class StageEpisodes:
     """The episodes of a task's stages: their jobsets, random numbers and scores.
 
-    Args:
-        task: of the training split.
-        training: jobsets, and episodes of each.
-        keys: of the random numbers of actions, the run's seed first; the stage comes last.
+    The keys of the random numbers of actions begin with the run's seed; the stage comes last.
     """
 
     def __init__(self, task: Task, training: TrainingSection, keys: tuple[int, int, int]) -> None:

@@ -232,19 +232,13 @@ def outer_loss(
 ) -> tuple[torch.Tensor, float, float]:
     """What an adapted policy loses on a task.
 
-    Args:
-        scorer: see `inner_step`.
-        parameters: before adaptation; the loss has a gradient for them.
-        rates: see `inner_step`; the loss has a gradient for them.
-        stages: decisions of stages 0 to K, where those of stage k were sampled after k inner steps.
-            The last one is what counts, and holds at least one; all others are adapted on. With one
-            stage alone this is PPO's loss.
-        options: how inner steps are taken.
-        policy_loss: clip and bonus for entropy of the last stage, where the ratio is the gain.
+    The stages are decisions, those of stage k sampled after k inner steps. The last one is what
+    counts, and holds at least one; all others are adapted on. With one stage alone this is PPO's
+    loss, where the ratio is the gain.
 
-    Returns:
-        The loss, a scalar; the mean entropy over the decisions of the last stage, in nats; and the
-        Euclidean norm of the displacement from the parameters to the adapted ones.
+    Returns the loss, a scalar with a gradient for parameters and rates (see `inner_step`); the mean
+    entropy over the decisions of the last stage, in nats; and the Euclidean norm of the
+    displacement from the parameters to the adapted ones.
     """
     *before, last = stages
     adapted = adapt(scorer, parameters, rates, before, options)

@@ -116,12 +116,7 @@ class _Builder:
     """A dendrogram under way; of each node, log d_k and log p(D_k | T_k) beside its statistics."""
 
     def __init__(
-        self,
-        rows: Floats,
-        evidence: Evidence,
-        alpha: float,
-        exact: int,
-        rng: np.random.Generator,
+        self, rows: Floats, evidence: Evidence, alpha: float, exact: int, rng: np.random.Generator
     ) -> None:
         n = len(rows)
         self._rows, self._evidence, self._alpha = rows, evidence, alpha

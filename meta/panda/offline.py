@@ -95,7 +95,7 @@ def prepare(config: "ExperimentConfig") -> "ExperimentConfig":
             "training.records names no file to learn from; metasched record writes one"
         )
     records = Records.read(training.records)
-    size = build_advisor(config, config.task.build_world()).shape.size
+    size = build_advisor(config, config.task.world).shape.size
     if records.weights.shape[1] != size:
         raise InputError(
             f"the actors of the records have {records.weights.shape[1]} weights each, but those of "

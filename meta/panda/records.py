@@ -24,11 +24,7 @@ from meta.panda.advisor import PolicyAdvisor
 from meta.panda.specifications import SPECIFICATION, panda_of, specifications
 from rllib_configs.worlds.panda.plans import decide_by_plans
 
-_DTYPES: dict[str, Any] = {
-    "specification": np.float32,
-    "weights": np.float32,
-    "reward": np.float64,
-}
+_DTYPES: dict[str, Any] = {"specification": np.float32, "weights": np.float32, "reward": np.float64}
 """Of the columns that are not whole numbers."""
 
 

@@ -173,12 +173,9 @@ for _path in sorted(_FOLDER.glob("*.yaml")):
 
 
 def get_distribution(name: str | Path) -> TaskDistribution:
-    """Finds a distribution over tasks.
+    """One of `TASK_DISTRIBUTIONS`, or of a YAML file (`FamilySection`), or ``module:attribute``.
 
-    Args:
-        name: of one in `TASK_DISTRIBUTIONS`, or the path of a YAML file (`FamilySection`), or
-            ``module:attribute`` of one in Python, whose package METASCHED_IMPORTS in the
-            environment has to name.
+    The package of the latter METASCHED_IMPORTS in the environment has to name.
 
     Raises:
         InputError: if there is none, or its file or module cannot be used.

@@ -1,7 +1,6 @@
 """What every algorithm here shares: units done by runners, and a learner that adds nothing up."""
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -66,16 +65,16 @@ class BatchedConfig(AlgorithmConfig):
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         """The experiment's network."""
         network = network_of(self.experiment)
-        config = network.model_config(self.experiment, self.experiment.task.build_world())
+        config = network.model_config(self.experiment, self.experiment.task.world)
         return RLModuleSpec(module_class=network.module(), model_config=config)
 
-    @abstractmethod
     def make_work(self, module: Any) -> UnitWork:
-        """What runners do with units.
+        """What runners do with units; to be said by whoever learns so.
 
         Args:
             module: the runner's own, to compute gradients with.
         """
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +190,7 @@ class UnitAlgorithm(Algorithm):
     @cached_property
     def headline(self) -> str:
         """Name of the headline metric of the experiment's world."""
-        return spec_of(self.config.experiment.task.build_world()).headline
+        return spec_of(self.config.experiment.task.world).headline
 
     def cleanup(self) -> None:
         """Ends the runners first, because RLlib would wait for one that hangs."""

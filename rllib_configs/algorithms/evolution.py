@@ -129,7 +129,7 @@ class Evolution(UnitAlgorithm):
 
     def _shapes(self) -> Any:
         experiment = self.config.experiment
-        return searched_shapes(experiment, experiment.task.build_world())
+        return searched_shapes(experiment, experiment.task.world)
 
     def _fixed(self) -> dict[str, NDArray[np.float32]]:
         """Weights that all candidates have."""

@@ -10,22 +10,6 @@ from cluster_env.core.errors import Failure
 _NAMED = 5
 
 
-def broken_blocks(
-    gradients: Mapping[Any, torch.Tensor], names: Mapping[Any, str]
-) -> tuple[str, ...]:
-    """Names of the parameters whose gradients hold NaN or infinity, in order.
-
-    Args:
-        gradients: of parameters of any shape.
-        names: of the parameters, by the same keys.
-    """
-    return tuple(
-        names.get(key, "an unnamed parameter")
-        for key, gradient in gradients.items()
-        if not bool(torch.isfinite(gradient).all())
-    )
-
-
 class FiniteUpdates:
     """A learner's part: it leaves out updates whose gradients are not finite, and remembers them.
 
@@ -49,20 +33,23 @@ class FiniteUpdates:
         if self._skipped and self.config.experiment.training.on_nan == "stop":
             return False
         if not is_finite:
-            self._skipped = (*self._skipped, broken_blocks(gradients(), self._names()))
+            names = {
+                self.get_param_ref(parameter): name
+                for module in self.module.keys()  # noqa: SIM118 - no dict
+                for name, parameter in self.module[module].unwrapped().named_parameters()
+            }
+            broken = tuple(
+                names.get(key, "an unnamed parameter")
+                for key, gradient in gradients().items()
+                if not bool(torch.isfinite(gradient).all())
+            )
+            self._skipped = (*self._skipped, broken)
         return is_finite
 
     def take_skipped(self) -> tuple[tuple[str, ...], ...]:
         """The broken parameters of each update that was left out since the last call."""
         found, self._skipped = self._skipped, ()
         return found
-
-    def _names(self) -> dict[Any, str]:
-        return {
-            self.get_param_ref(parameter): name
-            for module in self.module.keys()  # noqa: SIM118 - no dict
-            for name, parameter in self.module[module].unwrapped().named_parameters()
-        }
 
 
 def judge_skipped(skipped: Iterable[tuple[str, ...]], on_nan: str, iteration: int) -> int:

@@ -85,7 +85,7 @@ def make_sampler(
     """
     experiment = with_wanted(experiment, wanted)
     network = network_of(experiment)
-    acting = experiment.task.build_world() if world is None else world
+    acting = experiment.task.world if world is None else world
     expected = network.shapes(experiment, acting)
     require_shapes(weights, expected)
     return network.sampler(experiment, {name: weights[name] for name in expected}, acting)

@@ -37,7 +37,7 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
         super().__init__(config=config, **kwargs)
         torch.set_num_threads(1)
         self.spaces = kwargs.get("spaces")
-        self._world: World = config.experiment.task.build_world()
+        self._world: World = config.experiment.task.world
         self._weights_seq_no = 0
         self.module: Any = None
         self.make_module()

@@ -118,7 +118,7 @@ def test_the_first_policy_is_the_unadapted_one(policy: MetaPolicy, tmp_path: Pat
     unadapted, _ = load_policy(tmp_path)
     first = adapt_policy(policy, task(), 0, **STEP).policies()
     assert len(first) == 1
-    states = np.zeros((3, CONFIG.task.build_world().state_space.shape[0]), np.uint8)
+    states = np.zeros((3, CONFIG.task.world.state_space.shape[0]), np.uint8)
     states[:, -8:] = 2
     assert np.array_equal(first[0].network.logits(states), unadapted.network.logits(states))
 

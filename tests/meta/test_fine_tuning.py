@@ -62,9 +62,7 @@ def test_the_first_update_is_reinforce_with_rmsprop(policy: ReinforcePolicy) -> 
     assert np.allclose(weights_of(after), expected.numpy(), atol=1e-5)
 
 
-def test_it_gives_back_the_policies_of_the_steps_asked_for(
-    policy: ReinforcePolicy,
-) -> None:
+def test_it_gives_back_the_policies_of_the_steps_asked_for(policy: ReinforcePolicy) -> None:
     task = policy.config.task.build("mine", 4)
     some = fine_tune(policy, task, (0, 2), num_episodes=4)
     every = fine_tune(policy, task, (0, 1, 2), num_episodes=4)

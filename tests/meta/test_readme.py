@@ -41,7 +41,7 @@ def test_a_policy_is_adapted_in_three_lines(
 def test_a_distribution_in_python_draws_tasks() -> None:
     nights = run("class Nights")["NIGHTS"]
     assert isinstance(nights, TaskDistribution)
-    drawn = [nights.draw(np.random.default_rng(seed)).build_world() for seed in range(20)]
+    drawn = [nights.draw(np.random.default_rng(seed)).world for seed in range(20)]
     assert {world.cluster.capacity for world in drawn} == {(8, 8), (10, 10), (12, 12)}
 
 

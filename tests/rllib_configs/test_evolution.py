@@ -75,7 +75,7 @@ class TestSpread:
 
 
 def _flat(config: ExperimentConfig, weights: dict) -> np.ndarray:
-    shapes = network_of(config).shapes(config, config.task.build_world())
+    shapes = network_of(config).shapes(config, config.task.world)
     return joined(weights, shapes)
 
 

@@ -61,7 +61,7 @@ def test_what_is_written_is_read_back(tmp_path):
         ("tracking.uri=null", lambda config: config.tracking.uri is None),
         ('tracking.uri="sqlite:///a: b"', lambda config: config.tracking.uri == "sqlite:///a: b"),
         ("name=with=sign", lambda config: config.name == "with=sign"),
-        ("task.world.rules=released", lambda config: config.task.build_world().rules == "released"),
+        ("task.world.rules=released", lambda config: config.task.world.rules == "released"),
     ],
 )
 def test_an_override_is_read_as_yaml(override, read):
@@ -112,7 +112,7 @@ def test_a_mixture_weighs_objectives():
         ("training.algorithm=pppo", r"training\.algorithm: unknown algorithm 'pppo': .*'ppo'\?"),
         (
             "training.network=mlp",
-            r"training\.network: unknown network 'mlp': known are bilinear_scorer,",
+            r"training\.network: unknown network 'mlp': did you mean 'deeprm_mlp'\? known are",
         ),
         ("training.algorithm=3", r"training\.algorithm: unknown algorithm '3'"),
         (

@@ -20,7 +20,7 @@ CONFIG = load_config("deeprm-ppo", ["training.hidden=8", "training.skip_connecti
 def weights() -> dict[str, np.ndarray]:
     """Those that nobody trained, all of which matter."""
     options = SetScorerOptions.of(CONFIG.training)
-    network = SetScorer(CONFIG.task.build_world().feature_names, options, 0)
+    network = SetScorer(CONFIG.task.world.feature_names, options, 0)
     rng = np.random.default_rng(0)
     return {
         f"network.{name}": rng.normal(0, 0.3, tuple(value.shape)).astype(np.float32)
@@ -80,7 +80,7 @@ def test_deeprms_own_network_acts_on_its_cluster_alone_and_cannot_be_adapted() -
     assert NETWORKS.get("set_scorer").scores_items
     assert not NETWORKS.get("deeprm_mlp").scores_items
     config = load_config("deeprm-smoke")
-    other = load_config("deeprm-smoke", ["task.world.cluster.capacity=[8, 12]"]).task.build_world()
+    other = load_config("deeprm-smoke", ["task.world.cluster.capacity=[8, 12]"]).task.world
     with pytest.raises(InputError, match="on the cluster alone that it was trained for"):
         make_sampler(config, {}, other)
 

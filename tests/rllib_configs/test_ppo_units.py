@@ -20,7 +20,7 @@ def work_of(*changes: str) -> tuple[Any, Any, PPOWork]:
     config = load_config("deeprm-ppo", [*sizes, "training.hidden=8", *changes])
     made = algorithm_config(config)
     spec = made.get_default_rl_module_spec()
-    spec.observation_space, spec.action_space = spaces_of(config.task.build_world())
+    spec.observation_space, spec.action_space = spaces_of(config.task.world)
     module = spec.build()
     work = made.make_work(module)
     work.set_weights({name: np.array(value) for name, value in module.get_state().items()})

@@ -53,7 +53,7 @@ def test_saved_policy_acts_like_the_trained_one(tmp_path: Path) -> None:
     algorithm.stop()
     loaded, found = load_policy(tmp_path)
     assert found == config
-    world = config.task.build_world()
+    world = config.task.world
     jobsets = sample_jobsets(config.task.build_workload(), 0, Split.VALIDATION, range(3))
     schedules = [evaluate(policy, jobsets, world) for policy in (trained, loaded)]
     assert np.array_equal(schedules[0].start, schedules[1].start)

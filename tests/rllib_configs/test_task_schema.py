@@ -52,7 +52,7 @@ def test_a_section_builds_what_it_says() -> None:
 
 
 def test_by_default_there_is_one_class_and_nothing_varies() -> None:
-    assert TaskSection().build_world() == DeepRM()
+    assert TaskSection().world == DeepRM()
     assert TaskSection().build().workload == BimodalWorkload()
 
 
@@ -61,14 +61,14 @@ def test_own_rules_are_written_as_their_switches() -> None:
     section = TaskSection(world=world)
     data = section.model_dump(mode="json")
     assert data["world"]["rules"]["try_last_start"] is False
-    assert TaskSection.model_validate(data).build_world() == world
+    assert TaskSection.model_validate(data).world == world
 
 
 def test_rules_that_are_registered_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RULES, "_things", dict(RULES._things))
     RULES.register("mine")(Rules(linger_finished=True))
     section = TaskSection.model_validate({"world": {"rules": "mine"}})
-    assert section.build_world().switches.linger_finished
+    assert section.world.switches.linger_finished
 
 
 def test_a_task_that_no_config_can_name_is_refused() -> None:

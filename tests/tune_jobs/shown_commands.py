@@ -151,7 +151,7 @@ def _make_run(name: str, family: str = "") -> None:
 def _make_agents(path: Path) -> None:
     """A run of PANDA's world, whose weights are 0."""
     config = prepare(load_config("panda-populations"))
-    shapes = network_of(config).shapes(config, config.task.build_world())
+    shapes = network_of(config).shapes(config, config.task.world)
     weights = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
     write_policy(weights, config, path / "policy")
     write_config(config, path / "config.yaml")

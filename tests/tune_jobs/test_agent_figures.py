@@ -27,7 +27,7 @@ def texts(figure: Figure) -> list[str]:
 def run_of(folder: Path, advisor: str) -> str:
     """A policy as it is drawn at first."""
     config = load_config("panda-drift", [*SMALL, f"training.advisor={advisor}"])
-    network = initial_advisor(config, config.task.build_world())
+    network = initial_advisor(config, config.task.world)
     state = {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
     write_policy(state, config, folder / "policy")
     return str(folder)
@@ -66,7 +66,7 @@ def test_times_are_those_of_the_consumers_that_arrive_in_each_part(
 
 
 def test_a_part_of_the_supply_is_missing_where_nodes_are_away() -> None:
-    world = load_config("panda-elastic").task.build_world()
+    world = load_config("panda-elastic").task.world
     jobset = Consumers.with_supply([0], [5], [1], away=[(3, 20, 20, 90)], window=40)
     found = agents._supply([jobset], world)
     assert found[0] == 1.0
@@ -119,7 +119,7 @@ def test_agents_may_act_behind_another_filter_but_a_tree_not_among_other_types_o
     """Actors score what they see, whatever its number; a tree counts the types of cores."""
     (run,) = load_runs([Path(run_of(tmp_path, "tree"))], "argmax")
     narrow = load_config("panda-drift", ["task.world.observed=4", "task.world.held=2"])
-    check_fits(run, narrow.task.build_world())
+    check_fits(run, narrow.task.world)
     other = load_config("panda-drift", ["task.world.nodes.core_type=[0,1,2]"])
     with pytest.raises(InputError, match="was trained for another world, where its network has"):
-        check_fits(run, other.task.build_world())
+        check_fits(run, other.task.world)

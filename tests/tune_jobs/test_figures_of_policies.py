@@ -144,7 +144,7 @@ def test_runs_that_differ_in_their_objective_are_named_by_it(runs: Path) -> None
 
 def test_fig7_holds_what_was_withheld_by_length(fig7: Path) -> None:
     task = load_config("deeprm", list(SMALL_TASK)).task
-    world = task.build_world()
+    world = task.world
     jobsets = sample_jobsets(task.build_workload(), 0, Split.HELD_OUT, range(JOBSETS))
     rows = read_table(fig7, withheld_jobs.COLUMNS)
     for key in ("sjf", "hold"):
@@ -208,7 +208,7 @@ def test_the_price_of_each_policy_stands_beside_its_numbers(
     row = next(row for row in read_table(table, SIDE_METRICS) if {**row, **of, "key": "sjf"} == row)
     task = load_config("deeprm", list(SMALL_TASK)).task
     jobsets = sample_jobsets(task.build_workload(), 0, Split.HELD_OUT, range(JOBSETS))
-    world = task.build_world()
+    world = task.world
     means = summarize(evaluate(get_heuristic("sjf", world), jobsets, world)).means
     shown = [number(row, one) for one in SIDE_METRICS]
     assert shown == pytest.approx([means[one] for one in SIDE_METRICS])
@@ -260,7 +260,7 @@ def test_win_rate_is_that_of_the_evaluation(shares: Path) -> None:
     at = {row["key"]: row for row in rows if row["load"] == "0.7"}
     overrides = [*SMALL_TASK, "task.workload.load=0.7"]
     task = load_config("deeprm", overrides).task
-    world = task.build_world()
+    world = task.world
     jobsets = sample_jobsets(task.build_workload(), 0, Split.HELD_OUT, range(JOBSETS))
 
     def means(key: str) -> np.ndarray:

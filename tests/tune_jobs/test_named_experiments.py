@@ -11,8 +11,8 @@ from tune_jobs import cli
 from tune_jobs.experiments.checking import check_calls
 from tune_jobs.experiments.definition import experiment_names, in_order, load_experiment
 from tune_jobs.experiments.listing import list_calls
+from tune_jobs.tables.frames import read_table
 from tune_jobs.terminal.running import run
-from tune_jobs.terminal.tables import read_table
 
 RECORDED = REPOSITORY / "tune_jobs" / "figures" / "recorded"
 
@@ -36,29 +36,22 @@ COUNTS = {
     "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
 }
 
+# A line of each kind that names what is easily lost: what varies, several values, doubled braces.
 LINES = {
     "deeprm": [
         "metasched train deeprm-released --set task.workload.load=1.1 "
         "--set evaluation.jobsets=1000 --set training.iterations=250 --seed 2 "
         "--run R/deeprm-1.1-2 --continue",
-        "metasched train deeprm-fresh --set task.world.rules=released "
-        "--set training.since_column=true --set evaluation.jobsets=1000 "
-        "--set training.iterations=800 --seed 0 --run R/fresh-0.7-0 --continue",
         "metasched figure deeprm-fig4 --runs 'R/*-*-*' --out R/figures",
         "metasched compare --policies 'fcfs,easy,sjf,tetris,hold,R/*-1.3-*' --at 1.3 "
         "--out R/figures/load-1.3",
-        "metasched figure deeprm-windows --runs 'R/*-0.7-*' --jobsets 100 --out R/figures",
     ],
     "ppo": [
         "metasched train deeprm-ppo --set task.world.rules=released "
         "--set task.workload.load=1.845 --set training.iterations=400 --seed 4 "
         "--run R/ppo-1.845-4 --continue",
-        "metasched figure optimality-gap --runs 'R/ppo-0.7-*' --jobsets 40 --decode argmax "
-        "--out R/figures",
     ],
     "generalist": [
-        "metasched train deeprm-generalist --set task.world.rules=released "
-        "--set training.iterations=400 --seed 1 --run R/gen-1 --continue",
         "metasched train deeprm-ppo --set task.world.rules=released "
         "--set task.workload.load=1.1 --set training.iterations=400 --seed 2 "
         "--run ppo/ppo-1.1-2 --continue",
@@ -71,68 +64,35 @@ LINES = {
         "metasched train deeprm-ppo --set task.world.rules=released --set task.workload.load=1.1 "
         "--set task.objective=fair_slowdown --set training.iterations=120 --seed 0 "
         "--run R/obj-fair_slowdown-0 --continue",
-        "metasched figure deeprm-fig5 --runs 'R/obj-*,R/utilization-*' --decode argmax "
-        "--out R/figures",
     ],
     "hpc": [
-        "metasched train hpc-no-worse --set training.iterations=100 --seed 2 --run R/no-worse-2 "
-        "--continue",
         "metasched choose 'R/universal-?' --out R/chosen-universal",
         "metasched guard hpc-no-worse --set task.workload.trace=R/jobs.csv --processors 256 "
         "--jobsets 100 --later --out R/guard-hpc-no-worse.json",
-        "metasched figure hpc-pareto "
-        "--runs 'hpc-universal,hpc-no-worse,R/universal-?,R/no-worse-?' --jobsets 50 "
-        "--out R/figures",
     ],
     "hpc-limits": [
-        "metasched train hpc-limits --set evaluation.every=120 --set training.iterations=120 "
-        "--seed 3 --run R/limits-3 --continue",
         "metasched compare --config hpc-smoke --policies "
         "'saf,hpc-universal,hpc-no-worse,R/limits-?' --set task.workload.jobs=1024 "
         "--set task.workload.load=1 --jobsets 50 --limit utilization=off --limit wait=off "
         "--limit longest_wait=off --out R/figures/told-off",
-        "metasched join 'R/figures/told-{share}/comparison.csv' --by share=0,0.1,0.25,0.5,0.75,off "
-        "--out R/figures/hpc-told.csv",
     ],
     "hpc-sites": [
-        "metasched train hpc-maml --set resources.num_runners=0 --set training.iterations=40 "
-        "--seed 1 --run R/maml-1 --continue",
         "metasched study R/joint-0 --scratch 5 --scratch-times 4 --family sites --tasks 16 "
         "--task-seed 1 --seeds 1 --steps 0,1,3,8 --evaluate 40 --rates 0.25,0.5,1,2 "
         "--rate-tasks 6 --out R/adaptation",
-        "metasched figure adaptation-differences --rows R/adaptation --out R/figures",
     ],
     "operation": [
-        "metasched train deeprm-operation --set training.iterations=100 --seed 3 "
-        "--run R/op-3 --continue",
         "metasched figure deeprm-windows --runs 'R/op-*,R/ppo-*' --decode argmax --jobsets 300 "
         "--out R/figures",
     ],
     "panda": [
-        "metasched train panda-drift --set training.iterations=50 --seed 4 --run R/drift-4 "
-        "--continue",
-        "metasched train panda-elastic --set name=panda-central --set training.network=pair_scorer "
-        "--set training.iterations=50 --seed 1 --run R/central-1 --continue",
-        "metasched figure panda-advisor --runs 'R/advisor-flat-?,R/advisor-tree-?' --out R/figures",
         "metasched compare --policies 'shortest_fit,best_fit,R/elastic-?' --jobsets 100 "
         "--decode argmax --set task.world.observed=16 --out R/figures/filter-16",
-        "metasched join 'R/figures/seen-{observed}/comparison.csv' --by observed=4,16 "
-        "--out R/figures/panda-filter-trained.csv",
     ],
     "adaptation": [
-        "metasched train deeprm-maml --set training.family=objectives "
-        "--set training.iterations=400 --seed 4 --run R/objectives-maml-4 --continue",
-        "metasched train deeprm-joint --set training.family=mixed --set training.iterations=248 "
-        "--seed 0 --run R/mixed-joint-0 --continue",
         "metasched train deeprm-ppo --set task.world.rules=released "
         "--set training.skip_connection=true --set task.world.cluster.num_classes=3 "
         "--set training.iterations=440 --seed 2 --run R/classes-one-2 --continue",
-        "metasched train deeprm-conditioned --set training.family=priorities "
-        "--set training.iterations=330 --seed 1 --run R/priorities-conditioned-1 --continue",
-        "metasched train deeprm-rewards --set training.family=objectives "
-        "--set training.iterations=400 --seed 2 --run R/objectives-rewards-2 --continue",
-        "metasched study 'R/objectives-*' --family objectives --task-seed 1 --seeds 2 "
-        "--rate-tasks 10 --runners 2 --out R/adaptation",
         "metasched study 'deeprm/deeprm-0.7-*' --family workloads --task-seed 1 "
         "--steps 0,3,10,30 --seeds 1 --runners 2 --out R/adaptation",
         "metasched specialists R/mixed-joint-0 --task-seed 1 --runs R/specialists "

@@ -37,7 +37,7 @@ def test_each_is_small_whole_and_says_what_it_costs_and_where_it_fails(name: str
     assert config.name == name in preset_names()
     network = network_of(config)
     assert {key: value.shape for key, value in weights.items()} == dict(
-        network.shapes(config, config.task.build_world())
+        network.shapes(config, config.task.world)
     )
     assert sum(value.size for value in weights.values()) < 300
     assert all(np.abs(value).max() > 0 for value in weights.values())
@@ -49,7 +49,7 @@ def test_each_is_small_whole_and_says_what_it_costs_and_where_it_fails(name: str
 
 def test_text_gives_the_same_weights_again(tmp_path: Path) -> None:
     config = load_config(UNIVERSAL, ["training.bilinear=true"])
-    shapes = network_of(config).shapes(config, config.task.build_world())
+    shapes = network_of(config).shapes(config, config.task.world)
     rng = np.random.default_rng(0)
     weights = {
         name: (rng.standard_normal(shape) * 10.0 ** rng.integers(-9, 9, shape)).astype(np.float32)

@@ -92,7 +92,7 @@ class TestRun:
         jobsets = sample_jobsets(
             config.task.build_workload(), config.seed, Split.VALIDATION, range(10)
         )
-        world = config.task.build_world()
+        world = config.task.world
         again = evaluate(policy, jobsets, world, run_seed=config.seed)
         assert flat_summary(again, world) == trained.evaluation
 

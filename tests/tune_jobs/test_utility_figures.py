@@ -11,7 +11,7 @@ from meta.adaptation import untrained_policy
 from rllib_configs.loading import load_config
 from rllib_configs.policy_files import write_policy
 from rllib_configs.worlds.accrual import COLUMNS, POLICIES, Setting
-from rllib_configs.worlds.accrual.pools import POOL_POLICIES
+from rllib_configs.worlds.accrual.servers import POOL_POLICIES
 from tune_jobs import bench, cli
 from tune_jobs.benchmarks import utility as benchmark
 from tune_jobs.figures.registry import FigureRequest, make_figure

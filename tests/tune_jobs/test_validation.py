@@ -77,6 +77,6 @@ def test_parts_of_the_jobsets_come_to_the_same_numbers() -> None:
     asked: list[Any] = []
     config = load_config("deeprm-smoke", ["evaluation.jobsets=40"])
     validation = Validation(config)
-    policies = [get_heuristic(name, config.task.build_world()) for name in ("random", "sjf")]
+    policies = [get_heuristic(name, config.task.world) for name in ("random", "sjf")]
     assert validation.evaluate(policies, spread, parts=8) == validation.evaluate(policies)
     assert asked[3:] == [(1, range(16)), (1, range(16, 32)), (1, range(32, 40))]

@@ -34,7 +34,7 @@ def make_run(
     policy.mkdir(parents=True)
     for place in (folder, policy):
         write_config(config, place / "config.yaml")
-    world: Any = config.task.build_world()
+    world: Any = config.task.world
     cluster = world.cluster
     inputs = LookupLayout(StateLayout(cluster)).image.size
     rng = np.random.default_rng(seed)

@@ -5,11 +5,18 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import ray
 from scipy import stats
 
 from cluster_env.core.errors import InputError
 from meta.maml.options import MAMLOptions
+from meta.maml.runner import iteration_tasks
+from rllib_configs.algorithms.batched import module_weights
+from rllib_configs.algorithms.evolution import Evolution
+from rllib_configs.builders import build_algorithm
 from rllib_configs.loading import load_config
+from rllib_configs.runners.sampling import iteration_units
+from rllib_configs.runners.units import Request, Round
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.benchmarks.measuring import Entry, Sample
 from tune_jobs.benchmarks.training import without_warm_up
@@ -40,8 +47,6 @@ def measure(seconds: float, preset: str = PRESET) -> list[Entry]:
     took: dict[int, list[float]] = {number: [] for number in NUMBERS}
     independent = []
     with ray_session(config):
-        from rllib_configs.builders import build_algorithm
-
         with without_ray_chatter():
             algorithm: Any = build_algorithm(config)
         try:
@@ -85,10 +90,6 @@ def _entry(
 
 def _independent(algorithm: Any) -> float:
     """How many times the work of one process two do at a time, which know nothing of each other."""
-    import ray
-
-    from rllib_configs.runners.units import Request, Round
-
     work, weights = _work(algorithm)
     runners, units = algorithm.runners, dict(enumerate(work))
     round_ = Round(next(runners.iterations), ray.put(weights), len(units))
@@ -105,16 +106,9 @@ def _independent(algorithm: Any) -> float:
 
 def _work(algorithm: Any) -> tuple[Sequence[Any], Any]:
     """Units of an iteration, and the weights that they are played with."""
-    from rllib_configs.algorithms.batched import module_weights
-    from rllib_configs.algorithms.evolution import Evolution
-
     config: ExperimentConfig = algorithm.config.experiment
     if isinstance(algorithm, Evolution):
         return algorithm.work()
     if isinstance(config.training, MAMLOptions):
-        from meta.maml.runner import iteration_tasks
-
         return iteration_tasks(config, 0), module_weights(algorithm)
-    from rllib_configs.runners.sampling import iteration_units
-
     return iteration_units(config, 0), module_weights(algorithm)

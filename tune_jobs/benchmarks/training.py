@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 
 from meta.maml.options import MAMLOptions
+from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
@@ -140,8 +141,6 @@ def measured_iterations(
 
 def _iterate(config: ExperimentConfig, seconds: float) -> tuple[list[float], list[MetricRow]]:
     """Seconds and metrics of each iteration, warm-up apart; Ray is running."""
-    from rllib_configs.builders import build_algorithm, iteration_metrics
-
     with without_ray_chatter():
         algorithm = build_algorithm(config)
     try:

@@ -276,7 +276,7 @@ def load_decided(path: Path | str) -> Policy:
     try:
         data = json.loads(Path(path).read_text())
         use, run, decode, name = (str(data[key]) for key in ("use", "run", "decode", "objective"))
-        world = TaskSection.model_validate({"world": data["world"]}).build_world()
+        world = TaskSection.model_validate({"world": data["world"]}).world
         objective = get_objective(name)
         limits = {
             metric: math.inf if share is None else float(share)

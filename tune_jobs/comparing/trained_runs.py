@@ -166,7 +166,7 @@ def check_fits(run: TrainedRun, world: World) -> None:
         InputError: if it was trained in a world that differs in more than the kind lets policies
             transfer over.
     """
-    trained, network = run.config.task.build_world(), network_of(run.config)
+    trained, network = run.config.task.world, network_of(run.config)
     found = differences(trained, world, (*spec_of(world).training.transfers, *network.transfers))
     difference = next((f"with {name} {one} instead of {two}" for name, one, two in found), "")
     if not difference and not network.transfers:

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from cluster_env.core.errors import InputError
 from tune_jobs.experiments.calls import Call, Options
-from tune_jobs.experiments.definition import Experiment, RunsSection, Scalar, load_experiment
+from tune_jobs.experiments.definition import Experiment, Scalar, load_experiment
 
 
 def list_calls(experiment: Experiment, out: Path, seeds: Sequence[int] | None = None) -> list[Call]:
@@ -26,8 +27,8 @@ def list_calls(experiment: Experiment, out: Path, seeds: Sequence[int] | None = 
     used = {name: out.parent / name for name in experiment.uses}
     calls: list[Call] = []
     for name, folder in used.items():
-        calls += _all_trainings(load_experiment(name), folder, seeds)
-    calls += _all_trainings(experiment, out, seeds)
+        calls += _trainings(load_experiment(name), folder, seeds)
+    calls += _trainings(experiment, out, seeds)
     folders = [call.run for call in calls]
     twice = next((folder for folder in folders if folders.count(folder) > 1), None)
     if twice is not None:
@@ -42,39 +43,28 @@ def list_calls(experiment: Experiment, out: Path, seeds: Sequence[int] | None = 
     return calls
 
 
-def _all_trainings(
-    experiment: Experiment, out: Path, seeds: Sequence[int] | None
-) -> Iterator[Call]:
+def _trainings(experiment: Experiment, out: Path, seeds: Sequence[int] | None) -> list[Call]:
     """Those of an experiment, seed by seed."""
-    all_seeds = {seed for runs in experiment.runs for seed in _seeds(runs, experiment, seeds)}
-    for seed in sorted(all_seeds):
-        for runs in experiment.runs:
-            if seed in _seeds(runs, experiment, seeds):
-                yield from _trainings(runs, out, seed)
-
-
-def _seeds(
-    runs: RunsSection, experiment: Experiment, instead: Sequence[int] | None
-) -> Sequence[int]:
-    return instead or runs.seeds or experiment.seeds
-
-
-def _trainings(runs: RunsSection, out: Path, seed: int) -> Iterator[Call]:
-    for values in _combinations(runs.vary):
-        names = {**values, "seed": seed, "out": out}
-        folder = out / _fill(runs.name, names)
-        settings = [
-            f"{key}={_fill(value if isinstance(value, str) else json.dumps(value), names)}"
-            for key, value in runs.settings.items()
-        ]
-        options: Options = {
-            "preset": runs.preset,
-            "set": [*settings, f"training.iterations={runs.iterations}"],
-            "seed": seed,
-            "run": str(folder),
-            "continue": True,  # begins a run or resumes it, so that the call can be made again
-        }
-        yield Call("train", options, folder, runs.iterations)
+    calls: list[tuple[int, Call]] = []
+    for runs in experiment.runs:
+        for seed, values in product(
+            seeds or runs.seeds or experiment.seeds, _combinations(runs.vary)
+        ):
+            names = {**values, "seed": seed, "out": out}
+            folder = out / _fill(runs.name, names)
+            settings = [
+                f"{key}={_fill(value if isinstance(value, str) else json.dumps(value), names)}"
+                for key, value in runs.settings.items()
+            ]
+            options: Options = {
+                "preset": runs.preset,
+                "set": [*settings, f"training.iterations={runs.iterations}"],
+                "seed": seed,
+                "run": str(folder),
+                "continue": True,  # begins a run or resumes it, so that the call can be repeated
+            }
+            calls.append((seed, Call("train", options, folder, runs.iterations)))
+    return [call for _, call in sorted(calls, key=itemgetter(0))]
 
 
 def _combinations(vary: Mapping[str, Sequence[Scalar]]) -> Iterator[dict[str, Scalar]]:

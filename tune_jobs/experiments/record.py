@@ -1,7 +1,6 @@
 """What made a result, beside it: commit, versions, processor, calls, digests of all files."""
 
 import json
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -57,7 +56,7 @@ class Record:
         except (OSError, ValueError, KeyError, TypeError):
             self._known = {}  # nothing that can be read, so that all is made again
         self._calls: dict[str, _Entry] = {}
-        self._began_ns = 0
+        self._before: dict[str, int] = {}
 
     def check_commit(self) -> None:
         """Makes sure that the commit holds all that results will be made with.
@@ -89,19 +88,18 @@ class Record:
         self._calls[str(call)] = known
         return True
 
-    def begin(self) -> None:
-        """A call begins now."""
-        self._began_ns = time.time_ns()
+    def begin(self, call: Call) -> None:
+        """Remembers what stands where a call writes to, before it is made."""
+        self._before = self._times(call)
 
     def add(self, call: Call) -> None:
         """Takes down a call that has ended, with the files that it has written since `begin`.
 
         One that found all that it writes has written what is there.
         """
-        there = [file for place in call.written for file in self._files(place)]
-        new = [file for file in there if file.stat().st_mtime_ns >= self._began_ns]
-        names = [file.relative_to(self._out).as_posix() for file in new or there]
-        self._calls[str(call)] = _Entry(self._given(), self._digests(names))
+        now = self._times(call)
+        written = [name for name, time in now.items() if self._before.get(name) != time]
+        self._calls[str(call)] = _Entry(self._given(), self._digests(written or now))
         self._write({**self._known, **self._calls})
 
     def close(self) -> Path:
@@ -137,19 +135,22 @@ class Record:
             given.update(repr(entry.files).encode())
         return given.hexdigest()
 
-    def _files(self, place: Path) -> list[Path]:
-        """Files at a place of the folder, without runs, what is tracked, and the record itself."""
+    def _times(self, call: Call) -> dict[str, int]:
+        """When each file where a call writes to was written.
+
+        Runs, what is tracked, to which every call adds, and the record itself are left out.
+        """
         apart = {self._out / RECORD, self._out / PAGE, *self._runs}
         for run in self._runs:
             apart |= {run.parent / ARTIFACT_FOLDER, *run.parent.glob(f"{STORE_FILE}*")}
-        paths = [place] if place.is_file() else sorted(place.rglob("*"))
-        return [
-            path
+        paths = [path for place in call.written for path in (place, *sorted(place.rglob("*")))]
+        return {
+            path.relative_to(self._out).as_posix(): path.stat().st_mtime_ns
             for path in paths
             if path.is_file()
             and path.is_relative_to(self._out)
             and apart.isdisjoint((path, *path.parents))
-        ]
+        }
 
     def _digests(self, names: Iterable[str]) -> dict[str, str]:
         return {name: text for name in names if (text := digest(self._out / name))}

@@ -76,7 +76,7 @@ def make_results(
             waiting[place] = call
         else:
             check_runs(call, trained)
-            record.begin()
+            record.begin(call)
             _carry_out({place: call})
             record.add(call)
     if waiting:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rllib_configs.registries import prepare
 from rllib_configs.worlds.accrual import COLUMNS, POLICIES, Outcome, Setting, experiment
-from rllib_configs.worlds.accrual.pools import PoolSetting, pool_experiment
+from rllib_configs.worlds.accrual.servers import PoolSetting, pool_experiment
 from tune_jobs.comparing.choices import choose_config
 from tune_jobs.figures.kit.curves import Curve, draw_curves
 from tune_jobs.figures.kit.frames import read_frame
@@ -155,7 +155,7 @@ def collect_machines(request: FigureRequest) -> list[Row]:
     rows: list[Row] = []
     for pool in pools:
         outcomes = pool_experiment(pool)
-        values = {one.policy: one.productivity / 1000 / pool.machines for one in outcomes}
+        values = {policy: earned / 1000 / pool.machines for policy, earned in outcomes}
         rows += [
             {
                 "policy": policy,

@@ -27,7 +27,7 @@ from cluster_env.evaluation.intervals import (
 )
 from rllib_configs.policy_files import Decode, load_policy, read_policy_config
 from rllib_configs.worlds.accrual import Setting, experiment
-from rllib_configs.worlds.accrual.hindsight import (
+from rllib_configs.worlds.accrual.servers import (
     bound_of,
     earned,
     learned_rulebase,

@@ -64,7 +64,7 @@ def _agents(source: str, overrides: Sequence[str]) -> "tuple[PolicyAdvisor, Expe
         _require_advisor(config, source)
         from meta.panda.advisor import initial_advisor
 
-        return initial_advisor(config, config.task.build_world()), config
+        return initial_advisor(config, config.task.world), config
     if overrides:
         raise InputError("--set changes a preset, but a run has its settings; leave it out")
     from rllib_configs.policy_files import load_policy, read_policy_config

@@ -81,6 +81,6 @@ def launch_training(
     click.echo(f"Policy   {run.policy}")
     if config.tracking.enabled:
         click.echo(f"MLflow   {where_to_look(run.path.parent, config.tracking.uri)}")
-    baselines = spec_of(config.task.build_world()).baselines
+    baselines = spec_of(config.task.world).baselines
     policies = shlex.quote(",".join([*baselines, str(short_path(run.path))]))
     click.echo(f"Next     {program()} compare --policies {policies}")

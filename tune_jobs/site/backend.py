@@ -41,6 +41,3 @@ class Backend(Protocol):
 
     def rank(self, priorities: Sequence[tuple[str, int]]) -> None:
         """Sets priorities, one after the other; the higher, the earlier."""
-
-    def close(self) -> None:
-        """Lets go of it."""

@@ -53,7 +53,7 @@ def choose_adviser(name: str, decode: Any = "argmax") -> Adviser:
     if len(runs) != 1:
         raise InputError(f"one policy decides, but {name} are {len(runs)} runs")
     run = load_runs(runs, decode)[0]
-    trained = run.config.task.build_world()
+    trained = run.config.task.world
     if trained.kind != WORLD:
         raise InputError(
             f"{runs[0]} was trained in the world {trained.kind}; a site needs a policy of the "

@@ -32,28 +32,22 @@ def free_now(nodes: tuple[SiteNode, ...], before: Holdings, now: Holdings) -> tu
         before: what jobs held then.
         now: what they hold.
     """
-    was, held = _by_node(before), _by_node(now)
-    leaving = {node for job in now.values() if job.completing for node in job.nodes}
-    return tuple(_with_free(node, was, held, node.name in leaving) for node in nodes)
-
-
-def _with_free(
-    node: SiteNode, was: Mapping[str, Units], held: Mapping[str, Units], leaving: bool
-) -> SiteNode:
     nothing = (0, 0, 0)
-    there = (node.processors, node.memory, node.gpus)
-    processors, memory, gpus = (
-        min(max(free + before - now, 0), most)
-        for free, before, now, most in zip(
-            node.free, was.get(node.name, nothing), held.get(node.name, nothing), there, strict=True
+    all_was, all_held = _by_node(before), _by_node(now)
+    leaving = {node for job in now.values() if job.completing for node in job.nodes}
+    changed = []
+    for node in nodes:
+        was, held = all_was.get(node.name, nothing), all_held.get(node.name, nothing)
+        there = (node.processors, node.memory, node.gpus)
+        processors, memory, gpus = (
+            min(max(free + before - now, 0), most)
+            for free, before, now, most in zip(node.free, was, held, there, strict=True)
         )
-    )
-    return replace(
-        node,
-        free_processors=0 if leaving else processors,
-        free_memory=memory,
-        free_gpus=gpus,
-    )
+        if node.name in leaving:
+            processors = 0
+        node = replace(node, free_processors=processors, free_memory=memory, free_gpus=gpus)
+        changed.append(node)
+    return tuple(changed)
 
 
 def _by_node(holdings: Holdings) -> dict[str, Units]:

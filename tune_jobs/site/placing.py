@@ -82,7 +82,10 @@ class Reservation:
         self.job = job.job
         self.begins = _NEVER
         there = list(free)
-        ends = sorted((max(_end(one), time), one.demand) for one in running)
+        ends = sorted(
+            (max(one.start + one.limit, time) if one.limit else _NEVER, one.demand)
+            for one in running
+        )
         for end, demand in ends:
             there = [units + given for units, given in zip(there, demand, strict=True)]
             if end < _NEVER and fits(job.demand, there):
@@ -117,7 +120,3 @@ def less(units: Sequence[int], taken: Sequence[int]) -> Units:
     """What is left of each resource, at least 0."""
     left = [max(one - other, 0) for one, other in zip(units, taken, strict=True)]
     return left[0], left[1], left[2]
-
-
-def _end(job: SiteJob) -> int:
-    return job.start + job.limit if job.limit else _NEVER

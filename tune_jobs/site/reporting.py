@@ -99,7 +99,7 @@ def report_steer(
                 backend,
                 write,
                 lambda: bool(stop) or _is_over(backend),
-                meanwhile=_sign(watchdog),
+                meanwhile=watchdog.beat if watchdog else lambda: None,
             )
             steerer = Steerer(
                 backend,
@@ -156,7 +156,7 @@ def _ticks(
     backend: Backend,
     write: Write,
     stopping: Callable[[], bool],
-    meanwhile: Callable[[], None] = lambda: None,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Ticks:
     return Ticks(
         backend,
@@ -192,16 +192,6 @@ def _start_watchdog(limit_s: float, partitions: tuple[str, ...], cluster: str) -
         return Watchdog(limit_s, partitions, str(lock))
     except RuntimeError as error:
         raise InputError(f"there is no watchdog, so nothing is steered: {error}") from None
-
-
-def _sign(watchdog: Watchdog | None) -> Callable[[], None]:
-    """A sign of life at every look at the clock while nothing is to be done."""
-
-    def sign() -> None:
-        if watchdog is not None:
-            watchdog.beat()
-
-    return sign
 
 
 def _repeat(path: Path, adviser: Adviser) -> int:

@@ -38,7 +38,7 @@ class Ticks:
         tick_s: float,
         most: int = 0,
         stopping: Callable[[], bool] = lambda: False,
-        meanwhile: Callable[[], None] = lambda: None,
+        meanwhile: Callable[[], object] = lambda: None,
         hide_users: bool = False,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
@@ -66,7 +66,8 @@ class Ticks:
             self._failures = 0
             self.num += 1
             if self._hide_users:
-                snapshot = _without_users(snapshot)
+                jobs = [replace(one, user=hashed_name("user", one.user)) for one in snapshot.jobs]
+                snapshot = replace(snapshot, jobs=tuple(jobs))
             return snapshot, (time.perf_counter() - begin) * 1000
         return None
 
@@ -156,8 +157,3 @@ def shadow(
                 agreed.append(entry["site"]["agreement"])
     mean = sum(agreed) / len(agreed) if agreed else None
     return {"ticks": ticks.num, "advised": advised, "started": started, "agreement": mean}
-
-
-def _without_users(snapshot: Snapshot) -> Snapshot:
-    jobs = tuple(replace(job, user=hashed_name("user", job.user)) for job in snapshot.jobs)
-    return replace(snapshot, jobs=jobs)

@@ -23,7 +23,7 @@ from rllib_configs.snapshot import (
 )
 from tune_jobs.site.backend import Site
 from tune_jobs.site.controller import HELD_BY_USER, SiteAway
-from tune_jobs.site.placing import in_all, less
+from tune_jobs.site.placing import fits, in_all, less
 
 
 class SimulatedBackend:
@@ -71,7 +71,12 @@ class SimulatedBackend:
     @property
     def is_over(self) -> bool:
         """Whether all jobs have ended."""
-        return self._arrived == len(self._coming) and not self._jobs
+        return not self.num_coming and not self._jobs
+
+    @property
+    def num_coming(self) -> int:
+        """Jobs that have not arrived yet."""
+        return len(self._coming) - self._arrived
 
     def read(self) -> Snapshot:
         """See `Backend.read`."""
@@ -100,9 +105,6 @@ class SimulatedBackend:
         self._jobs.pop(job, None)
         self._ends.pop(job, None)
 
-    def close(self) -> None:
-        """Nothing is kept open."""
-
     def _turn(self, jobs: Sequence[str], before: str, after: str, reason: str) -> int:
         self._advance()
         refused = 0
@@ -121,29 +123,24 @@ class SimulatedBackend:
             raise SiteAway("the simulated site is away")
         now = int((self._clock() - self._began) * self._speed)
         while True:
-            arrival = self._coming[self._arrived][0] if self._arrived < len(self._coming) else None
+            arrival = self._coming[self._arrived][0] if self.num_coming else None
             events = [t for t in (arrival, *self._ends.values()) if t is not None and t <= now]
             if not events:
                 break
             self._time = min(events)
             for name in [name for name, end in self._ends.items() if end == self._time]:
                 self.history[name] = (self._jobs.pop(name).start, self._ends.pop(name))
-            while self._arrived < len(self._coming) and self._is_due():
-                self._submit()
+            while self.num_coming and self._coming[self._arrived][0] <= self._time:
+                arrival, _, limit, demand = self._coming[self._arrived]
+                self._arrived += 1
+                name = str(self._arrived)
+                state, reason = (HELD, HELD_BY_USER) if self._held else (WAITING, "None")
+                if not fits(demand, self._capacity):
+                    state, reason = BLOCKED, "PartitionConfig"
+                job = SiteJob(name, state, reason, "", "all", arrival, 0, limit, *demand)
+                self._jobs[name] = job
             self._start_waiting()
         self._time = max(now, self._time)
-
-    def _is_due(self) -> bool:
-        return self._coming[self._arrived][0] <= self._time
-
-    def _submit(self) -> None:
-        arrival, _, limit, demand = self._coming[self._arrived]
-        self._arrived += 1
-        name = str(self._arrived)
-        state, reason = (HELD, HELD_BY_USER) if self._held else (WAITING, "None")
-        if any(units > there for units, there in zip(demand, self._capacity, strict=True)):
-            state, reason = BLOCKED, "PartitionConfig"
-        self._jobs[name] = SiteJob(name, state, reason, "", "all", arrival, 0, limit, *demand)
 
     def _start_waiting(self) -> None:
         waiting = tuple(job for job in self._jobs.values() if job.state == WAITING)

@@ -86,8 +86,5 @@ class SlurmBackend:
         if lines:
             self._call("scontrol", text="\n".join([*lines, "quit", ""]))
 
-    def close(self) -> None:
-        """Nothing is kept open."""
-
     def _call(self, program: str, *arguments: str, text: str = "") -> str:
         return call(program, *arguments, text=text, timeout_s=self._timeout_s)

@@ -55,6 +55,10 @@ class SweepCallback(Callback):
         self.failure: InputError | None = None
         self.given_up_early = False
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing: Ray Tune pickles its callbacks for `Tuner.restore`, which no sweep asks for."""
+        return {}
+
     def take_up(self, records: Mapping[int, TrialRecord]) -> None:
         """Goes on with trials that were begun before."""
         self._records = dict(records)

@@ -4,11 +4,12 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.sweeps.definition import Sweep
-from tune_jobs.sweeps.folder import SweepFolder, create_sweep, find_work
+from tune_jobs.sweeps.folder import SweepFolder, SweepWork, create_sweep, find_work
 from tune_jobs.sweeps.points import check_cpus, check_sweep, num_trials
 from tune_jobs.sweeps.progress_table import ProgressTable
 from tune_jobs.sweeps.results import resume_command, write_results
@@ -21,6 +22,9 @@ from tune_jobs.terminal.ray_session import (
 from tune_jobs.terminal.signals import StopRequest
 from tune_jobs.tracking import Tracker
 from tune_jobs.tracking.recording import DrawFigure, tracked, where_to_look
+
+if TYPE_CHECKING:
+    from tune_jobs.sweeps.callback import SweepCallback
 
 
 @dataclass(frozen=True)
@@ -93,36 +97,49 @@ def run_sweep(
         tracker = stack.enter_context(tracked(config, folder.path, about))
         tracker.params({"sweep": definition.to_dict()})
         tracker.artifact(folder.path / "sweep.yaml")
-        # They import Ray, which must have been started.
+        # It imports Ray, which must have been started.
         from tune_jobs.sweeps.callback import SweepCallback
-        from tune_jobs.sweeps.tuning import run_trials
 
         callback = SweepCallback(folder, tracker, table)
-        for record in work.over:
-            table.put(record)
-        num_slots = 1
-        with StopRequest(
-            lambda name: table.say(f"{name}: stopping all trials (once more stops at once)")
-        ) as stop:
-            try:
-                if work.num_trials:
-                    num_slots = run_trials(folder, work, config, callback, stop)
-            except InputError:
-                raise
-            except BaseException as error:
-                how = "Failed" if isinstance(error, Exception) else "Stopped at once"
-                table.say(f"{how}. Resume with: {resume_command(folder)}")
-                raise
-            finally:
-                callback.close()
-        if callback.failure is not None:
-            raise callback.failure
+        num_slots, stopped = _run_left(folder, work, config, callback, table)
         wall_s = callback.ended_at - started
         share = callback.busy_s / (num_slots * wall_s) if callback.busy_s else 0.0
-        counts, status = _finish(folder, tracker, draw, share, stop.exit_status)
+        counts, status = _finish(folder, tracker, draw, share, stopped)
         is_tracked = config.tracking.enabled
         recorded = where_to_look(folder.path.parent, config.tracking.uri) if is_tracked else None
         return SweepResult(folder, counts, share, wall_s, num_slots, status, recorded)
+
+
+def _run_left(
+    folder: SweepFolder,
+    work: SweepWork,
+    config: ExperimentConfig,
+    callback: "SweepCallback",
+    table: ProgressTable,
+) -> tuple[int, int]:
+    """Runs the trials that are left; gives trials at a time, and the status after a signal."""
+    from tune_jobs.sweeps.tuning import run_trials  # imports Ray, too
+
+    for record in work.over:
+        table.put(record)
+    num_slots = 1
+    with StopRequest(
+        lambda name: table.say(f"{name}: stopping all trials (once more stops at once)")
+    ) as stop:
+        try:
+            if work.num_trials:
+                num_slots = run_trials(folder, work, config, callback, stop)
+        except InputError:
+            raise
+        except BaseException as error:
+            how = "Failed" if isinstance(error, Exception) else "Stopped at once"
+            table.say(f"{how}. Resume with: {resume_command(folder)}")
+            raise
+        finally:
+            callback.close()
+    if callback.failure is not None:
+        raise callback.failure
+    return num_slots, stop.exit_status
 
 
 def _checked(sweep: Sweep, address: str | None) -> ExperimentConfig:

@@ -104,6 +104,9 @@ class _AtRequest(Stopper):
     def __init__(self, stop: StopRequest, callback: SweepCallback) -> None:
         self._stop, self._callback = stop, callback
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {}  # as that of `SweepCallback`
+
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         return False
 
@@ -119,13 +122,14 @@ def _fit(
     stop: StopRequest,
 ) -> int:
     sweep, strategy = folder.sweep, folder.sweep.strategy
-    free = _free_cpus(config, sweep.concurrent or work.num_trials)
-    num_slots = max(
-        1, min(sweep.concurrent or work.num_trials, work.num_trials, int(free // cpus_of(config)))
-    )
-    cpus, options = cpus_of(config), {"max_concurrent_trials": num_slots}
-    if strategy.waits_for_all:  # a limit to their number would have them wait for ever
-        cpus, options = max(cpus, int(free // num_slots)), {}
+    most = min(sweep.concurrent or work.num_trials, work.num_trials)
+    free, cpus = _free_cpus(config, most), cpus_of(config)
+    num_slots = max(1, min(most, int(free // cpus)))
+    options = {"max_concurrent_trials": num_slots}
+    if strategy.waits_for_all:  # with a limit to their number they would wait for ever
+        options = {}
+        if most < work.num_trials:  # so each takes so much that no more of them fit
+            cpus = max(cpus, int(free // num_slots))
     states = {index: (done, ray.put(state)) for index, (done, state) in work.states.items()}
     context = TrialContext(sweep, folder.trials, read_presets(sweep), states)
     trainable = tune.with_resources(

@@ -60,7 +60,11 @@ def stdout_for_json() -> Iterator[None]:
 @contextmanager
 def _copied(stream: TextIO) -> Iterator[TextIO]:
     """What leads to where a stream leads; if it is the process's stdout, that leads to stderr."""
-    if not _is_of_process(stream):
+    try:
+        is_of_process = stream.fileno() == _STDOUT
+    except (OSError, ValueError):  # it stands in its place, as in tests
+        is_of_process = False
+    if not is_of_process:
         yield stream
         return
     number = os.dup(_STDOUT)
@@ -72,10 +76,3 @@ def _copied(stream: TextIO) -> Iterator[TextIO]:
     finally:
         os.dup2(number, _STDOUT)
         os.close(number)
-
-
-def _is_of_process(stream: TextIO) -> bool:
-    try:
-        return stream.fileno() == _STDOUT
-    except (OSError, ValueError):  # it stands in its place, as in tests
-        return False

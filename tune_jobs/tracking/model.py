@@ -88,7 +88,7 @@ def _load_pyfunc(path: str) -> PolicyModel:
     from rllib_configs.policy_files import load_policy
 
     policy, config = load_policy(path)
-    return PolicyModel(policy, config.task.build_world().state_space.dtype)
+    return PolicyModel(policy, config.task.world.state_space.dtype)
 
 
 def build_model(policy: Path, target: Path, model_id: str, run_id: str) -> None:
@@ -153,7 +153,7 @@ def example(config: "ExperimentConfig") -> dict[str, NDArray[Any]]:
     """The first observations of an episode of the task, as the environment gives them."""
     from cluster_env.envs import ClusterEnv
 
-    world = config.task.build_world()
+    world = config.task.world
     try:
         workload = config.task.build().workload
     except InputError:  # its trace is somewhere else
@@ -169,7 +169,7 @@ def _signature(config: "ExperimentConfig", policy: "LearnedPolicy") -> "ModelSig
     from mlflow.models import ModelSignature
     from mlflow.types import ParamSchema, ParamSpec, Schema, TensorSpec
 
-    world = config.task.build_world()
+    world = config.task.world
     inputs: list[Any] = [
         TensorSpec(np.dtype(world.state_space.dtype), (-1, *world.state_space.shape), OBSERVATIONS),
         TensorSpec(np.dtype(np.int8), (-1, world.num_actions), MASK),

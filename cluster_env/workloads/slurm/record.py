@@ -15,27 +15,20 @@ _DOUBTS = {
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One run of a job, or of a part of one.
+    """One run of a job, or of a part of one, from a line of a file.
 
     Attributes:
-        line: of the file.
         job: Slurm's number of the job, which is its own also for an element of an array.
         het: number of the heterogeneous job that it is a part of; 0 for none.
         state: the first word of its state, such as ``CANCELLED``.
         submit: Unix time, as all times; None for one that has not come.
         eligible: when nothing but a lack of resources held it back any more.
-        start: of the run.
-        end: of the run.
         elapsed: seconds of the run without what it was suspended for; None if not recorded.
         limit: seconds that it asked for; None if that is no number.
         no_limit: why not: ``UNLIMITED``, ``Partition_Limit``, or nothing.
         ran: whether it held anything.
-        processors: that it held.
         memory: MiB that it held; None if not recorded.
-        gpus: that it held.
-        user: name.
         account: name, or where there is none the Unix group.
-        partition: name.
     """
 
     line: int
@@ -68,15 +61,11 @@ class Findings:
 
     def drop(self, reason: str, line: int) -> None:
         """Counts a row that is no job to schedule; the reason ends the sentence "the job ..."."""
-        entry = self.dropped.setdefault(reason, [0, line])
-        entry[0] += 1
-        entry[1] = min(entry[1], line)
+        _count(self.dropped, reason, line, 1)
 
     def notice(self, what: str, line: int, count: int = 1) -> None:
         """Counts jobs that are not what they seem."""
-        entry = self.noticed.setdefault(what, [0, line])
-        entry[0] += count
-        entry[1] = min(entry[1], line)
+        _count(self.noticed, what, line, count)
 
     def doubt(self, doubts: Collection[str], line: int) -> None:
         """Counts a row whose times are doubtful, see `cluster_env.workloads.slurm.values.Clock`."""
@@ -92,6 +81,11 @@ class Findings:
         """What was noticed, by first line."""
         found = (Noticed(what, *entry) for what, entry in self.noticed.items())
         return tuple(sorted(found, key=lambda one: one.line))
+
+
+def _count(found: dict[str, list[int]], what: str, line: int, count: int) -> None:
+    entry = found.setdefault(what, [0, line])
+    entry[:] = entry[0] + count, min(entry[1], line)
 
 
 def wrong_value(path: object, line: int, name: str, expected: str, came: str) -> InputError:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from cluster_env.core.checks import require_states
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
-from cluster_env.core.registry import Registry, no_argument, unknown
+from cluster_env.core.registry import Registry, unknown
 from cluster_env.core.spec import Heuristic
 from cluster_env.worlds.accrual.orders import ORDERS
 from cluster_env.worlds.accrual.rules import SCORERS, Rule, choose_actions
@@ -74,12 +74,8 @@ class AccrualPolicy:
 HEURISTICS: Registry[Heuristic] = Registry("heuristic")
 
 
-def _ordered(name: str, order: str) -> Callable[[Accrual, str], Policy]:
-    def make(world: Accrual, argument: str) -> Policy:
-        no_argument(name, argument)
-        return AccrualPolicy(world, name, Rule(order, "none"))
-
-    return make
+def _ordered(name: str, order: str) -> Heuristic:
+    return Heuristic.unnumbered(name, lambda world: AccrualPolicy(world, name, Rule(order, "none")))
 
 
 def _deciding(name: str, scorer: str) -> Callable[[Accrual, str], Policy]:
@@ -97,10 +93,10 @@ def _deciding(name: str, scorer: str) -> Callable[[Accrual, str], Policy]:
     return make
 
 
-HEURISTICS.register("none")(Heuristic(_ordered("none", "best_fit")))
+HEURISTICS.register("none")(_ordered("none", "best_fit"))
 HEURISTICS.register("aggressive")(
     Heuristic(_deciding("aggressive", "aggressive"), numbers=tuple(COLUMNS))
 )
 HEURISTICS.register("rulebase")(Heuristic(_deciding("rulebase", "value")))
 for _order in ORDERS[1:]:
-    HEURISTICS.register(_order)(Heuristic(_ordered(_order, _order)))
+    HEURISTICS.register(_order)(_ordered(_order, _order))

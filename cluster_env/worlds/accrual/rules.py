@@ -49,10 +49,7 @@ class Rule:
     squeeze: bool = True
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("order", self.order, ORDERS),
-            ("scorer", self.scorer, SCORERS),
-        ):
+        for name, value, known in (("order", self.order, ORDERS), ("scorer", self.scorer, SCORERS)):
             if value not in known:
                 raise unknown(name, value, known)
         if self.order != "best_fit" and self.scorer == "value":

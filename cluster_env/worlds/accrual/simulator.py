@@ -157,14 +157,10 @@ class AccrualSimulator(BatchSimulator):
         learners: Learners | None = None,
         learning: bool = False,
     ) -> None:
-        """Plays all episodes to their ends.
+        """Plays all episodes to their ends; the keys are not used, as nothing is random.
 
-        Args:
-            rule: what decides.
-            keys: not used; nothing is random.
-            learners: value functions of the rule ``value``, one for each machine of each episode,
-                or one for all.
-            learning: whether they learn meanwhile, each from its own machine.
+        The rule ``value`` has its functions from `learners`, one for each machine of each episode
+        or one for all, who may learn meanwhile, each from its own machine.
 
         Raises:
             InputError: if there are too few or too many learners.

@@ -58,13 +58,7 @@ def function_of(learners: Learners, index: int) -> int:
 
 @njit_kernel
 def learn(
-    learners: Learners,
-    index: int,
-    x1: float,
-    x2: float,
-    x3: float,
-    earned: float,
-    now: int,
+    learners: Learners, index: int, x1: float, x2: float, x3: float, earned: float, now: int
 ) -> None:
     """Takes in the next state of a learner (see `value_of`), and updates its parameters.
 
@@ -103,18 +97,10 @@ def new_learners(
     sharing: int = 1,
     scale: float = 1.0,
 ) -> Learners:
-    """Learners that have seen nothing yet.
+    """Learners that have seen nothing yet, so many `sharing` each function; see `Learners`.
 
-    Args:
-        kind: of the value function.
-        p: float64 ``(num_functions, num_parameters)``; it is changed.
-        rate: first rate of the parameters.
-        rho_rate: first rate of the average reward.
-        half: updates after which both have halved.
-        per_time: whether time between states counts.
-        sharing: learners of each value function.
-        scale: that rewards are divided by. Values of a rulebase, which are linear in its
-            parameters, only get smaller by it; a network learns well where they are near 1.
+    Their parameters, float64 ``(num_functions, num_parameters)``, are changed. By `scale` the
+    values of a rulebase only get smaller; a network learns well where they are near 1.
     """
     memory = np.zeros(sharing * p.shape[0], LEARNER)
     memory["steps"] = 0.0 if per_time else 1.0  # equation 5 as it stands, from an average of 0

@@ -1,19 +1,94 @@
-"""Where jobsets come from: Poisson arrivals, and job logs with deadlines."""
+"""Where jobsets come from, Poisson arrivals or job logs, and what their jobs are worth when."""
 
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cluster_env.core.errors import InputError
+from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.spec import WorkloadSpec
 from cluster_env.objectives.utility import ATTRIBUTE
 from cluster_env.workloads.log import LogWorkload, warmup_marks
 from cluster_env.workloads.recorded import RecordedJobs
-from cluster_env.worlds.accrual.utilities import read_utility
+
+
+@dataclass(frozen=True)
+class Breakpoints:
+    """One function for all jobs, a straight line between breakpoints, raised to a power above 0.
+
+    Times are multiples of the duration, rising; values are unit utilities, from 1 to 0 and never
+    rising.
+    """
+
+    times: tuple[float, ...] = (1.0, 2.0)
+    values: tuple[float, ...] = (1.0, 0.0)
+    power: float = 1.0
+
+    def __post_init__(self) -> None:
+        if len(self.times) != len(self.values) or not self.times:
+            raise InputError(
+                f"a time-utility function needs as many values as times, at least one, but it has "
+                f"{len(self.times)} times and {len(self.values)} values"
+            )
+        numbers = np.array([self.times, self.values], np.float64)
+        if not np.isfinite(numbers).all() or numbers.min() < 0 or not 0 < self.power < 100:
+            raise InputError(
+                "times and values of a time-utility function must be finite and at least 0, and "
+                "its power above 0 and below 100"
+            )
+        if np.any(np.diff(self.times) <= 0):
+            raise InputError(
+                f"times of a time-utility function must rise, but they are {self.times}"
+            )
+        if np.any(np.diff(self.values) > 0) or self.values[0] > 1:
+            raise InputError(
+                f"values of a time-utility function must not rise, from at most 1, but they are "
+                f"{self.values}"
+            )
+
+    def rows(self, num_jobs: int) -> NDArray[np.float64]:
+        """Of some jobs, float64 ``(num_jobs, 2 P + 1)``; see `cluster_env.objectives.utility`."""
+        return np.tile([*self.times, *self.values, self.power], (num_jobs, 1))
+
+
+UTILITIES: Registry[Breakpoints] = Registry(
+    "time-utility function",
+    {
+        "linear": Breakpoints(),
+        "square": Breakpoints(power=2.0),
+        "root": Breakpoints(power=0.5),
+        "step": Breakpoints((2.0, 2.0 + 1e-9), (1.0, 0.0)),
+    },
+)
+"""Functions by name: the paper's (figure 1) and those of its figure 5, and a hard deadline."""
+
+
+def read_utility(text: str) -> Breakpoints:
+    """A function by name, or by its breakpoints: ``1:1 1.5:0.8 3:0``, ``1:1 2:0 ^2``.
+
+    Raises:
+        InputError: if the text is neither.
+    """
+    if ":" not in text:
+        return UTILITIES.get(text)
+    words = text.split()
+    power = "1"
+    if words[-1].startswith("^"):
+        power = words.pop()[1:]
+    try:
+        points = [[float(part) for part in word.split(":")] for word in words]
+        times, values = zip(*points, strict=True)
+        exponent = float(power)
+    except ValueError as error:
+        raise InputError(
+            f"breakpoints of a time-utility function look like '1:1 1.5:0.8 3:0', times the "
+            f"duration and unit utility, not '{shortened(text)}'"
+        ) from error
+    return Breakpoints(times, values, exponent)
 
 
 @dataclass(frozen=True)
@@ -21,15 +96,13 @@ class PoissonWorkload:
     """The paper's jobs (section 5): Poisson arrivals, sizes and durations uniform whole numbers.
 
     Attributes:
-        processors: of the machine.
         rate: mean number of arrivals in a step.
         window: steps in which jobs may arrive.
         smallest: fewest processors that a job asks for.
         largest: most of them.
         shortest: steps of the shortest job on all processors that it asks for.
         longest: steps of the longest one.
-        utility: time-utility function, by name or breakpoints, see
-            `cluster_env.worlds.accrual.utilities`.
+        utility: time-utility function, by name or breakpoints, see `read_utility`.
     """
 
     processors: int = 24
@@ -79,7 +152,7 @@ class PoissonWorkload:
             rng.integers(self.shortest, self.longest, count, endpoint=True),
             rng.integers(self.smallest, self.largest, (count, 1), endpoint=True),
             window=self.window,
-            attributes={ATTRIBUTE: read_utility(self.utility).rows(rng, count)},
+            attributes={ATTRIBUTE: read_utility(self.utility).rows(count)},
         )
 
 
@@ -133,7 +206,7 @@ class AccrualLog(LogWorkload):
     def served(self, jobset: JobSet, rng: np.random.Generator) -> JobSet:
         """The window with a time-utility function for each job."""
         estimate = np.asarray(jobset.attributes["estimate"], np.float64)
-        functions = read_utility(self.utility).rows(rng, jobset.num_jobs)
+        functions = read_utility(self.utility).rows(jobset.num_jobs)
         points = (functions.shape[1] - 1) // 2
         # Multiples of the estimate, where the job carries multiples of its duration; 2 is the
         # paper's last breakpoint.

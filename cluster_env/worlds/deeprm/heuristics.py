@@ -10,7 +10,7 @@ from cluster_env.core.checks import require_states
 from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
-from cluster_env.core.registry import Registry, no_argument, number_of
+from cluster_env.core.registry import Registry, number_of
 from cluster_env.core.spec import Heuristic
 from cluster_env.worlds.deeprm.state import SATURATED, StateShape, first_free, first_start
 from cluster_env.worlds.deeprm.world import DeepRM
@@ -43,8 +43,6 @@ class ScorePolicy:
     that many time steps.
 
     Attributes:
-        world: where it acts.
-        name: what tables call it.
         knob: weight of packing against shortness, 0 to 1.
         patience: time steps without an arrival after which long jobs may start.
         long_job: longest duration that is never delayed.
@@ -81,11 +79,6 @@ class QueuePolicy:
     before it if the first one then starts no later than it would have: EASY backfilling (D. Lifka,
     The ANL/IBM SP scheduling system, 1995), with a reservation in all resources, exact durations,
     and as much of the queue as the slots show.
-
-    Attributes:
-        world: where it acts.
-        name: what tables call it.
-        backfills: whether jobs may overtake the first one.
     """
 
     world: DeepRM
@@ -103,21 +96,15 @@ class QueuePolicy:
 HEURISTICS: Registry[Heuristic] = Registry("heuristic")
 
 
-def _without_number(name: str, policy: Callable[[DeepRM], Policy]) -> None:
-    """Registers a heuristic whose name takes no number."""
-
-    def make(world: DeepRM, argument: str) -> Policy:
-        no_argument(name, argument)
-        return policy(world)
-
-    HEURISTICS.register(name)(Heuristic(make))
-
-
-_without_number("random", RandomPolicy)
-_without_number("fcfs", lambda world: QueuePolicy(world, "fcfs", backfills=False))
-_without_number("easy", lambda world: QueuePolicy(world, "easy", backfills=True))
-_without_number("sjf", lambda world: ScorePolicy(world, "sjf", knob=0.0))
-_without_number("packer", lambda world: ScorePolicy(world, "packer", knob=1.0))
+_UNNUMBERED: dict[str, Callable[[DeepRM], Policy]] = {
+    "random": RandomPolicy,
+    "fcfs": lambda world: QueuePolicy(world, "fcfs", backfills=False),
+    "easy": lambda world: QueuePolicy(world, "easy", backfills=True),
+    "sjf": lambda world: ScorePolicy(world, "sjf", knob=0.0),
+    "packer": lambda world: ScorePolicy(world, "packer", knob=1.0),
+}
+for _name, _make in _UNNUMBERED.items():
+    HEURISTICS.register(_name)(Heuristic.unnumbered(_name, _make))
 
 
 def _tetris(world: DeepRM, argument: str) -> Policy:

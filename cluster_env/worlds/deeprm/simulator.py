@@ -138,9 +138,7 @@ def _padded(column: NDArray[Any], present: NDArray[np.bool_], padding: float = 0
     return table
 
 
-def _late_costs(
-    batch: Batch,
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+def _late_costs(batch: Batch) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
     """Times, jobs and costs of the late costs of each jobset, in the order of time; see `Jobs`."""
     # Those that cost anything, by their index among all jobs.
     term, job = np.nonzero(batch.costs.late_rate)

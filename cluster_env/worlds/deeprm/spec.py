@@ -214,6 +214,6 @@ SPEC = WorldSpec(
             ),
             require=require_solver,
             time_limit_s=DEFAULT_TIME_LIMIT_S,
-        ),
+        )
     ),
 )

@@ -132,11 +132,7 @@ def last_start(duration: int, horizon: int, try_last_start: bool) -> int:
 
 @njit_inlined
 def first_start(
-    states: NDArray[np.uint8],
-    row: int,
-    place: int,
-    capacity: NDArray[np.int64],
-    last: int,
+    states: NDArray[np.uint8], row: int, place: int, capacity: NDArray[np.int64], last: int
 ) -> int:
     """First of the steps 0 to `last` from which the job at a place of a state fits to its end.
 

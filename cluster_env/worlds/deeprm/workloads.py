@@ -206,12 +206,6 @@ class BimodalWorkload:
                 f"has loads from {LOWEST_LOAD:g} up to {self.max_load:.3f}"
             )
 
-    @classmethod
-    def at_rate(cls, arrival_rate: float, **options: object) -> "BimodalWorkload":
-        """The workload whose probability of an arrival in a step is given instead of its load."""
-        reference = cls(load=LOWEST_LOAD, **options)  # type: ignore[arg-type]
-        return cls(load=arrival_rate * reference.max_load, **options)  # type: ignore[arg-type]
-
     @property
     def arrival_rate(self) -> float:
         """Probability of an arrival in a time step."""

@@ -147,10 +147,7 @@ def _relative(value: float, mean: int, deviation: int) -> float:
 
 @njit_inlined
 def _describe_context(
-    state: NDArray[np.int32],
-    capacity: NDArray[np.int64],
-    queue: int,
-    out: NDArray[np.float32],
+    state: NDArray[np.int32], capacity: NDArray[np.int64], queue: int, out: NDArray[np.float32]
 ) -> None:
     """Fills the features of the context."""
     unseen = max(int(state[header.WAITING]) - queue, 0)

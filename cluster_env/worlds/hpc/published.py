@@ -72,10 +72,7 @@ class PublishedPolicy:
 
 
 def peer_scores(
-    name: str,
-    estimate: NDArray[np.int32],
-    size: NDArray[np.int32],
-    submit: NDArray[np.int64],
+    name: str, estimate: NDArray[np.int32], size: NDArray[np.int32], submit: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Scores as its code has them, lower first, float64 ``(num_jobs,)``.
 
@@ -239,20 +236,20 @@ def _sort(running: NDArray[np.int32], size: int, key: NDArray[np.int64]) -> None
         running[hole] = job
 
 
-def window_starts(num_jobs: int, length: int = JOBS, seed: int = SEED) -> list[int]:
+def window_starts(num_jobs: int) -> list[int]:
     """Where its windows begin, as Gym 0.15 seeded its environments: the first job of each.
 
     Raises:
         InputError: if the log is too short.
     """
-    if num_jobs < 2 * length + 1:
+    if num_jobs < 2 * JOBS + 1:
         raise InputError(
-            f"windows of {length:,} jobs as RLScheduler cuts them need a log of {2 * length + 1:,} "
+            f"windows of {JOBS:,} jobs as RLScheduler cuts them need a log of {2 * JOBS + 1:,} "
             f"jobs, but this one has {num_jobs:,}"
         )
-    words = struct.unpack("<2I", hashlib.sha512(str(seed).encode()).digest()[:8])
+    words = struct.unpack("<2I", hashlib.sha512(str(SEED).encode()).digest()[:8])
     drawn = np.random.RandomState(words)
-    return [int(drawn.randint(length, num_jobs - length)) for _ in range(WINDOWS)]
+    return [int(drawn.randint(JOBS, num_jobs - JOBS)) for _ in range(WINDOWS)]
 
 
 def _published(task: Any) -> Sequence[JobSet]:

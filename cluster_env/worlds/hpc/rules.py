@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
-from cluster_env.core.registry import Registry, no_argument, unknown
+from cluster_env.core.registry import Registry, unknown
 from cluster_env.core.spec import Heuristic
 
 BACKFILLING = ("strict", "skip", "easy", "conservative")
@@ -254,19 +254,13 @@ def _ordered(order: str) -> Callable[[Any, str], Policy]:
     return make
 
 
-def _named(name: str, rule: Rule) -> Callable[[Any, str], Policy]:
-    def make(world: Any, argument: str) -> Policy:
-        no_argument(name, argument)
-        return RulePolicy(name, rule)
-
-    return make
+def _register(name: str, rule: Rule) -> None:
+    policy = RulePolicy(name, rule)
+    HEURISTICS.register(name)(Heuristic.unnumbered(name, lambda world: policy))
 
 
 for _order in ORDERS:
     HEURISTICS.register(_order)(Heuristic(_ordered(_order)))
 for _order in ("saf", "wspt"):
-    _name = f"{_order}-strict"
-    HEURISTICS.register(_name)(Heuristic(_named(_name, Rule(_order, "strict"))))
-HEURISTICS.register("reserve")(
-    Heuristic(_named("reserve", Rule("wspt", "skip", reserve=Reserve())))
-)
+    _register(f"{_order}-strict", Rule(_order, "strict"))
+_register("reserve", Rule("wspt", "skip", reserve=Reserve()))

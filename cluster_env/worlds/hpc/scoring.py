@@ -13,15 +13,7 @@ from numpy.typing import NDArray
 from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.worlds.hpc import state as header
 from cluster_env.worlds.hpc.episodes import Rows, episode_of
-from cluster_env.worlds.hpc.events import (
-    Episode,
-    Jobs,
-    Machine,
-    advance,
-    clear,
-    fits,
-    next_event,
-)
+from cluster_env.worlds.hpc.events import Episode, Jobs, Machine, advance, clear, fits, next_event
 from cluster_env.worlds.hpc.features import BACKFILLS, FITS
 from cluster_env.worlds.hpc.queue import start_waiting
 from cluster_env.worlds.hpc.reservations import delays_nobody, reserve, take_spare

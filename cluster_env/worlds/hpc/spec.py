@@ -112,11 +112,7 @@ def words(task: Task) -> str:
 
 def _thesis(**options: Any) -> dict[str, Any]:
     """A formulation of the thesis, see `HPC`; the thesis steps by the second."""
-    return {
-        "world": {"kind": "hpc", **options},
-        "workload": {"jobs": 64},
-        "objective": "slowdown",
-    }
+    return {"world": {"kind": "hpc", **options}, "workload": {"jobs": 64}, "objective": "slowdown"}
 
 
 def warm(world: HPC, jobsets: Sequence[JobSet]) -> None:

@@ -59,7 +59,6 @@ class ImageView:
 
     Attributes:
         capacity: units of each resource of the machine, processors first.
-        layout: of the states.
         step: seconds from row to row, at least 1.
     """
 
@@ -151,7 +150,6 @@ class CompactView:
     Attributes:
         capacity: units of each resource of the machine, processors first.
         resources: their names.
-        layout: of the states.
         by_events: whether rows are expected ends.
     """
 
@@ -250,8 +248,7 @@ def _work(log_thousandths: NDArray[np.int32] | Numbers) -> Numbers:
 
 
 OBSERVATIONS: Registry[Callable[[HPC], Observation]] = Registry(
-    "observation",
-    {"jobs": partial(features_observation, items="jobs", low=-LARGEST, high=LARGEST)},
+    "observation", {"jobs": partial(features_observation, items="jobs", low=-LARGEST, high=LARGEST)}
 )
 
 

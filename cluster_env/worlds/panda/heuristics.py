@@ -6,11 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.policy import Policy
-from cluster_env.core.registry import Registry, no_argument
+from cluster_env.core.registry import Registry
 from cluster_env.core.spec import Heuristic
 from cluster_env.worlds.panda.simulator import PandaSimulator
-from cluster_env.worlds.panda.world import Panda
 
 
 @dataclass(frozen=True)
@@ -58,11 +56,8 @@ HEURISTICS: Registry[Heuristic] = Registry("heuristic")
 
 
 def _register(name: str, choice: str, order: str) -> None:
-    def make(world: Panda, argument: str) -> Policy:
-        no_argument(name, argument)
-        return PandaPolicy(name, choice, order)
-
-    HEURISTICS.register(name)(Heuristic(make))
+    policy = PandaPolicy(name, choice, order)
+    HEURISTICS.register(name)(Heuristic.unnumbered(name, lambda world: policy))
 
 
 _register("best_fit", "best_fit", "arrival")

@@ -51,14 +51,10 @@ class PandaSimulator(BatchSimulator):
     A row is an agent, one for each consumer of each episode; the rows of an episode stand together
     in the order of arrival. An agent is active while its consumer waits. `Panda` says what happens.
 
+    The state of a row that is not active is the last one that it had.
+
     Attributes:
-        states: int32 ``(num_rows, state_size)``: a view that changes, as all that follow. That of a
-            row that is not active is the last one that it had.
-        episode: int32 ``(num_rows,)``, number of each row's episode, never decreasing.
-        time: int64 ``(num_rows,)``, the clock of each row's episode in steps.
-        active: bool ``(num_rows,)``, which rows are to decide; agents come and go.
-        truncated: bool ``(num_rows,)``, which rows were cut at `max_time`.
-        agents: ``(num_rows,)`` of `state.AGENT`, what has become of each row.
+        agents: ``(num_rows,)`` of `state.AGENT`, what has become of each row; views, as all.
         nodes: ``(num_episodes, num_nodes)`` of `state.NODE`.
         observed: int64 ``(num_rows, observed)``, the nodes that each row sees, or -1.
     """

@@ -283,13 +283,11 @@ class PandaLog(LogWorkload):
         )
 
 
-WORKLOADS: Registry[WorkloadSpec] = Registry("workload")
-
-
 def _nodes(world: Any) -> dict[str, Any]:
     return {"nodes": world.nodes}
 
 
+WORKLOADS: Registry[WorkloadSpec] = Registry("workload")
 WORKLOADS.register("clustered")(WorkloadSpec(ClusteredWorkload, _nodes))
 WORKLOADS.register("trace")(WorkloadSpec(PandaLog, _nodes, own=("window",)))  # in seconds
 WORKLOADS.alias("log", "trace")

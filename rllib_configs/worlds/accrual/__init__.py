@@ -1,6 +1,6 @@
 """What the accrual world adds: servers that learn the values of their states as they schedule."""
 
-from rllib_configs.worlds.accrual.plain_figure import plain_experiment
+from rllib_configs.worlds.accrual.plain import plain_experiment
 from rllib_configs.worlds.accrual.servers import (
     COLUMNS,
     POLICIES,

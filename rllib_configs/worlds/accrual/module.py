@@ -9,7 +9,7 @@ from torch import nn
 
 from cluster_env.core.seeding import Purpose, generator
 from cluster_env.worlds.accrual.values import first_parameters
-from rllib_configs.worlds.accrual.sampler import StateValuesSampler
+from rllib_configs.worlds.accrual.state_values import StateValuesSampler
 
 
 class StateValuesModule(TorchRLModule):

@@ -6,12 +6,16 @@ steps through every time step, where the compiled one goes from event to event.
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.seeding import Split
+from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.accrual.heuristics import COLUMNS
 from cluster_env.worlds.accrual.world import Accrual
+from rllib_configs.worlds.accrual.servers import POLICIES, Setting
 
 Vector = tuple[float, int, int]
 """x1, x2 and x3 of a server."""
@@ -303,3 +307,34 @@ class PlainLearner:
             self.rho += self.rho_rate * decay * (reward - self.rho)
             self.count += 1
         self._last = x, earned
+
+
+def plain_experiment(setting: Setting, index: int) -> Iterator[tuple[str, str, float]]:
+    """What `rllib_configs.worlds.accrual.servers.experiment` does, for one server alone.
+
+    Args:
+        setting: what is measured; values are of a rulebase, and time does not count.
+        index: of the server.
+
+    Yields:
+        Policy, column, and the utility of all jobs that finished in time.
+    """
+    measured, learned = (
+        sample_jobsets(setting.workload(steps), setting.seed, split, [index])[0]
+        for split, steps in ((Split.HELD_OUT, setting.steps), (Split.TRAIN, setting.learning.steps))
+    )
+    for policy in POLICIES:
+        for column, (preempt, squeeze) in COLUMNS.items():
+            preempts = setting.world.preempt and preempt and policy != "none"
+            squeezes = setting.world.squeeze and squeeze and policy != "none"
+            world = replace(setting.world, preempt=preempts, squeeze=squeezes)
+            choose: Choice = smallest if policy == "aggressive" else nothing
+            if policy == "utility":
+                how = setting.learning
+                learner = PlainLearner(world, how.rate, how.rho_rate, how.half)
+                until = replace(world, max_time=how.steps)
+                PlainServer(until, learned, learner.choose, learner.learn).play()
+                choose = learner.choose
+            server = PlainServer(replace(world, max_time=setting.steps), measured, choose)
+            server.play()
+            yield policy, column, server.utility

@@ -1,7 +1,9 @@
 """The paper's experiments (section 5): servers learn values, and then all policies are measured.
 
 Servers learn side by side and share nothing: one for each experiment, each from its own arrivals.
-What is learned is kept as it is while it is measured, on other arrivals.
+What is learned is kept as it is while it is measured, on other arrivals. Servers may have a common
+queue (section 4.2), with values of their own or one for all of them. What policies earn on small
+jobsets stands beside what nobody can beat who knows all arrivals.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,11 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Purpose, Split, generator
+from cluster_env.evaluation import evaluate
 from cluster_env.objectives import UTILITY
+from cluster_env.objectives.utility import final_utility
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds.accrual import Accrual
-from cluster_env.worlds.accrual.heuristics import COLUMNS
+from cluster_env.worlds.accrual.heuristics import COLUMNS, AccrualPolicy
+from cluster_env.worlds.accrual.optimum import UtilityBound, utility_bound
 from cluster_env.worlds.accrual.rules import Rule
 from cluster_env.worlds.accrual.simulator import AccrualSimulator
 from cluster_env.worlds.accrual.td import Learners, new_learners
@@ -109,7 +116,7 @@ class Setting:
                 "servers that learn values need training.algorithm=fuzzy_td and the workload "
                 "poisson, as in the preset fuzzy-td"
             )
-        given = config.task.build_world()
+        given = config.task.world
         assert isinstance(given, Accrual)  # fuzzy_td has said so
         return cls(
             world=given,
@@ -225,3 +232,75 @@ def experiment(
         for column in columns:
             learners = learn_values(setting, column, training) if policy == "utility" else None
             yield measure(simulator, policy, column, setting.steps, learners)
+
+
+POOL_POLICIES = ("none", "aggressive", "own", "shared")
+"""What decides on each machine: nothing, the smallest job, values of its own, values of all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolSetting:
+    """What is measured.
+
+    Attributes:
+        machines: with one queue.
+        allocation: see `Accrual.allocation`.
+        each: one machine and its share of the arrivals: ``rate`` jobs a step and machine.
+    """
+
+    machines: int = 2
+    allocation: str = "machine"
+    each: Setting = field(default_factory=Setting)
+
+    @property
+    def whole(self) -> Setting:
+        """All machines and all arrivals."""
+        world = replace(self.each.world, machines=self.machines, allocation=self.allocation)
+        return replace(self.each, world=world, rate=self.machines * self.each.rate)
+
+
+def pool_experiment(
+    setting: PoolSetting, policies: Sequence[str] = POOL_POLICIES
+) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    """Measures policies on the same arrivals, those that learn after they have.
+
+    Yields:
+        Policy, and float64 ``(experiments,)``, utility of all jobs that finished in time.
+    """
+    whole = setting.whole
+    simulator = loaded(whole, Split.HELD_OUT, whole.steps)
+    for policy in policies:
+        learns = policy in ("own", "shared")
+        learners = learn_values(whole, "both", shared=policy == "shared") if learns else None
+        simulator.play(Rule("best_fit", "value" if learns else policy), learners=learners)
+        yield policy, simulator.earned
+
+
+def unseen_jobsets(setting: Setting) -> list[JobSet]:
+    """The arrivals that policies are measured on, of each of the setting's experiments."""
+    workload = setting.workload(setting.steps)
+    return sample_jobsets(workload, setting.seed, Split.HELD_OUT, range(setting.experiments))
+
+
+def small_jobsets(setting: Setting, window: int, count: int) -> list[JobSet]:
+    """Unseen jobsets of so many steps, those without jobs left out."""
+    drawn = unseen_jobsets(replace(setting, steps=window, experiments=count))
+    return [jobset for jobset in drawn if jobset.num_jobs]
+
+
+def bound_of(jobset: JobSet, setting: Setting, time_limit_s: float) -> UtilityBound:
+    """What nobody can beat on a jobset; see `utility_bound`."""
+    return utility_bound(jobset, setting.world, time_limit_s=time_limit_s)
+
+
+def learned_rulebase(setting: Setting, name: str) -> Policy:
+    """A policy that goes by the mean of the rulebases that the setting's servers learn."""
+    learned = tuple(learn_values(setting, "both").p.mean(axis=0).tolist())
+    return AccrualPolicy(setting.world, name, Rule("best_fit", "value"), parameters=learned)
+
+
+def earned(policy: Policy, jobsets: Sequence[JobSet], setting: Setting) -> NDArray[np.float64]:
+    """Utility of a policy on each jobset, float64 ``(jobsets,)``."""
+    schedule = evaluate(policy, jobsets, setting.world, run_seed=setting.seed)
+    utility = np.bincount(schedule.episode, final_utility(schedule), len(jobsets))
+    return utility.astype(np.float64, copy=False)

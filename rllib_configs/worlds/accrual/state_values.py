@@ -2,14 +2,64 @@
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cluster_env.core.errors import InputError
 from cluster_env.core.world import World
 from cluster_env.worlds.accrual import Accrual
-from cluster_env.worlds.accrual.values import VALUE_FUNCTIONS, num_parameters
+from cluster_env.worlds.accrual.features import CONTEXT, ITEM
+from cluster_env.worlds.accrual.values import (
+    RULEBASE,
+    VALUE_FUNCTIONS,
+    mean_values,
+    num_parameters,
+)
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.accrual.options import FuzzyTDOptions, StateValuesOptions
-from rllib_configs.worlds.accrual.sampler import StateValuesSampler
+
+_FORBIDDEN = np.float32(-1e9)
+
+
+class StateValuesSampler:
+    """Takes the candidate of the highest value, if that is above the server's own; no draw.
+
+    Logits are values minus that of the server as it is, which is void's.
+
+    Args:
+        kind: of the value functions, index in `VALUE_FUNCTIONS`.
+        values: float32 ``(num_servers, num_parameters)``.
+        world: where it acts.
+    """
+
+    def __init__(self, kind: int, values: NDArray[np.float32], world: Accrual) -> None:
+        parameters = values.astype(np.float64)
+        if kind == RULEBASE:  # linear in them
+            parameters = parameters.mean(axis=0, keepdims=True)
+        self._kind, self._parameters, self._world = kind, parameters, world
+
+    def logits(self, states: NDArray[np.int32]) -> NDArray[np.float32]:
+        """See `rllib_configs.networks.sampling.Sampler`."""
+        seen = self._world.features(states)
+        # x1, x2 and x3 stand beside each other in both.
+        of_candidates = seen.items[:, :, ITEM.unit_utility : ITEM.idle + 1]
+        of_machine = seen.context[:, None, CONTEXT.unit_utility : CONTEXT.idle + 1]
+        x = np.concatenate([of_candidates, of_machine], axis=1)
+        values = np.empty(x.shape[:2])
+        mean_values(self._kind, self._parameters, x.reshape(-1, 3), values.reshape(-1))
+        gains = (values - values[:, -1:]).astype(np.float32)
+        # A candidate that is worth as much as the server itself is not taken.
+        gains[:, :-1][gains[:, :-1] == 0] = -np.finfo(np.float32).tiny
+        found: NDArray[np.float32] = np.where(seen.allowed, gains, _FORBIDDEN)
+        return found
+
+    def sample(
+        self, states: NDArray[np.int32], uniforms: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `rllib_configs.networks.sampling.Sampler`; the action is certain."""
+        actions = self.logits(states).argmax(axis=1).astype(np.int32)
+        return actions, np.zeros(actions.size, np.float32)
 
 
 def value_kind(experiment: ExperimentConfig) -> int:
@@ -28,7 +78,7 @@ def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
             f"the algorithm fuzzy_td learns values of states, so it needs training.network="
             f"state_values, but {experiment.training.network} was given"
         )
-    world = _require_accrual(experiment.task.build_world())
+    world = _require_accrual(experiment.task.world)
     if not (world.preempt or world.squeeze):
         raise InputError(
             "the algorithm fuzzy_td learns when to preempt and squeeze, but task.world.preempt "
@@ -48,7 +98,7 @@ def _require_accrual(world: World) -> Accrual:
 
 def _num_functions(experiment: ExperimentConfig) -> int:
     """Each machine that learned has values of its own, wherever they act."""
-    world = _require_accrual(experiment.task.build_world())
+    world = _require_accrual(experiment.task.world)
     return int(experiment.training.jobsets) * world.machines
 
 

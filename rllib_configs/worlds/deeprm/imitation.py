@@ -53,7 +53,7 @@ class Imitation:
         Raises:
             InputError: if the bilinear scorer cannot act in the world of the experiment.
         """
-        world, objective = experiment.task.build_world(), experiment.task.build_objective()
+        world, objective = experiment.task.world, experiment.task.build_objective()
         if seen_world(experiment.training, world, objective) is not world:
             raise InputError(
                 f"a set_scorer that is told more than a state cannot begin as {source.name}, which "
@@ -77,13 +77,19 @@ class Imitation:
             own: weights of the set scorer by name, which it begins with. A critic keeps them.
         """
         self.check(source, weights, experiment, own)
-        world = experiment.task.build_world()
+        world = experiment.task.world
         teacher = network_of(source).sampler(source, weights, world)
         made = {name: np.array(value, np.float32) for name, value in own.items()}
         pieces: list[Shown] = []
+        task = experiment.task.build(seed=experiment.seed)
         for round_ in range(ROUNDS):
             student = network_of(experiment).sampler(experiment, made, world)
-            states = _states(experiment, world, teacher if round_ == 0 else student, round_)
+            policy: Any = teacher if round_ == 0 else student
+            jobsets = task.jobsets(Split.TRAIN, range(round_ * JOBSETS, (round_ + 1) * JOBSETS))
+            keys = episode_keys(experiment.seed, Split.TRAIN, 0, round_, count=JOBSETS)
+            states = rollout(world, policy, jobsets, task.objective, 1, keys).states
+            # Those in which there is more than one thing to do.
+            states = states[world.features(states).allowed.sum(axis=1) > 1]
             wanted = teacher.logits(states).argmax(axis=1)
             able = student.logits(states)[np.arange(len(wanted)), wanted] > _IMPOSSIBLE
             pieces.append(Shown(states[able], wanted[able]))
@@ -95,18 +101,6 @@ _IMPOSSIBLE = -1e8
 """Logits below are those of what the set scorer may not do."""
 
 as_set_scorer = Imitation()
-
-
-def _states(
-    experiment: "ExperimentConfig", world: "World", policy: Any, round_: int
-) -> NDArray[Any]:
-    """States in which there is more than one thing to do, where a policy acts."""
-    task = experiment.task.build(seed=experiment.seed)
-    jobsets = task.jobsets(Split.TRAIN, range(round_ * JOBSETS, (round_ + 1) * JOBSETS))
-    keys = episode_keys(experiment.seed, Split.TRAIN, 0, round_, count=JOBSETS)
-    states = rollout(world, policy, jobsets, task.objective, 1, keys).states
-    several = world.features(states).allowed.sum(axis=1) > 1
-    return states[several]
 
 
 def _fitted(

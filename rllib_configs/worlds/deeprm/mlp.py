@@ -110,7 +110,7 @@ class DeepRMNetwork(Network):
             InputError: if the world has another cluster.
         """
         training = experiment.training
-        acting, trained = _require_deeprm(world), _require_deeprm(experiment.task.build_world())
+        acting, trained = _require_deeprm(world), _require_deeprm(experiment.task.world)
         if acting.cluster != trained.cluster:
             raise InputError(
                 "a policy of DeepRM's network can be used on the cluster alone that it was trained "

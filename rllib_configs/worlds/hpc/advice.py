@@ -57,10 +57,13 @@ def advise(world: HPC, make: Callable[[Any], Policy], queue: Queue) -> Advice:
     running = [job for job in queue.running if job.processors > 0]
     held = _demand(running, counted)
     capacity = free + held.sum(axis=0)
-    waiting = sorted(
-        (job for job in queue.waiting if _fits(job, counted, capacity)),
-        key=lambda job: (job.eligible, len(job.job), job.job),
+    possible = (
+        job
+        for job in queue.waiting  # those that the machine has room for at all
+        if job.processors > 0
+        and all(job.demand[k] <= units for k, units in zip(counted, capacity, strict=True))
     )
+    waiting = sorted(possible, key=lambda job: (job.eligible, len(job.job), job.job))
     if not waiting:
         return Advice((), {})
     sizes: dict[str, Any] = {
@@ -222,10 +225,3 @@ def _scores(rule: Rule, world: HPC, instant: _Instant) -> NDArray[np.float64] | 
 def _demand(jobs: Sequence[SiteJob], counted: Sequence[int]) -> NDArray[np.int64]:
     rows = [[job.demand[k] for k in counted] for job in jobs]
     return np.array(rows, np.int64).reshape(len(rows), len(counted))
-
-
-def _fits(job: SiteJob, counted: Sequence[int], capacity: NDArray[np.int64]) -> bool:
-    """Whether the machine has room for a job at all."""
-    return job.processors > 0 and all(
-        job.demand[k] <= units for k, units in zip(counted, capacity, strict=True)
-    )

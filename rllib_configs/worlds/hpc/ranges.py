@@ -1,22 +1,18 @@
 """Ranges of the HPC world's tasks: sites with machines, jobs and objectives of their own."""
 
 import math
-import zlib
 from typing import Any
 
 import numpy as np
 from pydantic import Field, field_validator
 
 from cluster_env.core.conditioned import draw_weights
-from cluster_env.core.seeding import Purpose, generator
 from cluster_env.objectives import mixture
 from rllib_configs.dimensions import Dimension
 from rllib_configs.loading import parse_section
-from rllib_configs.ranges import Ranges
+from rllib_configs.ranges import Ranges, streams
 from rllib_configs.sections import Count
 from rllib_configs.task_schema import TaskSection
-
-_SEED_BOUND = 2**63
 
 
 class HPCRanges(Ranges):
@@ -43,11 +39,7 @@ class HPCRanges(Ranges):
         Raises:
             InputError: if the base is impossible, or cannot have a value.
         """
-        seed = int(rng.integers(_SEED_BOUND))
-
-        def stream(key: str) -> np.random.Generator:
-            return generator(seed, Purpose.TASK, zlib.crc32(key.encode()))
-
+        stream = streams(rng)
         data: dict[str, Any] = base.model_dump(mode="json")
         if self.objective_weights:
             weights = draw_weights(self.objective_weights, stream("objective"))

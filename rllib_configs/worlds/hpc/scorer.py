@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.world import PlayingSimulator, State, World
+from cluster_env.core.world import State, World
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.scorer import JOB_FEATURES, SIZE, STATE_FEATURES, Scorer, from_parts
 from cluster_env.worlds.hpc.scoring import score_states
+from cluster_env.worlds.hpc.simulator import HPCSimulator
 from rllib_configs.networks.conditions import told
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 from rllib_configs.networks.sampling import sample_actions
@@ -44,7 +45,7 @@ class ScorerSampler:
         drawn = sample_actions(self.logits(states), uniforms)
         return drawn
 
-    def play(self, simulator: PlayingSimulator, void_bias: float) -> None:
+    def play(self, simulator: HPCSimulator, void_bias: float) -> None:
         """Plays whole episodes, with the lowest score first and the whole queue in sight.
 
         Args:

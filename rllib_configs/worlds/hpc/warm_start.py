@@ -86,7 +86,7 @@ def as_set_scorer(
             "a set_scorer begins as an hpc_scorer by its skip connection and two hidden units, so "
             "set training.skip_connection=true and training.hidden to 2 or more"
         )
-    world = experiment.task.build_world()
+    world = experiment.task.world
     if not isinstance(world, HPC):
         raise InputError(
             f"an hpc_scorer scores jobs of the world hpc alone, but the world is {world.kind}; "

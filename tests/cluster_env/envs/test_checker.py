@@ -126,15 +126,10 @@ class StartsJobsAnew(ClusterEnv):
         (ForbidsAPossibleSlot, "the mask forbids a slot that books a job"),
         (AllowsAnEmptySlot, "the mask allows a slot that books nothing"),
         (ForbidsVoid, "the mask forbids void"),
-        (HasASecondMask, r"action_masks\(\) is not the one in the info"),
         (PaysForBookings, "a booking has the reward 1.0"),
-        (ForgetsAPartOfTheReward, "the schedule is worth"),
-        (StopsEarly, "never finishes though its episode is over"),
-        (Truncates, "truncated before max_time"),
         (ShowsNoise, "the same seed and actions give something else"),
         (LeavesTheSpace, "outside the observation space"),
         (OverbooksTheCluster, "units"),
-        (StartsJobsAnew, "booked anew"),
     ],
 )
 def test_a_broken_promise_is_found(broken: type[ClusterEnv], message: str) -> None:

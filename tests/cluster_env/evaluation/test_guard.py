@@ -49,13 +49,10 @@ class Guard:
         limits: Mapping[str, float] = spec_of(DeepRM(CLUSTER)).side_metrics,
         metric: str = "slowdown",
         jobsets: int = 60,
-        warmup: int = 0,
         reference: str = "",
         num_disjoint: int | None = None,
     ) -> None:
-        self._evaluate = partial(
-            compare_policies, jobsets=JOBSETS[:jobsets], world=DeepRM(CLUSTER), warmup=warmup
-        )
+        self._evaluate = partial(compare_policies, jobsets=JOBSETS[:jobsets], world=DeepRM(CLUSTER))
         first, rest = self._evaluate(baselines), self._evaluate(others)
         self._judge = Judge(
             first,
@@ -209,17 +206,6 @@ def test_a_heuristic_that_is_too_dear_is_not_the_best() -> None:
     hold, sjf, _ = strict.decide(heuristic("tetris:0")).candidates
     assert (hold.name, sjf.name, sjf.too_dear) == ("hold:8!", "sjf!", "")
     assert "mean utilization" in hold.too_dear
-
-
-def test_jobs_of_the_warm_up_do_not_count() -> None:
-    world, warmup = DeepRM(CLUSTER), 15
-    judge = Guard(groups("packer", "sjf"), warmup=warmup)
-    decision = judge.decide(heuristic("hold:8"))
-    for candidate, spec in zip(decision.candidates, ("sjf", "packer", "hold:8"), strict=True):
-        schedule = evaluate(heuristic(spec), JOBSETS, world)
-        steady, whole = summarize(schedule, warmup=warmup), summarize(schedule)
-        assert candidate.mean.value == steady.mean("slowdown") != whole.mean("slowdown")
-        assert candidate.side_metrics["wait"] == pytest.approx(steady.mean("wait"))
 
 
 def test_windows_of_a_short_log_prove_nothing() -> None:

@@ -30,11 +30,7 @@ IDENTITIES = {
     "relative_weighted_completion_time": -1,
     "fair_slowdown": -1,
 }
-NOT_EXACT = {
-    "bounded_slowdown",
-    "relative_completion_time",
-    "relative_weighted_completion_time",
-}
+NOT_EXACT = {"bounded_slowdown", "relative_completion_time", "relative_weighted_completion_time"}
 """They divide by ten, or by a mean."""
 
 HEURISTICS = ("random", "sjf", "packer", "tetris:0.002", "hold:4")

@@ -45,11 +45,6 @@ def test_interval_covers_the_true_mean_19_times_in_20() -> None:
     assert 180 <= hits <= 199  # 95 % +- 3 standard errors
 
 
-def test_same_numbers_give_the_same_interval() -> None:
-    totals, counts = np.arange(10.0), np.ones(10)
-    assert jobset_interval(Pooled(totals, counts)) == jobset_interval(Pooled(totals, counts))
-
-
 def test_jobsets_without_values_change_nothing() -> None:
     totals, counts = np.arange(1.0, 11.0), np.ones(10)
     with_gaps = jobset_interval(Pooled(np.r_[totals, 0.0, 0.0], np.r_[counts, 0.0, 0.0]))

@@ -15,6 +15,7 @@ from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from tests.cluster_env.worlds.deeprm.rates import at_rate
 
 MAX_TIME = 400
 
@@ -225,7 +226,7 @@ def workloads(draw: st.DrawFn) -> BimodalWorkload:
         num_slots=draw(st.integers(1, 12)),
     )
     longest = draw(st.integers(2, cluster.horizon))
-    return BimodalWorkload.at_rate(
+    return at_rate(
         draw(st.sampled_from([0.1, 0.5, 1.0])),
         cluster=cluster,
         window=draw(st.integers(2, 40)),

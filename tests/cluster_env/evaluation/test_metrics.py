@@ -9,13 +9,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import (
-    METRICS,
-    concatenate,
-    evaluate,
-    get_metric,
-    summarize,
-)
+from cluster_env.evaluation import METRICS, concatenate, evaluate, get_metric, summarize
 from cluster_env.evaluation.metrics import size_class
 from cluster_env.evaluation.summary import flat_summary
 from cluster_env.objectives.standard import bounded_slowdown

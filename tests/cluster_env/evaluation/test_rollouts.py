@@ -64,21 +64,6 @@ def test_episodes_of_a_jobset_and_seeds_draw_different_numbers() -> None:
     assert not np.array_equal(starts[0], other.start)
 
 
-def test_episodes_keep_their_jobset_across_batches() -> None:
-    schedule = evaluate(
-        get_heuristic("sjf", DeepRM(CLUSTER)),
-        JOBSETS,
-        DeepRM(CLUSTER),
-        episodes_per_jobset=2,
-        batch_episodes=4,
-    )
-    assert schedule.jobset.tolist() == np.repeat(np.arange(9), 2).tolist()
-    for episode, jobset in enumerate(schedule.jobset):
-        assert np.array_equal(
-            schedule.duration[schedule.episode == episode], JOBSETS[jobset].duration
-        )
-
-
 def test_policies_are_asked_about_active_episodes_only() -> None:
     spy = Spy()
     short = JobSet.of([0], [1], [[1, 1]], window=2)
@@ -115,30 +100,10 @@ def test_a_policy_that_never_starts_a_job_is_cut_and_its_jobs_are_unfinished() -
             lambda p: evaluate(p, JOBSETS, DeepRM(CLUSTER), episodes_per_jobset=0),
             "at least 1 episode",
         ),
-        (
-            lambda p: evaluate(p, JOBSETS, DeepRM(CLUSTER), run_seed=-1),
-            "seed must be 0 or larger",
-        ),
-        (
-            lambda p: evaluate(p, JOBSETS, DeepRM(Cluster(capacity=(10,)))),
-            "asks? for 2 resources",
-        ),
+        (lambda p: evaluate(p, JOBSETS, DeepRM(CLUSTER), run_seed=-1), "seed must be 0 or larger"),
+        (lambda p: evaluate(p, JOBSETS, DeepRM(Cluster(capacity=(10,)))), "asks? for 2 resources"),
     ],
 )
 def test_impossible_input_is_explained(call: Callable[..., Schedule], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         call(get_heuristic("sjf", DeepRM(CLUSTER)))
-
-
-def test_a_batch_asks_the_policy_once_for_all_its_episodes() -> None:
-    """So a policy that is a network is called as often as the longest episode has decisions."""
-    alone, together = Spy(), Spy()
-    evaluate(alone, JOBSETS, DeepRM(CLUSTER), batch_episodes=1)
-    evaluate(together, JOBSETS, DeepRM(CLUSTER), batch_episodes=len(JOBSETS))
-    longest = 0
-    for jobset in JOBSETS:
-        each = Spy()
-        evaluate(each, [jobset], DeepRM(CLUSTER))
-        longest = max(longest, len(each.sizes))
-    assert sum(together.sizes) == sum(alone.sizes) == len(alone.sizes)
-    assert len(together.sizes) == longest

@@ -4,8 +4,4 @@ from tests.cluster_env.worlds.accrual import step_rule as accrual
 from tests.cluster_env.worlds.deeprm import step_rule as deeprm
 from tests.cluster_env.worlds.hpc import step_rule as hpc
 
-STEP_RULES = {
-    "accrual": accrual.check_step,
-    "deeprm": deeprm.check_step,
-    "hpc": hpc.check_step,
-}
+STEP_RULES = {"accrual": accrual.check_step, "deeprm": deeprm.check_step, "hpc": hpc.check_step}

@@ -104,7 +104,7 @@ def test_numbers_depend_neither_on_runners_nor_on_a_resume(reference: Trained, k
 def work_of(config: ExperimentConfig) -> MetaWork:
     """What a runner does, at the first weights."""
     spec = algorithm_config(config).get_default_rl_module_spec()
-    spec.observation_space, spec.action_space = spaces_of(config.task.build_world())
+    spec.observation_space, spec.action_space = spaces_of(config.task.world)
     module = spec.build()
     work = MetaWork(config, module)
     work.set_weights(
@@ -296,7 +296,7 @@ def test_saved_policy_is_a_plain_one(tmp_path: Path, local_ray: None) -> None:
     trained = learned_policy(algorithm)
     loaded, found = load_policy(tmp_path)
     assert found == config
-    states = np.zeros((1, *config.task.build_world().state_space.shape), np.uint8)
+    states = np.zeros((1, *config.task.world.state_space.shape), np.uint8)
     assert np.array_equal(loaded.network.logits(states), trained.network.logits(states))
 
     # Another maml run takes over all of it, a ppo run the network alone, and the other way round.
@@ -346,7 +346,7 @@ def test_tasks_never_repeat_and_every_pass_takes_each_once() -> None:
 
 def test_task_of_a_maml_run_is_the_base_of_its_family() -> None:
     config = config_of()
-    assert config.task.build_world().cluster == CLUSTER
+    assert config.task.world.cluster == CLUSTER
     assert prepare(config) == config
     world = replace(config.task.world, max_time=61)
     other = config.model_copy(update={"task": config.task.model_copy(update={"world": world})})

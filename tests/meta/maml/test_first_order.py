@@ -148,7 +148,7 @@ def test_gradients_of_tasks_agree_and_do_not_depend_on_what_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     config = config_of()
-    assert config.task.build_world() == WORLD
+    assert config.task.world == WORLD
     module = MetaSetScorerModule(model_config=meta_model_config(config))
     networks = {True: network_of(), False: network_of()}
     tasks = [TaskSample(WORLD, (decisions(2 * k), decisions(2 * k + 1)), (), 0.0) for k in range(2)]

@@ -7,14 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from meta.maml.steps import (
-    StepOptions,
-    adapt,
-    adapted_names,
-    inner_step,
-    outer_loss,
-    scorer_of,
-)
+from meta.maml.steps import StepOptions, adapt, adapted_names, inner_step, outer_loss, scorer_of
 from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
 from tests.meta.maml.bandit import NO_CLIP, Bandit, draws, gradient, hessian, plain
 from tests.meta.maml.tiny import WORLD, leaves, tiny_decisions, tiny_network
@@ -216,8 +209,7 @@ def test_clip_factor_is_a_constant() -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "expected"),
-    [("head", {"mix", "mix_pooled", "score", "void"}), ("direct", {"void"})],
+    ("part", "expected"), [("head", {"mix", "mix_pooled", "score", "void"}), ("direct", {"void"})]
 )
 def test_adapting_a_part_moves_nothing_else(part: str, expected: set[str]) -> None:
     network = tiny_network(0)  # it has no skip connection

@@ -153,7 +153,7 @@ def test_agents_that_follow_best_fit_at_first_finish_their_consumers(config, net
 def test_other_worlds_have_no_specification() -> None:
     config = load_config("deeprm-ppo")
     with pytest.raises(InputError, match="take the world panda"):
-        build_advisor(config, config.task.build_world())
+        build_advisor(config, config.task.world)
 
 
 def test_actors_of_one_shape_take_any_number_of_nodes(network) -> None:

@@ -21,13 +21,13 @@ def config_of(preset: str, *changes: str):
 
 
 def weights_of(config) -> dict[str, np.ndarray]:
-    network = initial_advisor(config, config.task.build_world())
+    network = initial_advisor(config, config.task.world)
     return {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
 
 
 def test_its_share_falls_evenly_to_that_of_the_task() -> None:
     config = config_of("panda-elastic")
-    world = config.task.build_world()
+    world = config.task.world
     shares = [config.training.world_at(world, k).hybrid for k in range(LAST + 2)]
     assert shares == pytest.approx([0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.2])
     assert config.training.world_at(world, None) is world
@@ -38,7 +38,7 @@ def test_its_share_falls_evenly_to_that_of_the_task() -> None:
 def test_candidates_are_played_with_the_share_of_their_iteration_by_whoever_plays_them() -> None:
     """So the share is the same after a resume, and with any number of runners."""
     config = config_of("panda-elastic")
-    shapes = searched_shapes(config, config.task.build_world())
+    shapes = searched_shapes(config, config.task.world)
     mean = joined(weights_of(config), shapes)
 
     def costs(iteration: int | None, seed: int = 0) -> list[np.ndarray]:

@@ -18,7 +18,6 @@ from meta.tasks import (
     TaskSplit,
     get_distribution,
     objective_kind,
-    training_tasks,
 )
 from rllib_configs.loading import parse_section
 from rllib_configs.task_schema import TaskSection
@@ -142,10 +141,6 @@ def test_names_say_which_split_a_task_is_of() -> None:
     assert names == ["objectives:train:3", "objectives:validation:3", "objectives:3"]
 
 
-def test_training_takes_the_tasks_of_its_split() -> None:
-    assert training_tasks(get_distribution("objectives"), 1).split is Split.TRAIN
-
-
 def test_a_distribution_of_ones_own_is_found_by_module_and_attribute(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -166,11 +161,6 @@ def test_a_distribution_of_ones_own_is_found_by_module_and_attribute(
         get_distribution("my_tasks:MISSING")
     with pytest.raises(InputError, match="cannot be imported"):
         get_distribution("no_such_module_anywhere:MISSING")
-
-
-def test_an_unknown_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(InputError, match="did you mean 'objectives'"):
-        get_distribution("objectivs")
 
 
 def test_a_negative_index_is_refused() -> None:

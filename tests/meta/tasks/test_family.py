@@ -7,12 +7,7 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.objectives import read_class_weights
-from meta.tasks import (
-    FamilySection,
-    get_distribution,
-    objective_kind,
-    read_family,
-)
+from meta.tasks import FamilySection, get_distribution, objective_kind, read_family
 from rllib_configs.loading import parse_section
 from rllib_configs.task_schema import TaskSection
 from rllib_configs.worlds.deeprm.ranges import DeepRMRanges
@@ -109,11 +104,6 @@ def test_among_other_objectives_only_class_slowdown_gets_weights() -> None:
     weighted = [t for t in tasks if objective_kind(t.build()) == "class_slowdown"]
     assert all(len(read_class_weights(str(t.objective)) or ()) == 2 for t in weighted)
     assert len({str(t.objective) for t in weighted}) == len(weighted)
-
-
-def test_the_same_generator_state_gives_the_same_task() -> None:
-    mine = family(**RANGES)
-    assert mine.draw(np.random.default_rng(3)) == mine.draw(np.random.default_rng(3))
 
 
 @pytest.mark.parametrize(

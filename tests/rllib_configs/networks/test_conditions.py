@@ -56,7 +56,7 @@ def test_weights_of_what_is_told_move_biases_alone(overrides: tuple[str, ...]) -
     config = config_of(*overrides)
     states = states_of(config.task.build())
     mixed = "1 slowdown + 3 makespan"
-    world = seen_world(config.training, config.task.build_world(), get_objective(mixed))
+    world = seen_world(config.training, config.task.world, get_objective(mixed))
     policy = untrained_policy(config, 1)
     network = SetScorer(world.feature_names, SetScorerOptions.of(config.training))
     network.load_state_dict(policy.parameters)
@@ -81,7 +81,7 @@ def test_a_policy_is_told_of_the_task_that_it_is_used_for() -> None:
         found.append(told)
     assert not np.array_equal(*found)
     acting = policy_of(config, policy.weights, "one", "argmax").acting_in(
-        config.task.build_world(), Wanted(get_objective("makespan"))
+        config.task.world, Wanted(get_objective("makespan"))
     )
     assert np.array_equal(acting.network.logits(states), found[1])
 
@@ -89,7 +89,7 @@ def test_a_policy_is_told_of_the_task_that_it_is_used_for() -> None:
 def test_a_policy_that_is_told_nothing_stays_what_it_is() -> None:
     plain = load_config("deeprm-ppo", SMALL_TASK)
     assert with_wanted(plain, Wanted(get_objective("makespan"))) is plain
-    world = plain.task.build_world()
+    world = plain.task.world
     assert seen_world(plain.training, world, get_objective("makespan")) is world
 
 

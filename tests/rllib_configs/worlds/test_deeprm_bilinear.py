@@ -145,7 +145,7 @@ def test_no_number_depends_on_how_many_jobsets_are_played_side_by_side() -> None
     found = []
     for size in (1, 4):
         config = load_config("deeprm-operation", [*SIZES, f"training.jobsets_per_unit={size}"])
-        network, world = network_of(config), config.task.build_world()
+        network, world = network_of(config), config.task.world
         shapes = network.shapes(config, world)
         start = joined(network.model_config(config, world)["start"], shapes)
         work = CandidateWork(config)
@@ -162,4 +162,4 @@ def test_no_number_depends_on_how_many_jobsets_are_played_side_by_side() -> None
 def test_another_world_is_refused() -> None:
     config = load_config("hpc-universal", ["training.network=bilinear_scorer"])
     with pytest.raises(InputError, match="scores jobs of the world deeprm alone, but the world is"):
-        network_of(config).shapes(config, config.task.build_world())
+        network_of(config).shapes(config, config.task.world)

@@ -138,7 +138,7 @@ def test_values_that_diverge_stop_a_run_or_are_left_out() -> None:
 
 def test_several_networks_act_by_the_mean_of_their_values() -> None:
     config = config_of("training.values=network", "task.workload.rate=0.5")
-    world = config.task.build_world()
+    world = config.task.world
     kind = VALUE_FUNCTIONS.index("network")
     rng = np.random.default_rng(0)
     values = first_parameters(kind, 5, rng) + 0.3 * rng.standard_normal((5, 41))

@@ -37,7 +37,7 @@ def config_of(*overrides: str, start: str = "hpc-universal") -> ExperimentConfig
 @pytest.mark.parametrize("name", SCORERS)
 def test_decisions_are_those_of_the_scorer(name: str) -> None:
     config = config_of(start=name)
-    world = config.task.build_world()
+    world = config.task.world
     given, source = read_weights(name)
     own = untrained_policy(config, 0).weights
     made = starting_weights(config, name, own)
@@ -93,7 +93,7 @@ def test_where_there_is_no_room_it_is_refused(changes: list[str], words: str) ->
 @pytest.mark.parametrize("changes", [["training.bilinear=true"], ["training.mode=easy"]])
 def test_other_scorers_are_refused(tmp_path: Path, changes: list[str]) -> None:
     source = load_config("hpc-universal", changes)
-    shapes = network_of(source).shapes(source, source.task.build_world())
+    shapes = network_of(source).shapes(source, source.task.world)
     weights = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
     write_policy(weights, source, tmp_path / "other")
     with pytest.raises(InputError, match="as a linear hpc_scorer that may hold"):

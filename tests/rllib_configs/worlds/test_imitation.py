@@ -33,7 +33,7 @@ def made() -> dict[str, np.ndarray]:
 def test_most_decisions_are_those_of_the_scorer(made: dict[str, np.ndarray]) -> None:
     config = config_of()
     own = untrained_policy(config, 0).weights
-    task, world = config.task.build(), config.task.build_world()
+    task, world = config.task.build(), config.task.world
     given, source = read_weights(NAME)
     theirs = network_of(source).sampler(source, given, world)
     jobsets = task.jobsets(Split.HELD_OUT, range(10))
@@ -51,7 +51,7 @@ def test_most_decisions_are_those_of_the_scorer(made: dict[str, np.ndarray]) -> 
 def test_the_same_seed_gives_the_same_weights_and_leaves_a_critic_alone() -> None:
     config = config_of("training.critic=true")
     options = SetScorerOptions.of(config.training)
-    state = SetScorer(config.task.build_world().feature_names, options, seed=0).state_dict()
+    state = SetScorer(config.task.world.feature_names, options, seed=0).state_dict()
     own = {f"network.{name}": value.numpy() for name, value in state.items()}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(imitation, "JOBSETS", 2)

@@ -23,13 +23,13 @@ UNIVERSAL = load_runs(find_runs(["hpc-universal"]), "argmax")
 def compared(log: Path, processors: int | None) -> int:
     said = {} if processors is None else {"processors": processors}
     config = choose_config(None, [f"task.workload.trace={log}"], said, UNIVERSAL)
-    return int(config.task.build_world().processors)  # type: ignore[attr-defined]
+    return int(config.task.world.processors)  # type: ignore[attr-defined]
 
 
 def trained(log: Path, processors: int | None) -> int:
     said = [] if processors is None else [f"task.world.processors={processors}"]
     config = load_config("hpc-smoke", [f"task.workload.trace={log}", *said])
-    return int(config.task.build_world().processors)  # type: ignore[attr-defined]
+    return int(config.task.world.processors)  # type: ignore[attr-defined]
 
 
 def adapted(log: Path, processors: int | None) -> int:
@@ -74,10 +74,10 @@ def test_a_config_that_names_a_log_and_its_machine_is_believed(
         changes = [f"task.workload.trace={log}", "task.world.processors=5"]
         (tmp_path / "mine.yaml").write_text(config_text(load_config("hpc-smoke", changes)))
         mine = choose_config(str(tmp_path / "mine.yaml"), [], {}, ())
-        assert mine.task.build_world().processors == 5  # type: ignore[attr-defined]
+        assert mine.task.world.processors == 5  # type: ignore[attr-defined]
     later = [f"task.workload.trace={logs[1]}", "task.workload.splits=[0.5, 0.8]"]
     mine = choose_config(str(tmp_path / "mine.yaml"), later, {}, ())
-    assert mine.task.build_world().processors == 5  # type: ignore[attr-defined]
+    assert mine.task.world.processors == 5  # type: ignore[attr-defined]
 
 
 def test_tables_say_how_many_jobs_are_left_out(logs: tuple[Path, Path]) -> None:

@@ -118,6 +118,15 @@ class TestRefusals:
         message = refusal(**fields)
         assert all(word in message for word in words)
 
+    def test_pbt_searches_what_is_marked_as_adjustable_also_of_maml(self):
+        space = {"training.rates_lr": {"uniform": [10.0, 30.0]}}
+        population = {"search": "pbt", "trials": 2, "preset": "deeprm-maml"}
+        population["settings"] = {"evaluation.every": 10}
+        check_sweep(sweep(space=space, **population))
+        message = refusal(space={"training.tasks": {"choice": [4, 8]}}, **population)
+        assert "training.tasks does not allow" in message
+        assert "training.rates_lr" in message
+
     def test_a_searcher_that_is_not_installed(self, monkeypatch):
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
         with pytest.raises(InputError, match=r"pip install 'metasched\[optuna\]'"):

@@ -57,7 +57,8 @@ def test_asha_stops_trials_early(local_ray, tmp_path):
         concurrent=1,
         settings={"training.iterations": 8, "evaluation.every": 1, "tracking.enabled": False},
     )
-    result = run_sweep(halving, runs=tmp_path, table=Quiet())
+    result = run_sweep(halving, runs=tmp_path, table=(table := Quiet(interactive=True)))
+    assert "3/3 trials over" in table.text.getvalue()
     assert result.counts["stopped"] >= 1
     assert result.counts["finished"] + result.counts["stopped"] == 3
     short = [trial for trial in result.folder.started() if trial.file.status == "stopped"]

@@ -24,9 +24,9 @@ def sweep(**fields) -> Sweep:
 class Quiet(ProgressTable):
     """Keeps what is said, and may act on it."""
 
-    def __init__(self, act=lambda trial: None) -> None:
+    def __init__(self, act=lambda trial: None, interactive=False) -> None:
         self.text = io.StringIO()
-        super().__init__(3, "eval/ratio", "min", self.text, interactive=False)
+        super().__init__(3, "eval/ratio", "min", self.text, interactive)
         self._act = act
 
     def put(self, trial: TrialRecord) -> None:

@@ -63,7 +63,7 @@ def small_policy(folder: Path, *overrides: str, preset: str = "deeprm-ppo") -> E
     from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 
     options = SetScorerOptions.of(config.training).without_critic
-    network = SetScorer(config.task.build_world().feature_names, options)
+    network = SetScorer(config.task.world.feature_names, options)
     weights = {
         f"network.{name}": (rng.normal(0, 0.05, tuple(value.shape))).astype(np.float32)
         for name, value in network.state_dict().items()
@@ -193,7 +193,7 @@ def test_a_forbidden_action_becomes_void(tmp_path: Path) -> None:
     model = _load_pyfunc(str(tmp_path))
     batch = example(config)
     nothing = {**batch, "action_mask": np.zeros_like(batch["action_mask"])}
-    assert set(model.predict(nothing)) == {config.task.build_world().num_actions - 1}
+    assert set(model.predict(nothing)) == {config.task.world.num_actions - 1}
     with pytest.raises(InputError, match="one row for each state"):
         model.predict({name: array[0] for name, array in batch.items()})
     with pytest.raises(InputError, match="argmax or sample"):
@@ -207,7 +207,7 @@ def test_states_of_other_worlds_are_read_as_they_are(tmp_path: Path, preset: str
     policy, config = load_policy(tmp_path, decode="argmax")
     states = example(config)["observations"]
     assert states.max() > 255
-    free = np.ones((len(states), config.task.build_world().num_actions), np.int8)
+    free = np.ones((len(states), config.task.world.num_actions), np.int8)
     given = {"observations": states.tolist(), "action_mask": free.tolist()}  # as JSON brings them
     found = _load_pyfunc(str(tmp_path)).predict(given, params={"decode": "argmax"})
     assert found.tolist() == policy.act(states, np.zeros(len(states))).tolist()

@@ -186,9 +186,7 @@ def heterogeneous(made: Export, columns: list[str]) -> None:
     first = job(made, columns, JobID=f"{made.number + 1}+0")
     leader = made.jobs[-1]
     write_line(
-        made,
-        first | {"JobIDRaw": str(made.number + 1), "JobID": f"{made.number}+1"},
-        columns,
+        made, first | {"JobIDRaw": str(made.number + 1), "JobID": f"{made.number}+1"}, columns
     )
     made.number += 1
     made.jobs[-1] = Truth(

@@ -61,10 +61,7 @@ def test_a_plain_job_has_its_numbers(tmp_path: Path) -> None:
             {"State": "CANCELLED by 7", "End": T0 + 120, "AllocCPUS": 0, "AllocTRES": ""},
             "was cancelled before it started",
         ),
-        (
-            {"State": "DEADLINE", "Start": "None", "AllocTRES": ""},
-            "never started (DEADLINE)",
-        ),
+        ({"State": "DEADLINE", "Start": "None", "AllocTRES": ""}, "never started (DEADLINE)"),
         ({"State": "REVOKED"}, "ran on another cluster (REVOKED)"),
         ({"State": "RUNNING"}, "is cut off by the export's window (sacct -T)"),
         ({"End": T0 + 119}, "ended before it started"),
@@ -233,8 +230,5 @@ def test_a_run_that_stands_twice_counts_once_and_ids_may_come_again(tmp_path: Pa
     then = T0 + 9_000_000
     later = row(1, Submit=then, Eligible=then, Start=then, End=then + 300)
     jobs = read(tmp_path, row(1), row(2), HEAD, row(1), later)
-    assert dropped(jobs) == {
-        "stands in the file twice": 1,
-        "is no job but the header once more": 1,
-    }
+    assert dropped(jobs) == {"stands in the file twice": 1, "is no job but the header once more": 1}
     assert jobs.num_jobs == 3

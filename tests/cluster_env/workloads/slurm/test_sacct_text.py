@@ -7,14 +7,7 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.formats import read_log
-from tests.cluster_env.workloads.slurm.sacct_rows import (
-    HEAD,
-    T0,
-    dropped,
-    noticed,
-    read,
-    row,
-)
+from tests.cluster_env.workloads.slurm.sacct_rows import HEAD, T0, dropped, noticed, read, row
 
 
 def test_the_delimiter_in_a_name_moves_nothing(tmp_path: Path) -> None:

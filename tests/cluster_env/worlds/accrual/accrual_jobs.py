@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cluster_env.core.jobs import JobSet
 from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.orders import ALLOCATIONS
-from cluster_env.worlds.accrual.utilities import read_utility
+from cluster_env.worlds.accrual.workloads import read_utility
 
 FUNCTIONS = ("linear", "square", "root", "0.5:1 1:0.75 3:0.25", "1:1 4:0 ^3")
 
@@ -17,7 +17,7 @@ def jobs(
     arrival: list[int], size: list[int], duration: list[int], utility: str = "linear"
 ) -> JobSet:
     """Jobs that are written down."""
-    functions = read_utility(utility).rows(np.random.default_rng(0), len(arrival))
+    functions = read_utility(utility).rows(len(arrival))
     demand = np.reshape(size, (-1, 1))
     return JobSet.of(arrival, duration, demand, attributes={"tuf": functions})
 

@@ -16,14 +16,13 @@ from cluster_env.evaluation.metrics import get_metric, nonnegative_cost
 from cluster_env.objectives import UTILITY, get_objective
 from cluster_env.objectives.utility import final_utility, unit_utility
 from cluster_env.worlds.accrual import Accrual
-from cluster_env.worlds.accrual.utilities import read_utility
-from cluster_env.worlds.accrual.workloads import AccrualLog, PoissonWorkload
+from cluster_env.worlds.accrual.workloads import AccrualLog, PoissonWorkload, read_utility
 from cluster_env.worlds.deeprm import DeepRM
 from tests.cluster_env.worlds.accrual.accrual_jobs import jobs
 
 
 def row(text: str) -> np.ndarray:
-    return read_utility(text).rows(np.random.default_rng(0), 1)[0]
+    return read_utility(text).rows(1)[0]
 
 
 def test_the_papers_function_falls_from_1_at_l_to_0_at_2_l() -> None:

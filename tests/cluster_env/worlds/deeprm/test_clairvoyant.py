@@ -97,10 +97,7 @@ def test_no_policy_beats_the_bound(rules: str) -> None:
     for name in ("random", *HINTS):
         policy = get_heuristic(name, DeepRM(cluster))
         schedule = evaluate(
-            policy,
-            jobsets,
-            DeepRM(cluster, RULES.get(rules), max_time=3000),
-            episodes_per_jobset=5,
+            policy, jobsets, DeepRM(cluster, RULES.get(rules), max_time=3000), episodes_per_jobset=5
         )
         assert schedule.finished.all()
         episode = np.bincount(schedule.episode, schedule.slowdown, schedule.num_episodes)

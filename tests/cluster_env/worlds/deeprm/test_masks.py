@@ -27,22 +27,8 @@ def test_small_state_by_hand() -> None:
     assert start_now_mask(world, state)[0].tolist() == [True, False, False, True, False, True]
     world = DeepRM(world.cluster, Rules(try_last_start=False))
     # Without the last start, neither the job at 3 nor the one as long as the horizon fits.
-    assert placeable_mask(world, state)[0].tolist() == [
-        True,
-        False,
-        False,
-        False,
-        False,
-        True,
-    ]
-    assert start_now_mask(world, state)[0].tolist() == [
-        True,
-        False,
-        False,
-        False,
-        False,
-        True,
-    ]
+    assert placeable_mask(world, state)[0].tolist() == [True, False, False, False, False, True]
+    assert start_now_mask(world, state)[0].tolist() == [True, False, False, False, False, True]
 
 
 @pytest.mark.parametrize("rules", [PAPER_RULES, RELEASED_RULES])

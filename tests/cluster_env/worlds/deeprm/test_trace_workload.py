@@ -45,8 +45,7 @@ def steps_of(jobset: JobSet) -> np.ndarray:
 
 def test_columns_come_in_any_order_and_jobs_need_not_be_sorted(tmp_path: Path) -> None:
     path = written(
-        tmp_path,
-        "\ufeffgpu, duration ,arrival,cpu\n1,3,107,4\n\n0,2,100,5\n 2,1,107,6\n,,,\n",
+        tmp_path, "\ufeffgpu, duration ,arrival,cpu\n1,3,107,4\n\n0,2,100,5\n 2,1,107,6\n,,,\n"
     )
     trace = read_csv_jobs(path, 2)
     jobs = trace.jobset()

@@ -7,6 +7,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload, Ranges
+from tests.cluster_env.worlds.deeprm.rates import at_rate
 
 WIDE = Ranges(load=(0.1, 1.84), window=(50, 200, 500), small_share=(0.6, 0.95))
 
@@ -35,7 +36,7 @@ def test_a_load_out_of_reach_is_a_job_in_every_step() -> None:
     busiest = [mix for mix in mixes if mix.load == mix.max_load]
     assert {mix.arrival_rate for mix in busiest} == {1.0}
     assert min(mix.small_share for mix in busiest) > 0.8  # 0.8 alone reaches 184.5 %
-    jobset = BimodalWorkload.at_rate(1.0, window=80).sample(np.random.default_rng(0))
+    jobset = at_rate(1.0, window=80).sample(np.random.default_rng(0))
     assert jobset.num_jobs == 80
 
 

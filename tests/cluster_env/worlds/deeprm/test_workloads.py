@@ -11,13 +11,14 @@ from cluster_env.core.seeding import Split
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.workloads import PHASE_STEPS, BimodalWorkload, Ranges
+from tests.cluster_env.worlds.deeprm.rates import at_rate
 
 
 def test_load_and_arrival_rate_convert_both_ways() -> None:
     workload = BimodalWorkload(load=1.1)
     assert workload.max_load == pytest.approx(4.1 * 0.45)  # mean duration x mean share
     assert workload.arrival_rate == pytest.approx(1.1 / 1.845)
-    assert BimodalWorkload.at_rate(workload.arrival_rate).load == pytest.approx(1.1)
+    assert at_rate(workload.arrival_rate).load == pytest.approx(1.1)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +179,7 @@ def arrivals_of(workload: BimodalWorkload, count: int) -> np.ndarray:
 def test_bursts_keep_the_rate_and_have_the_correlations_of_the_docstring(
     rate: float, burstiness: float
 ) -> None:
-    workload = BimodalWorkload.at_rate(rate, burstiness=burstiness, window=40)
+    workload = at_rate(rate, burstiness=burstiness, window=40)
     arrives = arrivals_of(workload, 2500)
     counts = arrives.sum(axis=1)
     assert abs(counts.mean() - 40 * rate) < 4 * counts.std() / np.sqrt(len(counts))
@@ -197,7 +198,7 @@ def test_bursts_keep_the_rate_and_have_the_correlations_of_the_docstring(
 
 
 def test_without_burstiness_arrivals_are_independent() -> None:
-    counts = arrivals_of(BimodalWorkload.at_rate(0.4, window=40), 2500).sum(axis=1)
+    counts = arrivals_of(at_rate(0.4, window=40), 2500).sum(axis=1)
     assert counts.var() == pytest.approx(40 * 0.4 * 0.6, rel=0.12)  # four standard errors
 
 

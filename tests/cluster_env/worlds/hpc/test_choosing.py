@@ -73,12 +73,7 @@ def test_decisions_of_scorers_give_the_schedule_that_is_played(
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {"time_step": 60},
-        {"max_time": 20_000},
-        {"kill_at_estimate": True},
-        {"horizon": 5},
-    ],
+    [{"time_step": 60}, {"max_time": 20_000}, {"kill_at_estimate": True}, {"horizon": 5}],
     ids=lambda options: next(iter(options)),
 )
 @pytest.mark.parametrize("name", ["tetris:easy", "priority:conservative", "f3", "wfp3:easy"])

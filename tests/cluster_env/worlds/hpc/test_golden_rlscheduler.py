@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 
 from tests.cluster_env.worlds.hpc.hpc_jobs import arrays
-from tests.cluster_env.worlds.hpc.rlscheduler_episode import (
-    VISIBLE,
-    PeerJobs,
-    RLSchedulerEpisode,
-)
+from tests.cluster_env.worlds.hpc.rlscheduler_episode import VISIBLE, PeerJobs, RLSchedulerEpisode
 from tests.golden import stored
 
 FILES = ("lublin1_256_bf0", "lublin1_256_bf1", "lublin2_512_bf0_fifo", "theta_256_bf1")

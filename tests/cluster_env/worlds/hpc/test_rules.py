@@ -13,14 +13,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation import evaluate
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.rules import (
-    BACKFILLING,
-    MOVING_ORDERS,
-    ORDERS,
-    Reserve,
-    Rule,
-    Weights,
-)
+from cluster_env.worlds.hpc.rules import BACKFILLING, MOVING_ORDERS, ORDERS, Reserve, Rule, Weights
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
 from tests.cluster_env.worlds.hpc.plain_rules import plain_starts
 
@@ -68,22 +61,6 @@ def test_what_a_job_takes_of_the_spare_is_free_again_if_it_ends_in_time_after_al
         reserve_estimate=np.array([3, 2, 1, 1]),
     )
     assert played(WORLD, [jobset], Rule("sjf", "easy")).start.tolist() == [0, 1, 3, 2]
-
-
-@given(jobset=small_jobsets(), rule=st.builds(Rule, st.sampled_from(ORDERS), st.just("easy")))
-def test_no_rule_breaks_a_law_of_schedules(jobset: JobSet, rule: Rule) -> None:
-    """Capacity, arrivals, whole lengths, no job lost; also random and priority."""
-    check_schedule(played(WORLD, [jobset], rule), [jobset], complete_until=WORLD.max_time)
-
-
-@given(jobset=small_jobsets(exact=True))
-def test_conservative_delays_nobody_beyond_fcfs(jobset: JobSet) -> None:
-    """With exact estimates a later job changes nothing for those before it."""
-    whole = played(WORLD, [jobset], Rule("fcfs", "conservative")).start
-    for count in range(1, jobset.num_jobs):
-        part = jobset.select(slice(count), window=jobset.window)
-        alone = played(WORLD, [part], Rule("fcfs", "conservative")).start
-        assert whole[:count].tolist() == alone.tolist()
 
 
 def test_easy_backfills_what_ends_in_time_and_what_is_spare() -> None:
@@ -135,11 +112,6 @@ def test_an_episode_is_cut_at_the_end_of_time() -> None:
     assert schedule.finish.tolist() == [50, -1, -1]
     assert schedule.start.tolist() == [0, 50, -1]
     assert schedule.end.tolist() == [70]
-
-
-def test_jobs_that_finish_make_room_at_the_same_instant() -> None:
-    jobset = jobset_of([0, 5, 5], [5, 3, 2], [5, 3, 2], [8, 4, 4])
-    assert played(WORLD, [jobset], Rule("fcfs", "strict")).start.tolist() == [0, 5, 5]
 
 
 def test_the_machine_may_be_of_any_size() -> None:
