@@ -13,8 +13,8 @@ from tune_jobs.terminal.options import CONTEXT
 @click.option(
     "--tracking-uri",
     metavar="URI",
-    help="MLflow server, or another database, by default MLFLOW_TRACKING_URI. What stands in RUN_DIR "
-    "has no say in it, as your credentials go there.",
+    help="MLflow server, or another database, by default MLFLOW_TRACKING_URI. What stands in "
+    "RUN_DIR has no say in it, as your credentials go there.",
 )
 @click.option(
     "--from-start",
