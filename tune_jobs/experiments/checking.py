@@ -10,7 +10,7 @@ from tune_jobs.comparing.trained_runs import find_runs, is_heuristic
 from tune_jobs.experiments.calls import Call
 from tune_jobs.experiments.record import RECORD
 from tune_jobs.figures.drawing import check_options, given_options
-from tune_jobs.runs.resuming import flatten
+from tune_jobs.tracking.values import flatten
 
 COMPARED = ("task", "training", "seed")
 """Sections of a config that a result depends on."""

@@ -14,7 +14,7 @@ from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.registry import FIGURES, OPTIONS, FigureRequest, make_figure
 from tune_jobs.terminal.progress import Progress
-from tune_jobs.tracking import AnyTracker
+from tune_jobs.tracking import Tracker
 from tune_jobs.tracking.recording import HasFigures, record_figure
 
 logger = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ def report_figure(
         record_figure(image, csv, *find_runs(runs)[:1])
 
 
-def draw_figure(name: str, run: HasFigures, tracker: AnyTracker, **request: Any) -> Path | None:
+def draw_figure(name: str, run: HasFigures, tracker: Tracker, **request: Any) -> Path | None:
     """Draws a figure of a run into its folder, and records it.
 
     A figure that cannot be drawn is not worth losing a run for: there is a warning instead.
