@@ -49,7 +49,7 @@ def trained(trace: Path) -> Path:
         "task.world.cluster.horizon=20",
     )
     text = (made_up / "config.yaml").read_text()
-    text = re.sub(r"  workload:\n(    .*\n)*", f"  workload: {{trace: {trace}}}\n", text)
+    text = re.sub(r"  workload:\n(    .*\n)*", f"  workload: {{kind: trace, path: {trace}}}\n", text)
     for place in ("config.yaml", "policy/config.yaml"):
         (folder / place).write_text(text)
     for file in ("metrics.csv", "policy/weights.pt"):
