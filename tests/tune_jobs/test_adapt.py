@@ -23,7 +23,7 @@ from tests.tune_jobs.recording_tracker import record_with
 from tests.tune_jobs.untrained_scorers import FOMAML, ONE_TASK, make_family, make_scorer
 from tune_jobs import adapt, cli, compare
 from tune_jobs.adapting import table
-from tune_jobs.terminal.tables import number, read_table
+from tune_jobs.tables.frames import number, read_table
 
 QUICK = ("--episodes", "4", "--jobsets", "2", "--evaluate", "6")
 TRACE = "arrival,duration,cpu,memory\n" + "\n".join(f"{k},{1 + k % 4},2,1" for k in range(60))

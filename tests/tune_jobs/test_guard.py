@@ -37,7 +37,7 @@ from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import format_rows
 from tune_jobs.comparing.trained_runs import find_runs, load_runs
 from tune_jobs.figures import guard as guard_figure
-from tune_jobs.terminal.tables import Cells, number, read_table
+from tune_jobs.tables.frames import Cells, number, read_table
 
 TASK = load_config("deeprm", ["task.workload.load=1.1"]).task.build()
 
@@ -371,7 +371,7 @@ def test_the_figure_takes_the_limits_of_the_guard(
     assert {row["too_dear"] for row in strict} == {"1"}
     assert any(row["heuristic"].startswith("hold") for row in free)
     assert not any(row["heuristic"].startswith("hold") for row in strict)
-    with pytest.raises(InputError, match="win-rate asks no guard, so leave out --limit"):
+    with pytest.raises(InputError, match="win-rate does not use --limit"):
         run(figure.command, "win-rate", "--limit", "wait=1", "--jobsets", "2")
 
 

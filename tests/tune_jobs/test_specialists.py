@@ -12,7 +12,7 @@ from meta.tasks import TaskSplit, get_distribution
 from rllib_configs.policies import read_weights
 from tests.tune_jobs.untrained_scorers import FOMAML, JOINT, make_family, make_scorer
 from tune_jobs.specialists import command
-from tune_jobs.terminal.tables import number, read_table
+from tune_jobs.tables.frames import number, read_table
 
 TRAINING = ("training.jobsets=2", "training.episodes_per_jobset=2", "resources.num_runners=0")
 

@@ -22,7 +22,7 @@ from tune_jobs.adapting import rows
 from tune_jobs.adapting.rows import COLUMNS, HEURISTICS_FILE, measure_source, read_rows
 from tune_jobs.adapting.sources import Source, method_of, trained_on
 from tune_jobs.study import command
-from tune_jobs.terminal.tables import number, read_table
+from tune_jobs.tables.frames import number, read_table
 
 
 def run(*args: str) -> Result:
@@ -54,9 +54,12 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ((*FOMAML, "training.adapt=context"), "rewards"),
         (FOMAML, "FOMAML K=1"),
         ((*FOMAML, "training.inner_steps=3", "training.order=second"), "ProMP K=3"),
-        ((*FOMAML, "meta.order=second", "meta.surrogate=log_probability"), "MAML K=1"),
-        ((*FOMAML, "meta.adapt=head", "meta.learn_rates=false"), "FOMAML K=1, head, fixed rates"),
-        ((*FOMAML, "meta.adapt=direct"), "FOMAML K=1, direct"),
+        ((*FOMAML, "training.order=second", "training.surrogate=log_probability"), "MAML K=1"),
+        (
+            (*FOMAML, "training.adapt=head", "training.learn_rates=false"),
+            "FOMAML K=1, head, fixed rates",
+        ),
+        ((*FOMAML, "training.adapt=direct"), "FOMAML K=1, direct"),
         (ONE_TASK, "one task"),
     ],
 )

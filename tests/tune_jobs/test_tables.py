@@ -56,6 +56,12 @@ def test_what_is_read_is_text(tmp_path: Path) -> None:
         {"a": "True", "b": "", "c": "1e-3", "d": "NA"},
         {"a": "007", "b": "nan", "c": "None", "d": ""},
     ]
+    (tmp_path / "n.csv").write_text("a,b\n7,\n1e-3,inf\n")
+    numbers = read_frame(tmp_path / "n.csv", numbers=("a", "b"))
+    assert numbers["a"].tolist() == [7, 0.001]
+    assert np.isnan(numbers["b"][0])
+    with pytest.raises(InputError, match="column 'a' should hold numbers"):
+        read_frame(tmp_path / "t.csv", numbers=("a",))
 
 
 @pytest.mark.parametrize(
@@ -138,6 +144,7 @@ def test_lines_are_aligned_and_names_broken_where_there_is_no_room() -> None:
         "policy mean > a name of several 1.00 words that is long"
     )
     assert aligned([["[bold]x[/bold]", "1"]], names=1) == ["[bold]x[/bold]  1"]
+    assert aligned([["a\tb", "1"], ["計算", "12"]], names=1, width=9) == ["a b    1", "計算  12"]
     assert markdown([["a|b", "n"], ["c", "1"]], names=1).splitlines() == [
         r"| a\|b | n |",
         "| :-- | --: |",

@@ -64,12 +64,7 @@ class StudyOptions:
 
 
 def study_adaptation(options: StudyOptions, *, out: Path, track: bool) -> None:
-    """Measures runs and writes their rows.
-
-    Args:
-        options: what to measure.
-        out: folder for the rows.
-        track: whether to record means and rows.
+    """Measures runs and writes their rows; keywords are options of the command.
 
     Raises:
         InputError: if no run is named, or one cannot be measured.
@@ -98,11 +93,10 @@ def _track(paths: Sequence[Path], run: Path) -> None:
     """Records rows as a run of the family; MLflow's step is that of the adaptation."""
     curves = []
     for path in paths:
-        rows = read_frame(path, ["step", "ratio"])
-        means = rows["ratio"].astype(float).groupby(rows["step"].astype(int)).mean()
+        means = read_frame(path, numbers=["step", "ratio"]).groupby("step")["ratio"].mean()
         curves += [(int(step), {f"{path.stem}/ratio": mean}) for step, mean in means.items()]
     folder = paths[0].parent
-    record_result(folder, "study", f"study {folder.name}", curves=curves, files=paths, beside=run)
+    record_result(folder, "study", f"{folder.name} study", curves=curves, files=paths, beside=run)
 
 
 def _measure_all(

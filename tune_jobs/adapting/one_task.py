@@ -34,16 +34,8 @@ if TYPE_CHECKING:
 class AdaptationOptions:
     """An adaptation to one task: options of ``adapt``, and from Python.
 
-    Attributes:
-        run: folder of the policy.
-        task: a task, or texts as `meta.tasks.read_task` takes them, which change the one that the
-            policy was trained on.
-        num_steps: gradient steps.
-        num_episodes: of a step.
-        num_jobsets: of a step.
-        rate: inner rate of all parameters; that of the run if unset.
-        seed: of jobsets and actions.
-        decode: how the policies act.
+    The task may be texts as `meta.tasks.read_task` takes them, which change the one that the policy
+    was trained on.
     """
 
     run: str | Path
@@ -149,15 +141,7 @@ def adapt_to_task(
     as_json: bool,
     track: bool | None,
 ) -> None:
-    """Adapts a policy and prints the table.
-
-    Args:
-        options: the adaptation, of a task in texts.
-        num_held_out: held-out jobsets that costs are means over.
-        keep: which policy is kept.
-        out: folder for it, and for the table.
-        as_json: whether to print rows as JSON.
-        track: whether to record the table; None adds it to the recorded run alone.
+    """Adapts a policy and prints the table; keywords are options of the command.
 
     Raises:
         InputError: if policy, task or folder cannot be used.
@@ -222,7 +206,7 @@ def adapt_to_task(
 def _track(
     out: Path, options: AdaptationOptions, keep: str, rows: Sequence[Row], note: str
 ) -> None:
-    """Records the adaptation as a run of its own; MLflow's step is that of the adaptation."""
+    """Records the adaptation as a run below the policy's; MLflow's step is that of it."""
     curves = [
         (int(row["step"]), {name: float(row[name]) for name in ("ratio", "cost")})
         if "step" in row
@@ -234,7 +218,7 @@ def _track(
     record_result(
         out,
         "adaptation",
-        f"adapt {out.name}",
+        f"{out.name} adaptation",
         params={"run": str(options.run), **made_with, "keep": keep, **measured},
         curves=curves,
         files=[out / ADAPTATION_TABLE],

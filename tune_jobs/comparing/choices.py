@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cluster_env.core.errors import InputError, shortened
+from cluster_env.core.spec import heuristics_of
 from cluster_env.core.task import Task
 from cluster_env.evaluation import get_metric
 from cluster_env.objectives import get_objective
@@ -162,19 +163,11 @@ class EvaluationOptions:
     """What policies are evaluated on: options of ``compare`` and ``guard``, and from Python.
 
     Attributes:
-        source: preset or file, a config, or a task; see `choose_config`.
+        source: preset or file, a config, or a task, which has a seed of its own.
         overrides: changes to a config.
         task_options: values, or texts of them, by names of the world's options.
-        objective: name of what decides who is best, and what policies are told; the task's if
-            unset.
-        num_jobsets: jobsets, at each value of the axis.
-        num_episodes: episodes of each.
-        warmup: see `choose_comparison`.
+        objective: what decides who is best, and what policies are conditioned on.
         limits: of side metrics, by name, or texts as for `parse_limits`.
-        seed: of jobsets and of the policies' random numbers; a task has its own.
-        decode: how learned policies choose.
-        num_runners: processes that evaluate; 0 is this one.
-        address: of the Ray cluster that they are on.
     """
 
     source: Task | ExperimentConfig | str | None = None
@@ -190,18 +183,17 @@ class EvaluationOptions:
     num_runners: int = 0
     address: str | None = None
 
+    def rules(self) -> list[str]:
+        """Names of the heuristics of the world that is asked for, where no run says it."""
+        if isinstance(self.source, Task):
+            return list(heuristics_of(self.source.spec))
+        config = choose_config(self.source, self.overrides, {}, ())
+        return list(heuristics_of(get_spec(config.task.world.kind)))
+
     def protocol(
         self, runs: Sequence[TrainedRun], num_guard_jobsets: int = 0
     ) -> EvaluationProtocol:
-        """What these options ask for.
-
-        Args:
-            runs: the trained policies that are evaluated.
-            num_guard_jobsets: see `EvaluationProtocol`.
-
-        Raises:
-            InputError: if something cannot be used.
-        """
+        """What these options ask for, for some runs; raises `InputError` if it cannot be had."""
         if isinstance(self.source, Task):
             if changed_keys(self.overrides):
                 raise InputError("changes are made to a config or a preset, and not to a task")

@@ -41,12 +41,7 @@ _SLACK = 1e-9  # of what is compared in the last digits
 
 @dataclass(frozen=True, kw_only=True)
 class GuardOptions(EvaluationOptions):
-    """What a guard decides on.
-
-    Attributes:
-        run: names the policy.
-        later: whether the decision is looked at on held-out jobsets, too.
-    """
+    """What a guard decides on: the policy of ``run``, and ``later`` on held-out jobsets, too."""
 
     run: Path
     later: bool = False
@@ -72,13 +67,7 @@ class Later:
 
 
 def report_decision(options: GuardOptions, *, wide: bool, as_json: bool, out: Path | None) -> None:
-    """Lets the guard decide, and prints what it found.
-
-    Args:
-        options: what it decides on.
-        wide: whether to show differences, too.
-        as_json: whether to print JSON.
-        out: file for the decision.
+    """Lets the guard decide, and prints what it found; keywords are options of the command.
 
     Raises:
         InputError: if something cannot be used, or several policies are named.

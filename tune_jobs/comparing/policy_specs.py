@@ -40,6 +40,7 @@ class PolicySpec:
         trained_on: names the jobs that it was trained on; empty for a heuristic.
         trained_for: objective that it was trained for; empty for a heuristic.
         runs: that it was trained in, as far as they are known.
+        named: whether its key is the name of a heuristic or of runs; else nothing can be checked.
     """
 
     key: str
@@ -50,6 +51,7 @@ class PolicySpec:
     trained_on: str = ""
     trained_for: str = ""
     runs: Sequence[TrainedRun] = ()
+    named: bool = True
 
     def check(self, protocol: EvaluationProtocol) -> None:
         """Makes sure, before anything is evaluated, that the policies can act.
@@ -61,7 +63,7 @@ class PolicySpec:
         for run in self.runs:
             check_fits(run, protocol.task.world)
             told(run.config.training, protocol.task.objective)
-        if not self.learned:
+        if self.named and not self.learned:
             get_heuristic(self.key, protocol.task.world)
 
     def told(self, protocol: EvaluationProtocol) -> str:
@@ -82,11 +84,7 @@ def heuristic_spec(spec: str) -> PolicySpec:
         if not tuned_numbers(spec, world):
             return PolicyGroup(spec, (get_heuristic(spec, world),))
         best = tune(
-            spec,
-            protocol.tuning_jobsets(),
-            world,
-            metric=protocol.metric,
-            warmup=protocol.warmup,
+            spec, protocol.tuning_jobsets(), world, metric=protocol.metric, warmup=protocol.warmup
         )
         return PolicyGroup(best.name, (best.policy,))
 

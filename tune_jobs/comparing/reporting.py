@@ -14,34 +14,26 @@ from tune_jobs.comparing.choices import EvaluationOptions, parse_values
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS
 from tune_jobs.comparing.markdown import markdown_rows
-from tune_jobs.comparing.policy_specs import (
-    PolicySpec,
-    heuristic_spec,
-    learned_specs,
-    split_names,
-)
+from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs, split_names
 from tune_jobs.comparing.protocol import UNSEEN
 from tune_jobs.comparing.table import COMPARED, format_rows
 from tune_jobs.comparing.trained_runs import TrainedRun, find_runs, is_heuristic, load_runs
-from tune_jobs.comparing.wording import value_of
+from tune_jobs.comparing.wording import jobs_in, spec_of_row, value_of
 from tune_jobs.tables.frames import Row, plain, write_table
 from tune_jobs.terminal.options import COMPARISON_FIGURE, COMPARISON_TABLE
-from tune_jobs.terminal.output import print_json
+from tune_jobs.terminal.output import print_json, silent
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.spreading import spreading
 from tune_jobs.tracking.recording import annotate, record_result
+from tune_jobs.tracking.view import AXIS_TAG
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonOptions(EvaluationOptions):
-    """A comparison.
+    """What is compared: ``names``, if there are none all of the world's heuristics.
 
-    Attributes:
-        names: heuristics, run directories and globs of them; all of the world's heuristics if
-            there are none.
-        at: values of the axis, also as text: ``0.7,1.1``.
-        guard: whether each learned policy gets a guarded line, too.
-        protocols: jobsets to compare on, see `EvaluationProtocol.on`.
+    The values of the axis, ``at``, may be text: ``0.7,1.1``; see `EvaluationProtocol.on` for
+    ``protocols``.
     """
 
     names: Sequence[str] = ()
@@ -53,12 +45,7 @@ class ComparisonOptions(EvaluationOptions):
 def evaluate_policies(
     options: ComparisonOptions, progress: Progress, own: Sequence[PolicySpec] = ()
 ) -> tuple[list[Row], list[TrainedRun]]:
-    """The rows of a comparison, and the runs in it.
-
-    Args:
-        options: what is compared.
-        progress: shows where it is.
-        own: policies that have no name.
+    """The rows of a comparison, of policies that have no name too, and the runs in it.
 
     Raises:
         InputError: if something cannot be compared; before anything is evaluated.
@@ -67,8 +54,9 @@ def evaluate_policies(
     values = parse_values(options.at) if isinstance(options.at, str) else options.at or ()
     # Others start while this one reads.
     with spreading(options.num_runners, options.address, progress.say) as spread:
-        paths = find_runs(name for name in names if not is_heuristic(name))
-        runs = load_runs(paths, options.decode)
+        others = [name for name in names if not is_heuristic(name)]
+        of_runs = options.source is None and len(others) > 1  # their world is that of the first
+        runs = load_runs(find_runs(others, None if of_runs else options.rules), options.decode)
         protocol = options.protocol(runs, CALIBRATION_JOBSETS if options.guard else 0)
         every = protocol.task.spec.heuristics.names()
         heuristics = [name for name in names or (() if own else every) if is_heuristic(name)]
@@ -92,15 +80,7 @@ def report_comparison(
     track: bool | None,
     draw: Callable[[Path, Path], None],
 ) -> None:
-    """Compares policies, prints the table and keeps it.
-
-    Args:
-        options: what is compared; names may have commas between.
-        as_json: whether to print rows as JSON.
-        wide: whether to show all columns.
-        out: folder for table and figure.
-        track: whether to record the comparison; None adds it to the recorded runs in it alone.
-        draw: draws a figure from a table.
+    """Compares policies, prints the table and keeps it; keywords are options of the command.
 
     Raises:
         InputError: if something cannot be compared; before anything is evaluated.
@@ -110,12 +90,11 @@ def report_comparison(
     names = split_names(options.names)
     if options.names and not names:
         raise InputError("--policies names nothing; try --policies random")
-    progress = NoProgress() if as_json else Progress()
+    progress, say = (NoProgress(), silent) if as_json else (Progress(), click.echo)
     rows, runs = evaluate_policies(replace(options, names=names), progress)
     if as_json:
         print_json(plain(rows))
-    else:
-        click.echo(format_rows(rows, wide, bold=True))
+    say(format_rows(rows, wide, bold=True))
     if track is not False:
         stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
         with tempfile.TemporaryDirectory(prefix="metasched-comparison-") as folder:
@@ -124,14 +103,12 @@ def report_comparison(
             for run in runs:
                 annotate(run.path, "Comparison", markdown_rows(rows), {"comparisons": table})
     if out is None:
-        if not as_json:
-            click.echo("\nNext     the same with --out FOLDER keeps the table and draws it")
+        say("\nNext     the same with --out FOLDER keeps the table and draws it")
         return
     table = out / COMPARISON_TABLE
     write_table(table, rows)
     images = _draw(out, rows, draw)
-    if not as_json:
-        click.echo(f"\nWrote {' and '.join(str(path) for path in (table, *images))}")
+    say(f"\nWrote {' and '.join(str(path) for path in (table, *images))}")
     if track:
         _track(out, rows)
 
@@ -153,20 +130,23 @@ def _draw(out: Path, rows: Sequence[Row], draw: Callable[[Path, Path], None]) ->
 
 
 def _track(out: Path, rows: Sequence[Row]) -> None:
-    """Records the comparison as a run of its own; MLflow's step is the value in percent."""
+    """Records the comparison as a run, with runs below it for the places of the axis."""
     names = dict.fromkeys((*COMPARED, str(rows[0]["metric"]), "unfinished"))
-    curves = []
+    parts: dict[str, tuple[dict[str, str], dict[str, float]]] = {}
     for row in rows:
-        value = value_of(row)  # NaN in a world without an axis
+        axis, value = spec_of_row(row).presentation.axis, value_of(row)
+        tags = {"protocol": str(row["protocol"])}
+        if axis is not None and not math.isnan(value):
+            tags |= {axis.name: f"{value:.4g}", AXIS_TAG: axis.name}
         means = {f"{row['key']}/{name}": float(row[name]) for name in names if name in row}
-        curves.append((0 if math.isnan(value) else round(100 * value), means))
+        parts.setdefault(f"{jobs_in(row)}, {row['protocol']}", (tags, {}))[1].update(means)
     params = ("seed", "world", "jobs", "metric", "jobsets", "episodes", "warmup")
     record_result(
         out,
         "comparison",
-        f"compare {out.name}",
+        f"{out.name} comparison",
         params={name: rows[0][name] for name in params},
-        curves=curves,
+        parts=parts,
         files=(out / COMPARISON_TABLE, out / COMPARISON_FIGURE),
         note=markdown_rows(rows),
     )

@@ -3,7 +3,7 @@
 import glob
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
@@ -71,12 +71,16 @@ def is_heuristic(name: str) -> bool:
     return name.partition(":")[0] in _heuristics()
 
 
-def find_runs(names: Iterable[str]) -> list[Path]:
+def find_runs(names: Iterable[str], rules: Callable[[], Iterable[str]] | None = None) -> list[Path]:
     """Folders of trained policies that paths, globs and names name, each once.
 
     Names are those of policies that come with metasched (`shipped_policies`). A glob names only
     folders that hold a run or a policy: beside them stand MLflow's files. What a killed process has
     left before its first iteration is passed over with a warning.
+
+    Args:
+        names: paths, globs and names.
+        rules: heuristics that may have been meant; by default those of all worlds.
 
     Raises:
         InputError: if a path does not exist, or a glob matches no folder.
@@ -90,7 +94,8 @@ def find_runs(names: Iterable[str]) -> list[Path]:
             if not Path(name).expanduser().is_dir():
                 if "/" in name or name.startswith(("~", ".")):
                     raise InputError(f"there is no run directory {name}")
-                raise unknown("policy or run directory", name, [*_heuristics(), *shipped])
+                meant = [*(rules or _heuristics)(), *shipped]
+                raise unknown("policy or run directory", name, meant)
             paths[Path(name).expanduser()] = None
         else:
             matches = [

@@ -20,14 +20,14 @@ from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.replaying import fidelity as near
 from tune_jobs.replaying.choices import LogOptions, read_as_said, task_of_log
 from tune_jobs.replaying.description import week_names
-from tune_jobs.tables.frames import Row, write_table
+from tune_jobs.replaying.trace_report import draw_or_say
+from tune_jobs.tables.frames import write_table
 from tune_jobs.tables.printing import Sheet, as_data, folded, format_sheet, write_sheets
-from tune_jobs.terminal.output import print_json
+from tune_jobs.terminal.output import print_json, silent
 
 USUAL = "priority:conservative"
 """What Slurm does with multifactor priorities and backfilling: nobody delays who is before him."""
 
-TABLE, IMAGE = "calibration.csv", "calibration.png"
 UNKNOWN = (
     "The simulator counts processors, memory and GPUs, not nodes; it knows no limits of users and "
     "accounts, QOS, reservations or nodes that were down. What of that held jobs back makes "
@@ -44,15 +44,9 @@ def report_calibration(
     out: Path | None,
     draw: Callable[[Path, Path], None],
 ) -> None:
-    """Plays the log and prints how near the waits come.
+    """Plays the log under the rules of a site, and prints how near the waits come.
 
-    Args:
-        options: the log.
-        names: rules of the site; the usual one, or that of `slurm_conf`, if there are none.
-        slurm_conf: what the site says, as far as the user does not.
-        as_json: whether to print JSON.
-        out: folder for tables and picture.
-        draw: draws the picture from its table.
+    Without names the rule is that of `slurm_conf`, else the usual one.
 
     Raises:
         InputError: if the log cannot be used or records no waits, or a policy is unknown; before
@@ -87,27 +81,18 @@ def report_calibration(
     sheets = [near.in_all(waits)]
     best = str(sheets[0].rows[0]["policy"])
     sheets += [near.by_week(waits, best), near.by_class(waits, best)]
+    say = silent if as_json else click.echo
     if as_json:
         print_json(as_data(sheets))
-    else:
-        click.echo(_text(path, task, jobs, sheets, [*words, *remarks]))
-    if out is None:
-        if not as_json:
-            click.echo("\nNext     the same with --out FOLDER keeps all tables and draws them")
-        return
-    write_sheets(out, sheets)
-    rows: list[Row] = list(near.points(waits, best))
-    write_table(out / TABLE, rows)
-    draw(out / TABLE, out / IMAGE)
-    if not as_json:
-        click.echo(f"\nWrote {out / IMAGE}, drawn from {out / TABLE}, and the tables beside it")
+    say(_text(path, task, jobs, sheets, [*words, *remarks]))
+    if out is not None:
+        write_sheets(out, sheets)
+        write_table(out / "calibration.csv", near.points(waits, best))
+    draw_or_say(out, "calibration", draw, say)
 
 
 def _with_site(
-    site: Site,
-    log: RecordedJobs,
-    task_options: Mapping[str, Any],
-    overrides: Sequence[str],
+    site: Site, log: RecordedJobs, task_options: Mapping[str, Any], overrides: Sequence[str]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Options and settings with what the site says; what the user says goes first."""
     given = {text.partition("=")[0] for text in overrides}
@@ -146,11 +131,7 @@ def _waits_of(jobs: RecordedJobs, schedules: Mapping[str, Schedule]) -> near.Rec
 
 
 def _text(
-    path: Path,
-    task: Task,
-    jobs: RecordedJobs,
-    sheets: Sequence[Sheet],
-    remarks: Sequence[str],
+    path: Path, task: Task, jobs: RecordedJobs, sheets: Sequence[Sheet], remarks: Sequence[str]
 ) -> str:
     world: Any = task.world
     machine = ", ".join(

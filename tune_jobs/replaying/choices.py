@@ -19,14 +19,7 @@ WORLD = "hpc"
 
 @dataclass(frozen=True, kw_only=True)
 class LogOptions:
-    """A log, and what a user says of it: options of ``trace`` and ``replay``.
-
-    Attributes:
-        path: the log.
-        overrides: texts of the form ``key=value``.
-        task_options: texts by names of the world's options.
-        hash_users: whether names of users and groups are hashed.
-    """
+    """A log, and what a user says of it: options of ``trace`` and ``replay``."""
 
     path: Path
     overrides: Sequence[str] = ()

@@ -1,7 +1,7 @@
 """What ``metasched replay`` does: plays a whole log under policies."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -17,25 +17,14 @@ from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation import evaluate
 from cluster_env.workloads.recorded import RecordedJobs
 from tune_jobs.comparing.comparison import check_specs
-from tune_jobs.comparing.policy_specs import (
-    PolicySpec,
-    heuristic_spec,
-    learned_specs,
-    split_names,
-)
+from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_spec, split_names
 from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import (
-    Decode,
-    TrainedRun,
-    find_runs,
-    is_heuristic,
-    load_runs,
-)
+from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
 from tune_jobs.replaying.choices import LogOptions, task_of_log
 from tune_jobs.replaying.outcomes import by_size, by_user, in_all, outcome, timeline
 from tune_jobs.tables.frames import write_table
 from tune_jobs.tables.printing import Sheet, as_data, format_sheet, write_sheets
-from tune_jobs.terminal.output import print_json
+from tune_jobs.terminal.output import print_json, silent
 from tune_jobs.terminal.progress import NoProgress, Progress
 
 STRETCHES = 160
@@ -61,14 +50,7 @@ class Replay:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayOptions(LogOptions):
-    """A log, and what plays it.
-
-    Attributes:
-        names: heuristics, run directories and globs of them; the world's baselines if there are
-            none.
-        seed: of the policies' random numbers.
-        decode: how learned policies choose.
-    """
+    """A log, and what plays it: ``names``, if there are none the world's baselines."""
 
     names: Sequence[str] = ()
     seed: int = 0
@@ -83,14 +65,7 @@ def report_replay(
     draw_lines: Callable[[Path, Path], None],
     draw_gantt: Callable[[Path, Path, int, str], None],
 ) -> None:
-    """Plays a log and prints what came of it.
-
-    Args:
-        options: the log, and what plays it.
-        as_json: whether to print JSON.
-        out: folder for schedules, tables and pictures.
-        draw_lines: draws use and queue from their table.
-        draw_gantt: draws a schedule from its table.
+    """Plays a log and prints what came of it; pictures are drawn from their tables.
 
     Raises:
         InputError: if the log, the machine or a policy cannot be used; before anything is played.
@@ -109,7 +84,11 @@ def report_replay(
         runs=every,
         seed=options.seed,
     )
-    specs = _specs(chosen or task.spec.baselines, runs, decode)
+    specs: list[PolicySpec] = []
+    for name in chosen or task.spec.baselines:
+        specs += [] if name in runs else [heuristic_spec(name)]
+        for run in runs.get(name, ()):  # each by itself, also where seeds alone differ
+            specs.append(replace(learned_spec("", [run], decode), key=run.path.name))
     protocol = EvaluationProtocol(task, num_jobsets=1)
     check_specs(protocol, specs)
     replays = play(protocol, specs, NoProgress() if as_json else Progress())
@@ -124,11 +103,10 @@ def report_replay(
         dropped = [{"count": one.count, "reason": one.reason} for one in jobs.dropped]
         data = {"jobs": jobs.num_jobs, "dropped": dropped, "seconds": played, **as_data(sheets)}
         print_json(data)
-    else:
-        click.echo(_text(options.path, jobs, replays, sheets, remarks))
+    say = silent if as_json else click.echo
+    say(_text(options.path, jobs, replays, sheets, remarks))
     if out is None:
-        if not as_json:
-            click.echo("\nNext     the same with --out FOLDER keeps schedules and draws them")
+        say("\nNext     the same with --out FOLDER keeps schedules and draws them")
         return
     write_sheets(out, sheets)
     write_table(out / f"{LINES}.csv", _lines_of(replays))
@@ -138,10 +116,7 @@ def report_replay(
         write_schedule(table, one.schedule, jobs)
         image = out / f"{GANTT}-{_file_name(one.name)}.png"
         draw_gantt(table, image, int(one.schedule.capacity[0]), one.name)
-    if not as_json:
-        click.echo(
-            f"\nWrote {out}: schedules, tables, {LINES}.png, and {GANTT}-*.png of each policy"
-        )
+    say(f"\nWrote {out}: schedules, tables, {LINES}.png, and {GANTT}-*.png of each policy")
 
 
 def play(
@@ -159,21 +134,6 @@ def play(
         progress.step(count, spec.key)
     progress.close()
     return replays
-
-
-def _specs(
-    names: Sequence[str], runs: Mapping[str, Sequence[TrainedRun]], decode: Decode
-) -> list[PolicySpec]:
-    """Policies as they were named; each run by itself, also where seeds alone differ."""
-    specs: list[PolicySpec] = []
-    for name in names:
-        if name not in runs:
-            specs.append(heuristic_spec(name))
-            continue
-        for run in runs[name]:
-            (spec,) = learned_specs([run], decode)
-            specs.append(replace(spec, key=run.path.name))
-    return specs
 
 
 def write_schedule(path: Path, schedule: Schedule, jobs: RecordedJobs) -> None:

@@ -15,30 +15,18 @@ from cluster_env.worlds import get_heuristic
 from tune_jobs.replaying import description
 from tune_jobs.replaying.choices import LogOptions, task_of_log
 from tune_jobs.tables.columns import shown
-from tune_jobs.tables.frames import Row, plain, write_table
+from tune_jobs.tables.frames import plain, write_table
 from tune_jobs.tables.printing import Sheet, aligned, as_data, format_sheet, write_sheets
-from tune_jobs.terminal.output import print_json
+from tune_jobs.terminal.output import print_json, silent
 
 TODAY = "fcfs:easy"
 """What plays a log that does not say how long its jobs waited."""
 
-IMAGE, TABLE = "trace.png", "trace.csv"
-
 
 def report_trace(
-    options: LogOptions,
-    *,
-    as_json: bool,
-    out: Path | None,
-    draw: Callable[[Path, Path], None],
+    options: LogOptions, *, as_json: bool, out: Path | None, draw: Callable[[Path, Path], None]
 ) -> None:
-    """Describes a log.
-
-    Args:
-        options: the log.
-        as_json: whether to print JSON.
-        out: folder for tables and picture.
-        draw: draws the picture from its table.
+    """Describes a log; the picture is drawn from its table.
 
     Raises:
         InputError: if the file is no log, or no job of it fits the machine.
@@ -59,21 +47,27 @@ def report_trace(
         description.by_week(jobs, capacity, played),
         *(sheet for sheet in groups if sheet is not None and len(sheet.rows) > 1),
     ]
+    say = silent if as_json else click.echo
     if as_json:
         known: dict[str, Any] = {name: value for name, (value, _) in facts.items()}
         print_json({"facts": plain([known])[0], **as_data(sheets)})
-    else:
-        click.echo(_text(options.path, facts, sheets, remarks))
+    say(_text(options.path, facts, sheets, remarks))
+    if out is not None:
+        write_sheets(out, sheets)
+        write_table(out / "trace.csv", description.points(jobs, capacity, played))
+    draw_or_say(out, "trace", draw, say)
+
+
+def draw_or_say(
+    out: Path | None, name: str, draw: Callable[[Path, Path], None], say: Callable[[str], None]
+) -> None:
+    """Draws the picture of a table in a folder, or says how to get it."""
     if out is None:
-        if not as_json:
-            click.echo("\nNext     the same with --out FOLDER keeps all tables and draws them")
+        say("\nNext     the same with --out FOLDER keeps all tables and draws them")
         return
-    write_sheets(out, sheets)
-    rows: list[Row] = list(description.points(jobs, capacity, played))
-    write_table(out / TABLE, rows)
-    draw(out / TABLE, out / IMAGE)
-    if not as_json:
-        click.echo(f"\nWrote {out / IMAGE}, drawn from {out / TABLE}, and the tables beside it")
+    table, image = out / f"{name}.csv", out / f"{name}.png"
+    draw(table, image)
+    say(f"\nWrote {image}, drawn from {table}, and the tables beside it")
 
 
 def _played(task: Task, jobs: RecordedJobs) -> description.Played:

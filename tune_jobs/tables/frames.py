@@ -38,28 +38,47 @@ def write_table(path: Path, rows: Iterable[Row] | pd.DataFrame) -> None:
         frame.to_csv(aside, index=False, lineterminator="\n")
 
 
-def read_frame(path: Path, columns: Iterable[str] = ()) -> pd.DataFrame:
-    """Reads a CSV file; all cells are text, empty ones too.
+def read_frame(path: Path, texts: Iterable[str] = (), numbers: Iterable[str] = ()) -> pd.DataFrame:
+    """Reads a CSV file.
 
     Args:
         path: the file.
-        columns: names that must be there.
+        texts: columns that must be there.
+        numbers: columns that must be there and hold numbers: float64, NaN where a cell is empty.
+            Cells of all other columns are text, empty ones too.
 
     Raises:
-        InputError: if the file cannot be read, is empty, or lacks a column.
+        InputError: if the file cannot be read, is empty, lacks a column, or holds text in a column
+            of numbers.
     """
     try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False, na_filter=False)
+        frame = pd.read_csv(path, dtype=object, keep_default_na=False, na_filter=False)
     except pd.errors.EmptyDataError:
         raise InputError(f"{path} holds no rows") from None
     except (OSError, UnicodeDecodeError, pd.errors.ParserError) as error:
         raise InputError(f"cannot read {path}: {str(error).strip()}") from None
     if frame.empty:
         raise InputError(f"{path} holds no rows")
-    missing = [name for name in columns if name not in frame]
+    numbers = tuple(numbers)
+    missing = [name for name in (*texts, *numbers) if name not in frame]
     if missing:
         raise InputError(f"{path} has no column {missing[0]!r}, so nothing can be drawn from it")
-    return frame.fillna("")  # lines that are too short
+    return with_numbers(frame.fillna(""), numbers)  # lines that are too short
+
+
+def with_numbers(frame: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
+    """The frame with columns of text as float64, NaN where a cell is empty.
+
+    Raises:
+        InputError: if a cell holds no number.
+    """
+    frame = frame.copy()
+    for name in columns:
+        try:
+            frame[name] = frame[name].map(lambda cell: float(cell or "nan")).astype(float)
+        except ValueError as error:
+            raise InputError(f"column '{name}' should hold numbers: {error}") from None
+    return frame
 
 
 def read_table(path: Path, columns: Iterable[str]) -> list[Cells]:

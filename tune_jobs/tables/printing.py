@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -32,24 +33,24 @@ def aligned(lines: Sequence[Sequence[str]], *, names: int, width: int = 0) -> li
         width: characters of a line, if it is to have no more where that can be done by breaking
             the last column of names.
     """
-    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
     needed = width_of(lines)
     if width:
-        needed = max(width, needed - max(widths[names - 1] - _SHORTEST_NAME, 0))
+        longest = max(cell_len(cells[names - 1]) for cells in lines)
+        needed = max(width, needed - max(longest - _SHORTEST_NAME, 0))
     grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    for place in range(len(widths)):
+    for place in range(len(lines[0])):
         name = place == names - 1
         grid.add_column(justify="left" if place < names else "right", no_wrap=not name)
     for cells in lines:
-        grid.add_row(*(Text(cell, overflow="fold") for cell in cells))
+        grid.add_row(*(Text(cell.expandtabs(1), overflow="fold") for cell in cells))
     text = io.StringIO()
     Console(file=text, width=needed, color_system=None, force_jupyter=False).print(grid)
     return [line.rstrip() for line in text.getvalue().splitlines()]
 
 
 def width_of(lines: Sequence[Sequence[str]]) -> int:
-    """Characters that lines of cells need in columns."""
-    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    """Columns of a terminal that lines of cells need."""
+    widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
     return sum(widths) + 2 * (len(widths) - 1)
 
 

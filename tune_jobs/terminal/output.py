@@ -20,6 +20,10 @@ def print_json(data: Any) -> None:
     click.echo(json.dumps(data, indent=1), file=_kept)
 
 
+def silent(text: str) -> None:
+    """Stands for `click.echo` where a program asks."""
+
+
 def json_option(help_text: str) -> Callable[[Any], Any]:
     """An option ``--json`` of a command, with which stdout gets what `print_json` prints alone.
 

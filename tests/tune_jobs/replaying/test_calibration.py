@@ -16,7 +16,7 @@ from cluster_env.worlds.hpc.workloads import HPCLog
 from tests.tune_jobs.replaying.site_log import write_site_log
 from tests.tune_jobs.replaying.slurm_export import Job, write_export
 from tune_jobs import cli
-from tune_jobs.terminal.tables import read_table
+from tune_jobs.tables.frames import read_table
 
 MACHINE = ("--processors", "16", "--gpus", "4")
 MADE_BY = "sjf:conservative"

@@ -13,7 +13,7 @@ from matplotlib.image import imread
 from cluster_env.worlds.hpc import SPEC
 from tests.tune_jobs.replaying.site_log import LOAD, MACHINE, write_site_log
 from tune_jobs import cli
-from tune_jobs.terminal.tables import read_table
+from tune_jobs.tables.frames import read_table
 
 Shown = pytest.CaptureFixture[str]
 

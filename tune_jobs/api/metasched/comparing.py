@@ -1,7 +1,6 @@
 """Comparisons of policies on the same unseen jobsets."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -84,24 +83,18 @@ def compare(
         guard=guard,
         limits=limits,
     )
-    own = [_OwnPolicy.of(policy) for policy in policies if not isinstance(policy, str | Path)]
+    own = [_spec_of(policy) for policy in policies if not isinstance(policy, str | Path)]
     rows, _ = evaluate_policies(options, Progress() if progress else NoProgress(), own)
     return rows
 
 
-@dataclass(frozen=True)
-class _OwnPolicy(PolicySpec):
+def _spec_of(policy: Policy) -> PolicySpec:
     """A policy that has no name on a command line; nothing is known of its training."""
 
-    @classmethod
-    def of(cls, policy: Policy) -> "_OwnPolicy":
-        def make(protocol: EvaluationProtocol) -> PolicyGroup:
-            # One that was learned may act in a world that differs in what does not matter to it.
-            acting_in: Any = getattr(policy, "acting_in", lambda *_: policy)
-            acting = acting_in(protocol.task.world, wanted_in(protocol))
-            return PolicyGroup(policy.name, (acting,))
+    def make(protocol: EvaluationProtocol) -> PolicyGroup:
+        # One that was learned may act in a world that differs in what does not matter to it.
+        acting_in: Any = getattr(policy, "acting_in", lambda *_: policy)
+        acting = acting_in(protocol.task.world, wanted_in(protocol))
+        return PolicyGroup(policy.name, (acting,))
 
-        return cls(policy.name, make)
-
-    def check(self, protocol: EvaluationProtocol) -> None:
-        """Nothing can be checked."""
+    return PolicySpec(policy.name, make, named=False)
