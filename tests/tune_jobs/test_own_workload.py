@@ -50,7 +50,8 @@ def trained(trace: Path) -> Path:
         "task.world.cluster.horizon=20",
     )
     text = (made_up / "config.yaml").read_text()
-    text = re.sub(r"  workload:\n(    .*\n)*", f"  workload: {{trace: {trace}}}\n", text)
+    workload = f"  workload: {{kind: trace, path: {trace}}}\n"
+    text = re.sub(r"  workload:\n(    .*\n)*", workload, text)
     for place in ("config.yaml", "policy/config.yaml"):
         (folder / place).write_text(text)
     for file in ("metrics.csv", "policy/weights.pt"):
