@@ -31,11 +31,7 @@ from tune_jobs.terminal.task_command import TaskCommand
 @set_option("task.objective=makespan")
 @click.option("--objective", help="What decides who is better; by default the config's objective.")
 @click.option(
-    "--jobsets",
-    "num_jobsets",
-    type=count(2),
-    default=500,
-    help="Validation jobsets to decide on.",
+    "--jobsets", "num_jobsets", type=count(2), default=500, help="Validation jobsets to decide on."
 )
 @warmup_option
 @limit_option

@@ -11,20 +11,12 @@ from tune_jobs.terminal.options import CONTEXT, SEED, OutPath, count, held_out_o
 @click.command(name="specialists", context_settings=CONTEXT)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
-    "--tasks",
-    "num_tasks",
-    type=count(),
-    default=15,
-    help="Held-out tasks, from the first.",
+    "--tasks", "num_tasks", type=count(), default=15, help="Held-out tasks, from the first."
 )
 @click.option("--of", "num_study_tasks", type=count(), default=40, help="--tasks of the methods.")
 @click.option("--task-seed", type=SEED, default=0, help="Seed of the tasks.")
 @click.option(
-    "--iterations",
-    "num_iterations",
-    type=count(),
-    default=100,
-    help="Iterations on each task.",
+    "--iterations", "num_iterations", type=count(), default=100, help="Iterations on each task."
 )
 @held_out_option
 @click.option(

@@ -13,8 +13,8 @@ from meta.costs import TUNING_JOBSETS, Cost, baseline_of, costs_on, heuristic_co
 from meta.tasks import Task, describe
 from rllib_configs.policy_files import Decode
 from tune_jobs.comparing.markdown import side_cells, side_titles
-from tune_jobs.comparing.table import times_of
-from tune_jobs.tables.columns import TIME, column, digits_of
+from tune_jobs.comparing.table import heads_of
+from tune_jobs.tables.columns import digits_of
 from tune_jobs.tables.frames import Row, Value
 from tune_jobs.tables.printing import aligned, markdown
 
@@ -99,11 +99,11 @@ def tabulate(
 def format_table(task: Task, rows: Sequence[Row]) -> str:
     """The rows of `tabulate` for people, under a heading."""
     heading = click.style(f"{task.name}: {describe(task)}", bold=True)
-    names, (_, unit) = _side_metrics(task, rows), times_of(task.spec)
-    columns = [column(name) for name in names]
-    heads = ["policy", "cost", "over best baseline", *(one.head for one in columns)]
-    units = ["", "", "", *(unit if one.unit == TIME else "" for one in columns)]
-    lines = [heads, *([units] if any(units) else []), *_cells_of(task, rows, names)]
+    names = _side_metrics(task, rows)
+    heads, units = heads_of(task.spec, names)
+    lines = [["policy", "cost", "over best baseline", *heads]]
+    lines += [["", "", "", *units]] if any(units) else []
+    lines += _cells_of(task, rows, names)
     return "\n".join([heading, *_measured(task, rows), "", *aligned(lines, names=1)])
 
 

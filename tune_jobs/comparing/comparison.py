@@ -4,13 +4,7 @@ from collections.abc import Sequence
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import (
-    Estimate,
-    Result,
-    best,
-    check_warmup,
-    get_metric,
-)
+from cluster_env.evaluation import Estimate, Result, best, check_warmup, get_metric
 from tune_jobs.comparing.evaluating import estimate_of, evaluation_of, trusted
 from tune_jobs.comparing.guarding import Guarded, guards_of, with_guard_jobs
 from tune_jobs.comparing.policy_specs import PolicySpec

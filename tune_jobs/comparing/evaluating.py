@@ -7,13 +7,7 @@ from itertools import product
 from time import perf_counter
 
 from cluster_env.core.jobs import JobSet
-from cluster_env.evaluation import (
-    MIN_DISJOINT,
-    Estimate,
-    PolicyGroup,
-    Result,
-    compare_policies,
-)
+from cluster_env.evaluation import MIN_DISJOINT, Estimate, PolicyGroup, Result, compare_policies
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.wording import jobs_of

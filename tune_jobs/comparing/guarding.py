@@ -17,12 +17,7 @@ from cluster_env.workloads import DividedWorkload
 from cluster_env.worlds import get_heuristic, get_spec, shipped_policies
 from rllib_configs.networks.conditions import Wanted
 from rllib_configs.task_schema import TaskSection
-from tune_jobs.comparing.evaluating import (
-    Evaluated,
-    Evaluation,
-    evaluate_group,
-    judged_heuristics,
-)
+from tune_jobs.comparing.evaluating import Evaluated, Evaluation, evaluate_group, judged_heuristics
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, TrainedRun

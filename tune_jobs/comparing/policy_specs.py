@@ -84,11 +84,7 @@ def heuristic_spec(spec: str) -> PolicySpec:
         if not tuned_numbers(spec, world):
             return PolicyGroup(spec, (get_heuristic(spec, world),))
         best = tune(
-            spec,
-            protocol.tuning_jobsets(),
-            world,
-            metric=protocol.metric,
-            warmup=protocol.warmup,
+            spec, protocol.tuning_jobsets(), world, metric=protocol.metric, warmup=protocol.warmup
         )
         return PolicyGroup(best.name, (best.policy,))
 

@@ -56,6 +56,13 @@ def times_of(world_spec: WorldSpec) -> tuple[Time, str]:
     return shown.time, "" if in_cells else shown.time_unit
 
 
+def heads_of(world_spec: WorldSpec, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Heads of columns, and below them the unit of times, unless each cell has its own."""
+    _, unit = times_of(world_spec)
+    columns = [column(name) for name in names]
+    return [one.head for one in columns], [unit if one.unit == TIME else "" for one in columns]
+
+
 def label_of(row: Mapping[str, object], metric: str) -> str:
     """What a metric is, with the unit of the world's times."""
     unit = spec_of_row(row).presentation.time_unit
@@ -145,12 +152,10 @@ def policy_lines(
         names: columns behind it.
         policies: a mark, the name, the mean with its interval, and what stands in the columns.
     """
-    time, unit = times_of(world_spec)
-    columns = [column(name) for name in names]
-    lines = [["", "policy", _title(metric), *(one.head for one in columns)]]
+    time, (heads, below) = times_of(world_spec)[0], heads_of(world_spec, names)
     own = world_spec.presentation.time_unit if column(metric).unit == TIME else ""
-    units = ["", "", own, *(unit if one.unit == TIME else "" for one in columns)]
-    lines += [units] if any(units) else []
+    lines = [["", "policy", _title(metric), *heads]]
+    lines += [["", "", own, *below]] if any((own, *below)) else []
     for *texts, means in policies:
         cells = (column(name).write(float(means[name]), time) for name in names)
         lines.append([*map(str, texts), *cells])

@@ -92,10 +92,7 @@ def report_calibration(
 
 
 def _with_site(
-    site: Site,
-    log: RecordedJobs,
-    task_options: Mapping[str, Any],
-    overrides: Sequence[str],
+    site: Site, log: RecordedJobs, task_options: Mapping[str, Any], overrides: Sequence[str]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Options and settings with what the site says; what the user says goes first."""
     given = {text.partition("=")[0] for text in overrides}
@@ -134,11 +131,7 @@ def _waits_of(jobs: RecordedJobs, schedules: Mapping[str, Schedule]) -> near.Rec
 
 
 def _text(
-    path: Path,
-    task: Task,
-    jobs: RecordedJobs,
-    sheets: Sequence[Sheet],
-    remarks: Sequence[str],
+    path: Path, task: Task, jobs: RecordedJobs, sheets: Sequence[Sheet], remarks: Sequence[str]
 ) -> str:
     world: Any = task.world
     machine = ", ".join(

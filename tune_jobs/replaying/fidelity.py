@@ -146,11 +146,7 @@ def by_class(log: RecordedWaits, name: str) -> Sheet:
 
 
 def _grouped(
-    log: RecordedWaits,
-    name: str,
-    of: str,
-    groups: Mapping[str, NDArray[np.bool_]],
-    note: str,
+    log: RecordedWaits, name: str, of: str, groups: Mapping[str, NDArray[np.bool_]], note: str
 ) -> Sheet:
     waits = log.simulated[name]
     rows = [

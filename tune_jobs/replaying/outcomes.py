@@ -117,10 +117,7 @@ def timeline(schedule: Schedule, edges: NDArray[np.int64]) -> dict[str, NDArray[
 
 
 def means_between(
-    begin: NDArray[np.int64],
-    end: NDArray[np.int64],
-    weight: ArrayLike,
-    edges: NDArray[np.int64],
+    begin: NDArray[np.int64], end: NDArray[np.int64], weight: ArrayLike, edges: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Mean total weight of what is there, in each stretch of time; exact, without sampling.
 

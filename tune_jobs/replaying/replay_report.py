@@ -17,19 +17,9 @@ from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation import evaluate
 from cluster_env.workloads.recorded import RecordedJobs
 from tune_jobs.comparing.comparison import check_specs
-from tune_jobs.comparing.policy_specs import (
-    PolicySpec,
-    heuristic_spec,
-    learned_spec,
-    split_names,
-)
+from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_spec, split_names
 from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import (
-    Decode,
-    find_runs,
-    is_heuristic,
-    load_runs,
-)
+from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
 from tune_jobs.replaying.choices import LogOptions, task_of_log
 from tune_jobs.replaying.outcomes import by_size, by_user, in_all, outcome, timeline
 from tune_jobs.tables.frames import write_table

@@ -24,11 +24,7 @@ TODAY = "fcfs:easy"
 
 
 def report_trace(
-    options: LogOptions,
-    *,
-    as_json: bool,
-    out: Path | None,
-    draw: Callable[[Path, Path], None],
+    options: LogOptions, *, as_json: bool, out: Path | None, draw: Callable[[Path, Path], None]
 ) -> None:
     """Describes a log; the picture is drawn from its table.
 
@@ -63,10 +59,7 @@ def report_trace(
 
 
 def draw_or_say(
-    out: Path | None,
-    name: str,
-    draw: Callable[[Path, Path], None],
-    say: Callable[[str], None],
+    out: Path | None, name: str, draw: Callable[[Path, Path], None], say: Callable[[str], None]
 ) -> None:
     """Draws the picture of a table in a folder, or says how to get it."""
     if out is None:

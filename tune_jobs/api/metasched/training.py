@@ -52,11 +52,7 @@ def train(
 
 
 def resume(
-    run: str | Path,
-    changes: Changes = (),
-    *,
-    address: str | None = None,
-    progress: bool = False,
+    run: str | Path, changes: Changes = (), *, address: str | None = None, progress: bool = False
 ) -> RunResult:
     """Goes on with an earlier run, to the same numbers as if it had never stopped.
 

@@ -63,6 +63,16 @@ def test_what_a_job_takes_of_the_spare_is_free_again_if_it_ends_in_time_after_al
     assert played(WORLD, [jobset], Rule("sjf", "easy")).start.tolist() == [0, 1, 3, 2]
 
 
+@given(jobset=small_jobsets(exact=True))
+def test_conservative_delays_nobody_for_a_later_job(jobset: JobSet) -> None:
+    """With exact estimates a later job changes nothing for those before it."""
+    whole = played(WORLD, [jobset], Rule("fcfs", "conservative")).start
+    for count in range(1, jobset.num_jobs):
+        part = jobset.select(slice(count), window=jobset.window)
+        alone = played(WORLD, [part], Rule("fcfs", "conservative")).start
+        assert whole[:count].tolist() == alone.tolist()
+
+
 def test_easy_backfills_what_ends_in_time_and_what_is_spare() -> None:
     """Six of eight processors are taken until 10; job 1 needs all eight then.
 
