@@ -180,9 +180,9 @@ def test_meta_training_is_measured(tmp_path, capsys, monkeypatch, local_ray):
         "name": "small",
         "training": {
             **{"algorithm": "maml", "network": "set_scorer", "iterations": 9, "hidden": 8},
-            **{"jobsets": 2, "episodes_per_jobset": 2, "epochs": 1},
+            **{"jobsets": 2, "episodes_per_jobset": 2, "epochs": 1, "tasks": 2},
+            "family": str(make_family(tmp_path / "family.yaml")),
         },
-        "meta": {"family": str(make_family(tmp_path / "family.yaml")), "tasks": 2},
     }
     preset = tmp_path / "small.yaml"
     preset.write_text(yaml.safe_dump(small))
