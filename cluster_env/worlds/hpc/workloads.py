@@ -46,6 +46,7 @@ class LublinWorkload:
     """Jobs after Lublin and Feitelson (2003), at a chosen load.
 
     Attributes:
+        jobs: in a jobset.
         load: work that arrives over what the machine can do; times of arrival are stretched to
             have it on average. 0 leaves them as the model has them.
         typed: whether there are interactive and batch jobs, and not one kind of job.
@@ -100,6 +101,7 @@ class LognormalWorkload:
     """Run times, sizes and gaps between arrivals with logarithms that are normal.
 
     Attributes:
+        jobs: in a jobset.
         load: work that arrives over what the machine can do, on average; 0.9 is 90 %.
         median_run: seconds, at least 1.
         spread_run: standard deviation of ln(run time).
