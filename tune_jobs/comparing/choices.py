@@ -183,7 +183,7 @@ class EvaluationOptions:
     num_runners: int = 0
     address: str | None = None
 
-    def rules(self) -> list[str]:
+    def heuristics(self) -> list[str]:
         """Names of the heuristics of the world that is asked for, where no run says it."""
         if isinstance(self.source, Task):
             return list(heuristics_of(self.source.spec))

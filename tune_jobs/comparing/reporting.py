@@ -55,7 +55,7 @@ def evaluate_policies(
     with spreading(options.num_runners, options.address, progress.say) as spread:
         others = [name for name in names if not is_heuristic(name)]
         of_runs = options.source is None and len(others) > 1  # their world is that of the first
-        runs = load_runs(find_runs(others, None if of_runs else options.rules), options.decode)
+        runs = load_runs(find_runs(others, None if of_runs else options.heuristics), options.decode)
         protocol = options.protocol(runs, CALIBRATION_JOBSETS if options.guard else 0)
         every = protocol.task.spec.heuristics.names()
         heuristics = [name for name in names or (() if own else every) if is_heuristic(name)]

@@ -71,7 +71,9 @@ def is_heuristic(name: str) -> bool:
     return name.partition(":")[0] in _heuristics()
 
 
-def find_runs(names: Iterable[str], rules: Callable[[], Iterable[str]] | None = None) -> list[Path]:
+def find_runs(
+    names: Iterable[str], heuristics: Callable[[], Iterable[str]] | None = None
+) -> list[Path]:
     """Folders of trained policies that paths, globs and names name, each once.
 
     Names are those of policies that come with metasched (`shipped_policies`). A glob names only
@@ -80,7 +82,7 @@ def find_runs(names: Iterable[str], rules: Callable[[], Iterable[str]] | None = 
 
     Args:
         names: paths, globs and names.
-        rules: heuristics that may have been meant; by default those of all worlds.
+        heuristics: gives those that may have been meant; by default those of all worlds.
 
     Raises:
         InputError: if a path does not exist, or a glob matches no folder.
@@ -94,7 +96,7 @@ def find_runs(names: Iterable[str], rules: Callable[[], Iterable[str]] | None = 
             if not Path(name).expanduser().is_dir():
                 if "/" in name or name.startswith(("~", ".")):
                     raise InputError(f"there is no run directory {name}")
-                meant = [*(rules or _heuristics)(), *shipped]
+                meant = [*(heuristics or _heuristics)(), *shipped]
                 raise unknown("policy or run directory", name, meant)
             paths[Path(name).expanduser()] = None
         else:
