@@ -69,7 +69,7 @@ class TrackingSection(Section):
     enabled: bool = True
     """Whether runs are recorded in MLflow."""
     uri: str | None = None
-    """MLflow's address; unset: MLFLOW_TRACKING_URI, else a local store beside the runs."""
+    """MLflow server that gets a copy of the store beside the runs; unset: MLFLOW_TRACKING_URI."""
     experiment: str = "metasched"
     """Name of the MLflow experiment."""
     model: Annotated[str, Field(pattern=r"^\w[\w .-]{0,199}$")] | None = None

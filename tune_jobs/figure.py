@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from tune_jobs.terminal.options import (
     CONTEXT,
@@ -82,7 +81,7 @@ def command(
     out: Path,
     table: Path | None,
     track: bool,
-    **options: Any,
+    **_: Any,
 ) -> None:
     """Draw a figure. NAME is one of those that --list shows.
 
@@ -100,11 +99,9 @@ def command(
       metasched figure optimality-gap --runs 'runs/deeprm-*' --jobsets 40
       metasched figure adaptation --rows adaptation --out runs/figures --track
     """
-    from tune_jobs.figures import report_figure
+    from tune_jobs.figures.drawing import given_options, report_figure
 
-    source = context.get_parameter_source
-    given = {key for key in options if source(key) not in (None, ParameterSource.DEFAULT)}
-    report_figure(name, out, table, track, **{key: options[key] for key in given})
+    report_figure(name, out, table, track, **given_options(context))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""``metasched sync``: sends to MLflow what a run has recorded and MLflow does not have yet."""
+"""``metasched sync``: sends an MLflow server what a run has recorded and it does not have yet."""
 
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,13 @@ from tune_jobs.terminal.options import CONTEXT
 @click.option(
     "--tracking-uri",
     metavar="URI",
-    help="MLflow server or database, by default the one that the run was started with.",
+    help="MLflow server, or another database, by default MLFLOW_TRACKING_URI. What stands in "
+    "RUN_DIR has no say in it, as your credentials go there.",
 )
 @click.option(
     "--from-start",
     is_flag=True,
-    help="Send everything again, also what was refused; runs and points are not doubled.",
+    help="Look for each single point, and send all files again; runs and points are not doubled.",
 )
 @click.option(
     "--gone",
@@ -32,11 +33,12 @@ from tune_jobs.terminal.options import CONTEXT
     help="Make the run's policy a new version of the registered model NAME.",
 )
 def command(**options: Any) -> None:
-    """Send what RUN_DIR has recorded to MLflow.
+    """Send an MLflow server what RUN_DIR has recorded.
 
-    Training writes its records to RUN_DIR/tracking before it sends them, so nothing is lost when
-    the server is away. This command sends the rest, or everything to another server. It ends with
-    status 1 if the server does not answer, and can be repeated at any time.
+    Training records in the store beside the run, mlflow.db, and copies from there to a server if
+    there is one. This command copies what the server has not got, and says where to. It ends with
+    status 1 if the server does not answer, and can be repeated at any time. Without a server it
+    completes the local record alone.
 
     A run whose process was killed on this machine becomes KILLED. One that was started on another
     machine, or in another container, may still train there: it stays RUNNING, unless you know
@@ -50,7 +52,13 @@ def command(**options: Any) -> None:
     """
     from tune_jobs.tracking.sending import send_records
 
-    send_records(**options)
+    send_records(**options, read_rows=_rows)
+
+
+def _rows(run_dir: Path) -> list[tuple[int, dict[str, float]]]:
+    from tune_jobs.runs.history import METRICS, History
+
+    return History(run_dir / METRICS).by_iteration()
 
 
 if __name__ == "__main__":

@@ -68,7 +68,7 @@ def command(**options: Any) -> None:
             slurm_conf,
             as_json=as_json,
             out=out,
-            draw=late("tune_jobs.figures.calibration", "draw_calibration"),
+            draw=late("tune_jobs.figures.logs", "draw_calibration"),
         )
         return
     if names or slurm_conf:

@@ -16,8 +16,7 @@ from tune_jobs.runs.checkpoints import Checkpoints
 from tune_jobs.runs.directory import create_run
 from tune_jobs.runs.history import History
 from tune_jobs.runs.resuming import find_resumption
-from tune_jobs.runs.retrying import RetryingWriter
-from tune_jobs.runs.training import run_training
+from tune_jobs.runs.training import RetryingWriter, run_training
 from tune_jobs.terminal.files import append_whole
 from tune_jobs.terminal.progress import NoProgress
 
@@ -90,8 +89,9 @@ def test_a_table_that_cannot_get_a_column_stays_what_it_was(
         patch.setattr(Path, "write_text", full)
         with pytest.raises(OSError, match="No space left"):
             history.append(2, {"a": 1.0, "b": 2.0})
-    history.append(2, {"a": 1.0, "b": 2.0})
-    assert history.rows()[1] == {"iteration": 2, "a": 1.0, "b": 2.0}
+    assert history.rows() == [{"iteration": 1, "a": 1.0}]
+    history.append(3, {"a": 3.0})
+    assert history.rows()[1:] == [{"iteration": 2, "a": 1.0, "b": 2.0}, {"iteration": 3, "a": 3.0}]
 
 
 def test_rows_wait_in_memory_and_the_end_is_clear(
@@ -101,7 +101,8 @@ def test_rows_wait_in_memory_and_the_end_is_clear(
     said = Said()
     keeper = RetryingWriter(run, said)
     with monkeypatch.context() as patch:
-        patch.setattr(run.history, "append", full)
+        patch.setattr("tune_jobs.runs.history.append_whole", full)
+        patch.setattr(Path, "write_text", full)
         keeper.append(1, {"a": 1.0})
         keeper.append(2, {"a": 2.0})
         with pytest.raises(Failure, match=r"No space left on.*there is none yet; make room"):

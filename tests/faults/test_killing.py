@@ -4,6 +4,7 @@ METASCHED_KILLS=20 makes it as many kills; by default there are two.
 """
 
 import contextlib
+import math
 import os
 import signal
 import subprocess
@@ -16,6 +17,8 @@ import pytest
 
 from tune_jobs.runs.checkpoints import Checkpoints
 from tune_jobs.runs.history import History
+from tune_jobs.tracking.run_file import read_run_file
+from tune_jobs.tracking.store import LocalStore
 
 pytestmark = [pytest.mark.integration, pytest.mark.service, pytest.mark.slow]
 
@@ -45,7 +48,7 @@ class Training:
 
     def __init__(self, run: Path, log: Path) -> None:
         self.run = run
-        given = ["deeprm-smoke", "--run", str(run), "--no-track", "--runners", "1"]
+        given = ["deeprm-smoke", "--run", str(run), "--runners", "1"]
         given += [part for setting in SETTINGS for part in ("--set", setting)]
         if Checkpoints(run / "checkpoints").all():
             given = ["--resume", str(run)]
@@ -57,7 +60,11 @@ class Training:
                 [sys.executable, "-m", "tune_jobs.train", *given],
                 stdout=out,
                 stderr=out,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+                env={
+                    **os.environ,
+                    "PYTHONPATH": os.pathsep.join(sys.path),
+                    "MLFLOW_TRACKING_URI": "",
+                },
                 start_new_session=True,
             )
 
@@ -139,6 +146,23 @@ def numbers(run: Path) -> list[dict[str, float]]:
     ]
 
 
+def assert_each_point_is_recorded_once(run: Path) -> None:
+    """Compares the local store with the run's own table."""
+    file, store = read_run_file(run), LocalStore(run.parent)
+    assert file is not None
+    run_id = str(store.find_run(file.experiment, file.key))
+    assert store.run(run_id).info.status == "FINISHED"
+    points = [point for _, point in store.points_after(run_id, 0)]
+    recorded = {(name, step): value for name, value, _, step in points}
+    assert len(recorded) == len(points), "a point is recorded twice"
+    for iteration, row in History(run / "metrics.csv").by_iteration():
+        for name, value in row.items():
+            if math.isfinite(value):
+                assert (name, iteration) in recorded
+            if not name.startswith(UNSTEADY) and name not in ROUNDED and math.isfinite(value):
+                assert recorded[name, iteration] == value
+
+
 def train_undisturbed(folder: Path) -> Path:
     """The run that all others must come to; what it opens to the network is looked at meanwhile."""
     training = Training(folder / "reference", folder / "reference.log")
@@ -198,4 +222,5 @@ def test_random_kills_of_driver_and_runners_change_no_number(tmp_path: Path) -> 
         assert time.monotonic() < deadline, [command_of(pid) for pid in left]
         time.sleep(0.1)
     assert weights_of(tmp_path / "run") == weights_of(reference)
+    assert_each_point_is_recorded_once(tmp_path / "run")
     assert numbers(tmp_path / "run") == numbers(reference)

@@ -4,21 +4,30 @@ import base64
 import json
 import os
 import pickle
+import sqlite3
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy
 from rllib_configs.secrets import hide_secrets, holds_secret
-from tune_jobs import cli
+from tests.tune_jobs.untrained_runs import make_run
+from tune_jobs import cli, sync
 from tune_jobs.runs.checkpoints import MANIFEST, Checkpoints
-from tune_jobs.tracking import Delivery, Tracker, tracking_dir
-from tune_jobs.tracking.records import escapes, take_in
-from tune_jobs.tracking.store import Store
+from tune_jobs.tracking import Tracker, local_store, local_uri, tracking_dir
+from tune_jobs.tracking.notes import NOTE_TAG
+from tune_jobs.tracking.places import server_uri
+from tune_jobs.tracking.recording import record_result
+from tune_jobs.tracking.run_file import read_run_file
+from tune_jobs.tracking.store import LocalStore, Store, escapes
 
 PLANTED = "pl4nted-s3cret"
 
@@ -66,43 +75,96 @@ def test_a_checkpoint_names_nothing_outside_itself(tmp_path: Path, name: str) ->
         kept.newest()
 
 
-@pytest.mark.parametrize("kind", ["above", "absolute", "link", "link in a folder"])
-def test_records_send_nothing_outside_their_run(tmp_path: Path, kind: str) -> None:
-    run_dir, secret = tmp_path / "run", tmp_path / "secret"
-    (run_dir / "folder").mkdir(parents=True)
-    secret.write_text("secret")
-    (run_dir / "link").symlink_to(secret)
-    (run_dir / "folder" / "link").symlink_to(secret)
-    named = {"above": "../secret", "absolute": str(secret), "link": "link"}.get(kind, "folder")
-    sent: list[Path] = []
-    delivery = Delivery(run_dir, "http://127.0.0.1:9")
-    delivery._store = SimpleNamespace(artifact=lambda *given: sent.append(given))  # type: ignore
-    for record in ("artifact", "model"):
-        given = {"kind": record, "run": "r", "path": named, "folder": None, "register": None}
-        delivery._send_files("id", given, 0)
-    assert sent == []
-    assert [one["reason"] for one in delivery._step_refused] == [
-        "it lies outside the run directory"
-    ] * 2
+@pytest.fixture
+def listener() -> Iterator[tuple[str, list[str]]]:
+    """An address that somebody else listens on, and the requests that came."""
+    requests: list[str] = []
+
+    class Listener(BaseHTTPRequestHandler):
+        def handle_one_request(self) -> None:
+            requests.append(str(self.client_address))
+            super().handle_one_request()
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Listener)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"127.0.0.1:{server.server_address[1]}", requests
+    server.shutdown()
+    server.server_close()
 
 
-def test_what_lies_outside_is_copied_when_it_is_recorded(tmp_path: Path) -> None:
-    run_dir = tmp_path / "run"
-    outside = tmp_path / "figures"
-    outside.mkdir()
-    (outside / "a.png").write_text("1")
-    place = take_in(outside / "a.png", run_dir)
-    (outside / "a.png").write_text("2")
-    assert (run_dir / place).read_text() == "1"
-    assert place.name == "a.png"
-    assert not escapes(run_dir / place, run_dir)
-    assert take_in(run_dir / place, run_dir) == place
+def test_no_run_of_a_stranger_names_where_credentials_go(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    listener: tuple[str, list[str]],
+    capsys: pytest.CaptureFixture,
+) -> None:
+    host, requests = listener
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", f"{PLANTED}1")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    run, elsewhere = make_run(tmp_path / "runs" / "stranger"), tmp_path / "elsewhere"
+    with Tracker.open(run, run_name="r"):
+        pass
+    content = json.loads((tracking_dir(run) / "run.json").read_text())
+    planted = {"uri": f"http://{host}", "beside": "../../elsewhere/mlflow.db"}
+    (tracking_dir(run) / "run.json").write_text(json.dumps({**content, **planted, "sent": True}))
+    (tracking_dir(run) / "spool.jsonl").write_text(json.dumps({"kind": "open", **planted}))
+    with (run / "config.yaml").open("a") as config:
+        config.write(f"tracking: {{uri: 'http://{host}'}}\n")
+    with sqlite3.connect(local_store(tmp_path / "runs")) as database:
+        for table, column in (("runs", "artifact_uri"), ("experiments", "artifact_location")):
+            database.execute(f"UPDATE {table} SET {column} = ?", (f"mlflow-artifacts://{host}/x",))
+    given = ["compare", "--policies", f"sjf,{run}", "--jobsets", "2", "--episodes", "1"]
+    assert cli.run(cli.metasched, given) == 0
+    hint = f"metasched sync {run} --tracking-uri URI"
+    assert hint in capsys.readouterr().err
+    record_result(tmp_path / "out", "adaptation", "x", curves=[(0, {"a": 1})], beside=run)
+    for more in ([], ["--register", "x"], ["--from-start"], ["--gone"]):
+        cli.run(cli.metasched, ["sync", str(run), *more])
+    assert requests == []
+    assert not elsewhere.exists()
+    assert models(tmp_path / "runs") == []
+    assert "Comparison" in (note := note_of(run))
+    assert host not in note
+
+
+def models(runs: Path) -> list[Any]:
+    import mlflow
+
+    return list(mlflow.MlflowClient(local_uri(runs), local_uri(runs)).search_model_versions())
+
+
+def note_of(run: Path) -> str:
+    file, store = read_run_file(run), LocalStore(run.parent)
+    assert file is not None
+    return str(store.run(str(store.find_run(file.experiment, file.key))).data.tags[NOTE_TAG])
+
+
+def test_no_link_in_a_policy_is_followed_when_it_is_registered(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run")
+    with Tracker.open(run, run_name="r"):
+        pass
+    (run / "policy" / "weights.pt").rename(tmp_path / "secret")
+    (run / "policy" / "weights.pt").symlink_to(tmp_path / "secret")
+    with pytest.raises(InputError, match="lead out of"):
+        CliRunner().invoke(sync.command, [str(run), "--register", "x"], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("name", ["../secret", "link", "folder"])
+def test_what_leads_out_of_a_folder_is_noticed(tmp_path: Path, name: str) -> None:
+    home = tmp_path / "home"
+    (home / "folder").mkdir(parents=True)
+    (tmp_path / "secret").write_text("secret")
+    (home / "link").symlink_to(tmp_path / "secret")
+    (home / "folder" / "link").symlink_to(tmp_path / "secret")
+    assert escapes(home / name, home)
+    assert not escapes(home / "nothing", home)
 
 
 def test_an_experiment_stays_below_the_folder_of_artifacts(tmp_path: Path) -> None:
     made = []
     store = Store.__new__(Store)
-    store.uri, store._artifacts_dir, store._experiments = "sqlite:///x", tmp_path / "a", {}
+    store._is_server, store._artifacts, store._experiments = False, tmp_path / "a", {}
     store._client = SimpleNamespace(
         create_experiment=lambda name, artifact_location, tags: made.append(artifact_location)
     )
@@ -229,11 +291,10 @@ def test_planted_secrets_are_nowhere_in_the_records(
     tracker = Tracker.open(run_dir, tags={"note": f"{PLANTED}2", "at": uri})
     tracker.params({"a": {"b": f"password={PLANTED}4"}, "uri": uri})
     report = tracker.close(20)
-    assert report.waiting
-    written = "".join(path.read_text() for path in run_dir.rglob("*") if path.is_file())
-    assert "http://127.0.0.1:9" in written
-    for text in (written, report.message, caplog.text):
+    assert "send them with" in report.message
+    written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"http://127.0.0.1:9" in written
+    for text in (written.decode(errors="replace"), report.message, caplog.text):
         assert PLANTED not in text
     # The password is found again in the environment.
-    assert Delivery(run_dir, "http://127.0.0.1:9").uri == uri
-    assert tracking_dir(run_dir).is_dir()
+    assert server_uri(tmp_path, "http://127.0.0.1:9") == uri

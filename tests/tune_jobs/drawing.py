@@ -12,6 +12,11 @@ def run(*args: str) -> Result:
     return CliRunner().invoke(command, list(args), catch_exceptions=False)
 
 
+def all_texts(figure: Figure) -> list[str]:
+    """All that is written on a figure."""
+    return [text.get_text() for text in figure.findobj(Text)]  # type: ignore[attr-defined]
+
+
 def texts(figure: Figure) -> str:
-    """All that is written on a figure, a line for each text."""
-    return "\n".join(text.get_text() for text in figure.findobj(Text))  # type: ignore[attr-defined]
+    """The same, a line for each text."""
+    return "\n".join(all_texts(figure))

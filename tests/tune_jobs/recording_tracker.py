@@ -16,6 +16,12 @@ class RecordingTracker(NullTracker):
     def __init__(self) -> None:
         self.points: dict[tuple[str, int], float] = {}
         self.files: list[str] = []
+        self.children: dict[str, tuple[dict[str, Any], RecordingTracker]] = {}
+
+    def child(self, name: str, *, tags: Mapping[str, Any] | None = None) -> "RecordingTracker":
+        tracker = RecordingTracker()
+        self.children[name] = (dict(tags or {}), tracker)
+        return tracker
 
     def metrics(self, metrics: Mapping[str, Any], step: int) -> None:
         self.points |= {(name, step): value for name, value in metrics.items()}
@@ -28,5 +34,5 @@ class RecordingTracker(NullTracker):
 def record_with(monkeypatch: pytest.MonkeyPatch) -> RecordingTracker:
     """Gives such a tracker to whoever opens a tracker."""
     recorder = RecordingTracker()
-    monkeypatch.setattr("tune_jobs.tracking.Tracker.open", lambda *args, **options: recorder)
+    monkeypatch.setattr("tune_jobs.tracking.Tracker.open_result", lambda *args, **options: recorder)
     return recorder

@@ -9,6 +9,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import Pooled, jobset_interval, two_level_interval
 from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_scorers import FOMAML, JOINT, ONE_TASK, make_scorer
+from tune_jobs import figures
 from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.figures import adaptation, learning_curves, meta_curves
 from tune_jobs.figures.adaptation_comparisons import DIFFERENCES, HEADROOM
@@ -16,6 +17,7 @@ from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.runs.history import History
 from tune_jobs.terminal.tables import number, read_table, write_table
 
+RECORDED = Path(figures.__file__).parent / "recorded"
 STEPS = (0, 1, 3)
 TASKS, ADAPTATIONS = 6, 2
 OBJECTIVES = ("slowdown", "makespan")
@@ -70,23 +72,10 @@ def made(name: str, rows: Path, out: Path) -> list[dict[str, str]]:
     return read_table(out / f"{name}.csv", ())
 
 
-def by_run_and_task(method: str, step: int) -> np.ndarray:
-    return np.array(
-        [
-            [
-                np.mean([ratio_of(method, seed, task, a, step) for a in range(ADAPTATIONS)])
-                for task in range(TASKS)
-            ]
-            for seed in range(SEEDS[method])
-        ]
-    )
-
-
-def mean_logs(method: str, step: int) -> np.ndarray:
-    """By task, ``(TASKS,)``."""
-    places = [(s, a) for s in range(SEEDS[method]) for a in range(ADAPTATIONS)]
-    found = [[ratio_of(method, s, task, a, step) for s, a in places] for task in range(TASKS)]
-    return np.log(found).mean(axis=1)
+def ratios(method: str, step: int) -> np.ndarray:
+    """What rows say, ``(seeds, tasks, adaptations)``."""
+    shape = (SEEDS[method], TASKS, ADAPTATIONS)
+    return np.reshape([ratio_of(method, *place, step) for place in np.ndindex(*shape)], shape)
 
 
 def find(rows: list[dict[str, str]], **cells: object) -> dict[str, str]:
@@ -96,7 +85,7 @@ def find(rows: list[dict[str, str]], **cells: object) -> dict[str, str]:
 
 def test_a_line_is_the_mean_over_runs_tasks_and_adaptations(rows: Path, tmp_path: Path) -> None:
     found = made("adaptation", rows, tmp_path / "out")
-    table = by_run_and_task("FOMAML K=1", 3)
+    table = ratios("FOMAML K=1", 3).mean(axis=2)
     row = find(found, method="FOMAML K=1", step=3)
     assert number(row, "value") == pytest.approx(table.mean())
     within = jobset_interval(Pooled.each(table.mean(axis=0)))
@@ -104,7 +93,7 @@ def test_a_line_is_the_mean_over_runs_tasks_and_adaptations(rows: Path, tmp_path
     assert number(row, "value_low") == pytest.approx(wide.low)
     assert number(row, "value_high") == pytest.approx(wide.high)
     assert (row["episodes"], row["seeds"], row["tasks"]) == ("60", "3", "6")
-    assert number(row, "geometric") == pytest.approx(np.exp(mean_logs("FOMAML K=1", 3).mean()))
+    assert number(row, "geometric") == pytest.approx(np.exp(np.log(ratios("FOMAML K=1", 3)).mean()))
     alone = find(found, method="scratch", step=1)
     assert number(alone, "value_low") < number(alone, "value") < number(alone, "value_high")
 
@@ -141,7 +130,7 @@ def test_heuristics_are_baselines_of_their_own_world_alone(rows: Path, tmp_path:
     assert lines == {("objectives", "hold"), ("objectives", "random"), ("sites", "tetris")}
 
 
-def test_what_lies_beyond_the_panel_is_said(rows: Path, tmp_path: Path) -> None:
+def test_a_panel_says_what_it_rests_on_and_what_lies_beyond_it(rows: Path, tmp_path: Path) -> None:
     made("adaptation", rows, tmp_path)
     said = " ".join(texts(adaptation.BY_FAMILY.draw(tmp_path / "adaptation.csv")).split())
     assert "beyond: scratch 2.05 to 1.75, random 4.0" in said
@@ -149,28 +138,21 @@ def test_what_lies_beyond_the_panel_is_said(rows: Path, tmp_path: Path) -> None:
     assert "6 held-out tasks, 2 adaptations of each, 1 to 3 training seeds" in said
 
 
-def test_objectives_have_panels_of_their_own(rows: Path, tmp_path: Path) -> None:
-    found = made("adaptation-objectives", rows, tmp_path)
-    table = by_run_and_task("joint", 1)
-    for place, objective in enumerate(OBJECTIVES):
-        row = find(found, method="joint", step=1, objective=objective)
-        assert number(row, "value") == pytest.approx(table[:, place::2].mean())
-        assert row["tasks"] == "3"
-
-
-def test_objectives_are_drawn_from_the_first_to_the_last_step(rows: Path, tmp_path: Path) -> None:
+def test_objectives_have_lines_from_the_first_to_the_last_step(rows: Path, tmp_path: Path) -> None:
     found = made("adaptation-objectives", rows, tmp_path)
     (axes,) = adaptation.BY_OBJECTIVE.draw(tmp_path / "adaptation-objectives.csv").axes
-    marks = {
-        round(float(line.get_xdata()[0]), 6)  # type: ignore[index]
+    marks = [
+        float(line.get_xdata()[0])  # type: ignore[index]
         for line in axes.get_lines()
         if line.get_marker() in ("o", "<", ">") and len(line.get_xdata()) == 1  # type: ignore[arg-type]
-    }
-    joint = [row for row in found if row["method"] == "joint"]
-    for objective in OBJECTIVES:
-        mine = [number(row, "value") for row in joint if row["objective"] == objective]
-        for value in (mine[0], mine[-1]):
-            assert round(min(max(value, 0.5), 1.6), 6) in marks
+    ]
+    for place, objective in enumerate(OBJECTIVES):
+        mine = [row for row in found if (row["method"], row["objective"]) == ("joint", objective)]
+        for step, row in zip(STEPS, mine, strict=True):
+            mean = ratios("joint", step)[:, place::2].mean()
+            assert (number(row, "value"), row["tasks"]) == (pytest.approx(mean), "3")
+            if step in (STEPS[0], STEPS[-1]):
+                assert any(mark == pytest.approx(mean) for mark in marks)
 
 
 def test_the_win_rate_is_the_share_of_tasks_and_adaptations_at_or_below_the_baseline(
@@ -189,15 +171,15 @@ def test_differences_are_in_pairs_of_tasks_and_joint_training_has_none(
     rows: Path, tmp_path: Path
 ) -> None:
     found = made("adaptation-differences", rows, tmp_path)
-    method, joint = (by_run_and_task(name, 1) for name in ("FOMAML K=1", "joint"))
+    method, joint = (ratios(name, 1).mean(axis=2) for name in ("FOMAML K=1", "joint"))
     row = find(found, method="FOMAML K=1", step=1, reference="joint")
     assert number(row, "difference") == pytest.approx(method.mean() - joint.mean())
     within = jobset_interval(Pooled.each(method.mean(axis=0) - joint.mean(axis=0)))
     means = [method.mean(axis=1).tolist(), joint.mean(axis=1).tolist()]
     wide = two_level_interval(means, within, TASKS)
     assert number(row, "difference_high") == pytest.approx(wide.high)
-    logs = [mean_logs(name, 1) for name in ("FOMAML K=1", "joint")]
-    assert number(row, "ratio") == pytest.approx(np.exp((logs[0] - logs[1]).mean()))
+    logs = [np.log(ratios(name, 1)).mean() for name in ("FOMAML K=1", "joint")]
+    assert number(row, "ratio") == pytest.approx(np.exp(logs[0] - logs[1]))
     assert number(row, "ratio_low") < number(row, "ratio") < number(row, "ratio_high")
     assert find(found, method="joint", step=1)["difference"] == ""
     # One of six tasks costs more than 1.05 times what it did without adaptation.
@@ -205,9 +187,9 @@ def test_differences_are_in_pairs_of_tasks_and_joint_training_has_none(
         find(found, method="FOMAML K=1", step=3, reference="joint"), "worse"
     ) == pytest.approx(1 / 6)
     assert number(find(found, method="joint", step=3), "worse") == 0
-    ratios, worse = DIFFERENCES.draw(tmp_path / "adaptation-differences.csv").axes
-    assert [label.get_text() for label in ratios.get_yticklabels()] == ["FOMAML K=1"]
-    steps = [text.get_text() for text in ratios.texts[:-1]]  # at the intervals; a note is last
+    over_joint, worse = DIFFERENCES.draw(tmp_path / "adaptation-differences.csv").axes
+    assert [label.get_text() for label in over_joint.get_yticklabels()] == ["FOMAML K=1"]
+    steps = [text.get_text() for text in over_joint.texts[:-1]]  # at the intervals; a note is last
     assert steps == ["0", "1", "3"]
     assert len(worse.get_yticklabels()) == len(SEEDS)
 
@@ -235,8 +217,8 @@ def test_differences_from_a_policy_that_is_told_have_a_panel_of_their_own(
     told = [{**row, "method": "conditioned"} for row in rows_of("joint", 0)]
     write_table(rows / "objectives" / "conditioned.csv", told)
     found = made("adaptation-differences", rows, tmp_path)
-    method = by_run_and_task("FOMAML K=1", 3)
-    expected = method.mean() - by_run_and_task("joint", 3)[0].mean()
+    method = ratios("FOMAML K=1", 3).mean(axis=2)
+    expected = method.mean() - ratios("joint", 3)[0].mean()
     row = find(found, method="FOMAML K=1", step=3, reference="conditioned")
     assert number(row, "difference") == pytest.approx(expected)
     assert find(found, method="conditioned", step=3, reference="joint")["difference"]
@@ -251,6 +233,10 @@ def test_differences_from_a_policy_that_is_told_have_a_panel_of_their_own(
     assert "Adaptation against joint training and the conditioned policy" in said
 
 
+def test_the_recorded_differences_are_no_taller_than_a_page() -> None:
+    assert DIFFERENCES.draw(RECORDED / "adaptation-differences.csv").get_size_inches()[1] < 11
+
+
 def test_rows_that_do_not_belong_together_are_refused(rows: Path) -> None:
     request = FigureRequest(rows=[rows])
     write_table(rows / "objectives" / "again.csv", rows_of("joint", 1))
@@ -260,16 +246,12 @@ def test_rows_that_do_not_belong_together_are_refused(rows: Path) -> None:
     with pytest.raises(InputError, match="not measured on the same tasks, seeds and steps"):
         adaptation.BY_FAMILY.collect(request)
     (rows / "objectives" / "again.csv").unlink()
+    with pytest.raises(InputError, match="no specialists"):
+        HEADROOM.collect(request)
     for file in (rows / "objectives").glob("joint*"):
         file.unlink()
     with pytest.raises(InputError, match="no rows of joint training"):
         DIFFERENCES.collect(request)
-
-
-def test_joint_training_alone_has_nothing_to_be_compared_with(tmp_path: Path) -> None:
-    write_table(tmp_path / "joint.csv", rows_of("joint", 0))
-    with pytest.raises(InputError, match="joint training alone"):
-        DIFFERENCES.collect(FigureRequest(rows=[tmp_path]))
 
 
 def test_methods_of_one_name_are_told_apart_by_the_name_of_their_config(rows: Path) -> None:
@@ -283,12 +265,16 @@ def test_without_rows_each_figure_says_where_they_come_from(tmp_path: Path) -> N
     for module in (adaptation.BY_FAMILY, adaptation.WIN_RATE, DIFFERENCES):
         with pytest.raises(InputError, match="give the folder of metasched study with --rows"):
             module.collect(FigureRequest())
+    with pytest.raises(InputError, match=r"there is no folder .*nowhere of rows"):
+        run("adaptation", "--rows", str(tmp_path / "nowhere"))
     with pytest.raises(InputError, match="there are no rows to draw"):
         adaptation.BY_FAMILY.collect(FigureRequest(rows=[tmp_path]))
     single = [{**row, "objective": "slowdown"} for row in rows_of("joint", 0)]
     write_table(tmp_path / "one.csv", single)
     with pytest.raises(InputError, match="a single objective"):
         adaptation.BY_OBJECTIVE.collect(FigureRequest(rows=[tmp_path]))
+    with pytest.raises(InputError, match="joint training alone"):
+        DIFFERENCES.collect(FigureRequest(rows=[tmp_path]))
 
 
 def test_inner_rates_are_those_of_the_policies(tmp_path: Path) -> None:
@@ -355,14 +341,7 @@ def test_headroom_is_the_share_of_the_way_to_the_specialists(rows: Path, tmp_pat
     before = np.mean([ratio_of("joint", 0, task, 0, 0) for task in range(3)])
     for row in found[1:]:
         method, step = row["method"], int(row["step"])
-        after = np.mean(
-            [
-                ratio_of(method, seed, task, adaptation, step)
-                for seed in range(SEEDS[method])
-                for task in range(3)
-                for adaptation in range(ADAPTATIONS)
-            ]
-        )
+        after = ratios(method, step)[:, :3].mean()
         assert number(row, "value") == pytest.approx(after)
         assert number(row, "closed") == pytest.approx((before - after) / (before - 0.8))
         assert row["tasks"] == "3"
@@ -373,11 +352,6 @@ def test_headroom_is_the_share_of_the_way_to_the_specialists(rows: Path, tmp_pat
     said = texts(HEADROOM.draw(tmp_path / "headroom.csv"))
     assert all(name in said for name in ("FOMAML K=1", "joint", "specialists"))
     assert "scratch" not in said
-
-
-def test_headroom_needs_specialists(rows: Path) -> None:
-    with pytest.raises(InputError, match="no specialists"):
-        HEADROOM.collect(FigureRequest(rows=[rows]))
 
 
 def test_more_rules_than_lines_can_be_told_apart_have_none() -> None:

@@ -4,24 +4,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
 from cluster_env.worlds.panda.consumers import Consumers
 from meta.panda.advisor import initial_advisor
 from rllib_configs.loading import load_config
 from rllib_configs.policy_files import write_policy
+from tests.tune_jobs.drawing import all_texts
 from tune_jobs.comparing.trained_runs import check_fits, load_runs
 from tune_jobs.figures import advisors, agents
-from tune_jobs.figures.registry import FIGURES, FigureRequest
+from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.terminal.tables import write_table
 
 SMALL = ("task.workload.window=30", "training.units=2", "training.classes=4")
-
-
-def texts(figure: Figure) -> list[str]:
-    return [text.get_text() for text in figure.findobj(Text)]  # type: ignore[attr-defined]
 
 
 def run_of(folder: Path, advisor: str) -> str:
@@ -44,7 +39,7 @@ def test_rules_and_policies_stand_side_by_side_with_their_price(flat: str, tmp_p
     assert [row["policy"] for row in rows][-1] == "panda-drift (argmax)"
     assert len(rows) == 8
     write_table(tmp_path / "it.csv", rows)
-    shown = texts(agents.draw(tmp_path / "it.csv"))
+    shown = all_texts(agents.draw(tmp_path / "it.csv"))
     for row in rows:
         for metric in agents.PANELS:
             assert f"{float(str(row[metric])):.3g}" in shown
@@ -62,7 +57,7 @@ def test_times_are_those_of_the_consumers_that_arrive_in_each_part(
     assert [row["time"] for row in best[:2]] == [1.5, 4.5]
     assert all(float(str(row["low"])) <= float(str(row["value"])) for row in rows)
     write_table(tmp_path / "it.csv", rows)
-    assert "mean total time (steps)" in texts(agents.draw_drift(tmp_path / "it.csv"))
+    assert "mean total time (steps)" in all_texts(agents.draw_drift(tmp_path / "it.csv"))
 
 
 def test_a_part_of_the_supply_is_missing_where_nodes_are_away() -> None:
@@ -86,7 +81,7 @@ def test_leaves_of_the_dendrogram_are_types_and_all_consumers_are_below_the_root
     assert all(heights[row["node"]] > heights[row["left"]] for row in merges)
     assert all(float(str(row["posterior"])) < 0.5 for row in merges[-1:])
     write_table(tmp_path / "it.csv", rows)
-    shown = texts(advisors.draw_dendrogram(tmp_path / "it.csv"))
+    shown = all_texts(advisors.draw_dendrogram(tmp_path / "it.csv"))
     assert sum("class" in text and "%" in text for text in shown) >= len(types)
 
 
@@ -95,7 +90,7 @@ def test_actors_lie_along_their_main_directions_by_class(flat: str, tmp_path: Pa
     assert len({row["class"] for row in rows}) > 3
     assert 0.5 < float(str(rows[0]["explained_x"])) <= 1
     write_table(tmp_path / "it.csv", rows)
-    assert "flat, seed 0" in texts(advisors.draw_advisor(tmp_path / "it.csv"))
+    assert "flat, seed 0" in all_texts(advisors.draw_advisor(tmp_path / "it.csv"))
     line = np.outer(np.arange(5.0), [3.0, 4.0])
     points, shares = advisors.main_directions(line)
     assert np.allclose(shares, [1, 0])
@@ -109,8 +104,6 @@ def test_what_has_no_agents_or_no_advisor_is_refused(tmp_path: Path) -> None:
         advisors.collect_advisor(FigureRequest(source="panda-drift"))
     with pytest.raises(InputError, match="has no advisor"):
         advisors.collect_advisor(FigureRequest(runs=[run_of(tmp_path, "none")]))
-    for name in ("comparison", "drift", "dendrogram", "advisor"):
-        assert {"collect", "draw"} <= set(dir(FIGURES.get(f"panda-{name}").load()))
 
 
 def test_agents_may_act_behind_another_filter_but_a_tree_not_among_other_types_of_cores(

@@ -292,8 +292,10 @@ def test_a_comparison_can_be_tracked(tmp_path: Path, monkeypatch: pytest.MonkeyP
     out = tmp_path / "comparison"
     run("--policies", "sjf,tetris", "--loads", "0.5,0.9", "--out", str(out), "--track")
     rows = read_table(out / "comparison.csv", ["policy"])
-    assert recorder.points["tetris/slowdown", 90] == number(rows[3], "slowdown")
-    assert {step for _, step in recorder.points} == {50, 90}
+    assert list(recorder.children) == ["load 50%, unseen", "load 90%, unseen"]
+    tags, part = recorder.children["load 90%, unseen"]
+    assert (tags["load"], tags["protocol"]) == ("0.9", "unseen")
+    assert part.points["tetris/slowdown", 0] == number(rows[3], "slowdown")
     assert recorder.files == ["comparison.csv", "comparison.png"]
 
 

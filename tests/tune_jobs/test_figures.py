@@ -14,7 +14,7 @@ from tune_jobs import cli, figures
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.policy_specs import heuristic_spec
 from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.figures import FIGURES, comparison, deeprm, learning_curves
+from tune_jobs.figures import FIGURES, comparison, learning_curves
 from tune_jobs.figures.registry import OPTIONS, FigureRequest
 from tune_jobs.figures.style import color_of, marker_of, spread
 from tune_jobs.terminal.tables import number, read_table, write_table
@@ -79,14 +79,14 @@ def test_a_figure_takes_the_options_that_it_uses_and_refuses_others(
     used = FIGURES.get(name).options
     run(name, *(word for option in used for word in (words[option], GIVEN[option])))
     assert len(made) == 1
-    for option in used:
-        assert getattr(made[0], OPTIONS[option]) not in (None, (), {})
-    for option in OPTIONS.keys() - used:
-        sentence = f"the figure {name} does not use {words[option]}; it uses --"
-        with pytest.raises(InputError, match=sentence):
-            run(name, words[option], GIVEN[option])
-        with pytest.raises(InputError, match=f"--table draws .*, so leave out {words[option]}"):
-            run(name, words[option], GIVEN[option], "--table", "some.csv")
+    assert all(getattr(made[0], OPTIONS[option]) not in (None, (), {}) for option in used)
+    refused = [option for option in OPTIONS if option not in used]
+    shown = ", ".join(words[option] for option in refused)
+    others = [word for option in refused for word in (words[option], GIVEN[option])]
+    with pytest.raises(InputError, match=f"the figure {name} does not use {shown}; it uses --"):
+        run(name, *others)
+    with pytest.raises(InputError, match=f"--table draws what is recorded, so leave out {shown}$"):
+        run(name, *others, "--table", "some.csv")
     assert len(made) == 1
 
 
@@ -113,7 +113,7 @@ def test_fig4_holds_every_policy_at_every_load(fig4: Path) -> None:
     rows = read_table(fig4 / "deeprm-fig4.csv", comparison.COLUMNS)
     keys = [*HEURISTICS, "small"]
     assert [(number(row, "load"), row["key"]) for row in rows] == [
-        (load, key) for load in deeprm.LOADS[:6] for key in keys
+        (load, key) for load in comparison.VALUES_OF["deeprm"][:6] for key in keys
     ]
     # 110 % is the first that this workload cannot reach; what was used instead is said.
     assert number(rows[-1], "load") == 1.1
@@ -122,7 +122,7 @@ def test_fig4_holds_every_policy_at_every_load(fig4: Path) -> None:
     assert (fig4 / "deeprm-fig4.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_fig4_says_what_it_rests_on(fig4: Path) -> None:
+def test_fig4_draws_the_numbers_of_its_table_and_says_what_it_rests_on(fig4: Path) -> None:
     figure = comparison.draw(fig4 / "deeprm-fig4.csv")
     shown = texts(figure)
     assert "6 unseen jobsets a load, arrival window 12 steps, rules of the paper" in shown
@@ -130,13 +130,8 @@ def test_fig4_says_what_it_rests_on(fig4: Path) -> None:
     rows = read_table(fig4 / "deeprm-fig4.csv", comparison.COLUMNS)
     used = number(rows[-1], "load_used")
     assert f"load (%); 110% is out of reach: {used:.0%} in its place" in shown
-
-
-def test_fig4_draws_the_numbers_of_its_table(fig4: Path) -> None:
-    axes = comparison.draw(fig4 / "deeprm-fig4.csv").axes[0]
-    rows = read_table(fig4 / "deeprm-fig4.csv", comparison.COLUMNS)
     expected = [number(row, "slowdown") for row in rows if row["key"] == "sjf"]
-    assert any(np.array_equal(line.get_ydata(), expected) for line in axes.get_lines())
+    assert any(np.array_equal(line.get_ydata(), expected) for line in figure.axes[0].get_lines())
 
 
 def test_fig6_holds_the_curves_and_the_heuristics_on_the_same_jobsets(fig6: Path) -> None:
@@ -168,9 +163,8 @@ def test_fig6_averages_the_iterations_that_all_seeds_have(fig6: Path) -> None:
 
 
 def test_fig6_says_what_it_rests_on(fig6: Path) -> None:
-    shown = texts(learning_curves.draw(fig6 / "deeprm-fig6.csv"))
-    assert "load 70%" in shown
-    flat = shown.replace("\n", " ")
+    flat = texts(learning_curves.draw(fig6 / "deeprm-fig6.csv")).replace("\n", " ")
+    assert "load 70%" in flat
     assert "8 validation jobsets, arrival window 12 steps, rules of the paper; bands: all" in flat
     assert "all training seeds (small 2)" in flat
 
@@ -188,13 +182,12 @@ def test_figures_say_that_jobs_varied(tmp_path: Path) -> None:
 
 
 def test_a_figure_can_be_drawn_again_from_its_table_alone(fig6: Path, tmp_path: Path) -> None:
-    result = run(
-        "deeprm-fig6", "--table", str(fig6 / "deeprm-fig6.csv"), "--out", str(tmp_path / "again")
-    )
+    table = fig6 / "deeprm-fig6.csv"
+    result = run("deeprm-fig6", "--table", str(table), "--out", str(tmp_path))
     assert "drawn from" in result.stdout
-    again = (tmp_path / "again" / "deeprm-fig6.png").read_bytes()
-    assert again == (fig6 / "deeprm-fig6.png").read_bytes()
-    assert not (tmp_path / "again" / "deeprm-fig6.csv").exists()
+    again = (tmp_path / "deeprm-fig6.png").read_bytes()
+    assert again == table.with_suffix(".png").read_bytes()
+    assert not (tmp_path / "deeprm-fig6.csv").exists()
 
 
 def test_a_figure_says_which_arrivals_count(tmp_path: Path) -> None:
@@ -209,15 +202,8 @@ def test_tables_from_before_there_were_warm_ups_can_still_be_drawn(
     fig4: Path, tmp_path: Path
 ) -> None:
     rows = read_table(fig4 / "deeprm-fig4.csv", comparison.COLUMNS)
-    newer = (
-        "warmup",
-        "world",
-        "jobs",
-        "trained_for",
-        "within_2_low",
-        "within_2_high",
-        "win_rate_low",
-    )
+    newer = {"warmup", "world", "jobs", "trained_for"}
+    newer |= {"within_2_low", "within_2_high", "win_rate_low"}
     older = [{name: row[name] for name in row if name not in newer} for row in rows]
     write_table(tmp_path / "old.csv", older)
     assert "arrival window 12 steps" in texts(comparison.draw(tmp_path / "old.csv"))
@@ -263,27 +249,22 @@ def test_recorded_tables_can_be_drawn(name: str) -> None:
     assert texts(FIGURES.get(name).load().draw(RECORDED / f"{name}.csv"))
 
 
-def test_a_table_with_columns_of_old_names_says_how_to_rename_them(
-    fig4: Path, tmp_path: Path
-) -> None:
-    rows = read_table(fig4 / "deeprm-fig4.csv", comparison.COLUMNS)
-    old = [{"trained_load": row["trained_at"], **row} for row in rows]
-    write_table(
-        tmp_path / "old.csv", [{k: v for k, v in row.items() if k != "trained_at"} for row in old]
-    )
-    with pytest.raises(InputError, match="rename its column trained_load to trained_at"):
-        run("deeprm-fig4", "--table", str(tmp_path / "old.csv"), "--out", str(tmp_path))
-
-
 def test_lines_are_drawn_along_the_values_that_are_asked_for(tmp_path: Path) -> None:
     run("deeprm-fig4", "--at", "0.4,0.8", "--jobsets", "3", "--out", str(tmp_path))
     rows = read_table(tmp_path / "deeprm-fig4.csv", comparison.COLUMNS)
     assert list(dict.fromkeys(number(row, "load") for row in rows)) == [0.4, 0.8]
 
 
-def test_a_table_of_another_figure_is_refused(fig4: Path, tmp_path: Path) -> None:
+def test_a_table_of_another_figure_or_with_old_names_of_columns_is_refused(
+    fig4: Path, tmp_path: Path
+) -> None:
+    table = fig4 / "deeprm-fig4.csv"
     with pytest.raises(InputError, match="has no column 'series'"):
-        run("deeprm-fig6", "--table", str(fig4 / "deeprm-fig4.csv"), "--out", str(tmp_path))
+        run("deeprm-fig6", "--table", str(table), "--out", str(tmp_path))
+    old = tmp_path / "old.csv"
+    old.write_text(table.read_text().replace("trained_at", "trained_load", 1))
+    with pytest.raises(InputError, match="rename its column trained_load to trained_at"):
+        run("deeprm-fig4", "--table", str(old), "--out", str(tmp_path))
 
 
 def test_labels_are_moved_apart_and_no_farther() -> None:

@@ -4,14 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.swf import write_swf
 from cluster_env.worlds import get_spec
-from tune_jobs.figure import command
+from tests.tune_jobs.drawing import all_texts, run
 from tune_jobs.figures import cunha, ratios, run_times, scenarios
 from tune_jobs.figures.registry import FigureRequest, make_figure
 from tune_jobs.terminal.tables import read_table
@@ -31,13 +29,8 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def texts(figure: Figure) -> list[str]:
-    return [text.get_text() for text in figure.findobj(Text)]  # type: ignore[attr-defined]
-
-
 def test_every_rule_stands_beside_its_price_on_published_windows(log: Path, tmp_path: Path) -> None:
-    args = ["cunha-table5.6", "--trace", str(log), "--out", str(tmp_path)]
-    result = CliRunner().invoke(command, args, catch_exceptions=False)
+    result = run("cunha-table5.6", "--trace", str(log), "--out", str(tmp_path))
     assert "cunha-table5.6.png" in result.stdout
     rows = read_table(tmp_path / "cunha-table5.6.csv", ("place", "exhibit"))
     rules = list(get_spec("hpc").heuristics.names())
@@ -45,7 +38,7 @@ def test_every_rule_stands_beside_its_price_on_published_windows(log: Path, tmp_
     assert {(row["processors"], row["jobsets"], row["protocol"]) for row in rows} == {
         ("10", "10", "rlscheduler")
     }
-    shown = texts(scenarios.draw_scenarios(tmp_path / "cunha-table5.6.csv"))
+    shown = all_texts(scenarios.draw_scenarios(tmp_path / "cunha-table5.6.csv"))
     assert {"util", "wait", "longest", *rules} <= set(shown)
     assert "office, RLScheduler's windows: 10 jobsets, 10,240 jobs" in shown
     sjf = next(row for row in rows if row["policy"] == "sjf")
@@ -55,22 +48,11 @@ def test_every_rule_stands_beside_its_price_on_published_windows(log: Path, tmp_
 
 def test_the_whole_price_stands_beside_the_headline(log: Path, tmp_path: Path) -> None:
     """In a table of utilization the slowdown is part of it; times are written as people do."""
-    args = ["cunha-table5.7", "--trace", str(log), "--out", str(tmp_path)]
-    CliRunner().invoke(command, args, catch_exceptions=False)
+    run("cunha-table5.7", "--trace", str(log), "--out", str(tmp_path))
     table = tmp_path / "cunha-table5.7.csv"
-    shown = texts(scenarios.draw_scenarios(table))
-    heads = (
-        "util",
-        "slowdown",
-        "to end",
-        "wait",
-        "longest",
-        "makespan",
-        "narrow",
-        "medium",
-        "wide",
-    )
-    assert set(heads) <= set(shown)
+    shown = all_texts(scenarios.draw_scenarios(table))
+    heads = {"util", "slowdown", "to end", "wait", "longest", "makespan"}
+    assert heads | {"narrow", "medium", "wide"} <= set(shown)
     fcfs = next(row for row in read_table(table, ("place",)) if row["policy"] == "fcfs")
     assert get_spec("hpc").presentation.time(float(fcfs["longest_wait"])) in shown
     assert f"{float(fcfs['utilization_to_end']):.1%}" in shown
@@ -81,8 +63,7 @@ def test_many_scenarios_are_columns_of_one_table(
 ) -> None:
     """The best of each column is bold; rules without their tuned numbers."""
     monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 4)  # to save time
-    args = ["cunha-fig5.5", "--jobsets", "2", "--out", str(tmp_path)]
-    CliRunner().invoke(command, args, catch_exceptions=False)
+    run("cunha-fig5.5", "--jobsets", "2", "--out", str(tmp_path))
     table = tmp_path / "cunha-fig5.5.csv"
     rows = read_table(table, ("place",))
     figure = scenarios.draw_scenarios(table)
@@ -99,8 +80,7 @@ def test_better_run_times_are_shown_side_by_side(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cluster_env.workloads.run_times.GROWTH", 2.0)  # fewer fits, to save time
-    args = ["hpc-run-times", "--trace", str(log), "--out", str(tmp_path)]
-    CliRunner().invoke(command, args, catch_exceptions=False)
+    run("hpc-run-times", "--trace", str(log), "--out", str(tmp_path))
     table = tmp_path / "hpc-run-times.csv"
     found = {
         (row["policy"], row["place"]): float(row["bounded_slowdown"])
@@ -108,7 +88,7 @@ def test_better_run_times_are_shown_side_by_side(
     }
     assert len(found) == len(get_spec("hpc").baselines) * len(run_times.KINDS)
     assert found["sjf", "office/learned"] < found["sjf", "office/user"]
-    assert {*run_times.KINDS, "office"} <= set(texts(run_times.draw(table)))
+    assert {*run_times.KINDS, "office"} <= set(all_texts(run_times.draw(table)))
 
 
 def test_a_log_that_is_missing_is_told_before_anything_is_evaluated(

@@ -20,6 +20,7 @@ from rllib_configs.policies import load_policy
 from tests.cluster_env.worlds.deeprm.random_trace import make_trace
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import compare, figure
+from tune_jobs.figures import FigureRequest, learning_curves, make_figure
 from tune_jobs.figures.comparison import draw
 from tune_jobs.runs.resuming import find_resumption
 from tune_jobs.runs.training import run_training
@@ -100,10 +101,8 @@ def test_a_trace_has_one_load_only(trained: Path, tmp_path: Path) -> None:
 
 
 def test_learning_curves_name_the_trace(trained: Path, tmp_path: Path) -> None:
-    run(figure.command, "deeprm-fig6", "--runs", str(trained), "--out", str(tmp_path))
-    from tune_jobs.figures.learning_curves import draw as draw_curves
-
-    drawn = draw_curves(tmp_path / "deeprm-fig6.csv").findobj(Text)  # type: ignore[attr-defined]
+    _, table = make_figure("learning-curves", FigureRequest(runs=[str(trained)]), tmp_path)
+    drawn = learning_curves.draw(table).findobj(Text)  # type: ignore[attr-defined]
     load = DeepRMLog(trained.parent / "my jobs.csv", window=50).part(Split.VALIDATION).load
     shown = "\n".join(label.get_text() for label in drawn)
     assert f"Learning curves on trace my jobs.csv, load {load:.0%}" in shown

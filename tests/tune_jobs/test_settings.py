@@ -9,7 +9,7 @@ from rllib_configs.loading import load_config, preset_names
 from rllib_configs.registries import ALGORITHMS, NETWORKS, prepare
 from rllib_configs.settings import list_settings
 from tune_jobs import cli
-from tune_jobs.runs.resuming import flatten
+from tune_jobs.tracking.values import flatten
 
 SETTINGS = list_settings()
 KEYS = {setting.key for setting in SETTINGS}

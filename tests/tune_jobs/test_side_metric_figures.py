@@ -6,14 +6,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, get_metric
 from cluster_env.evaluation.metrics import episode_means
 from cluster_env.worlds import get_heuristic, get_spec
 from rllib_configs.loading import load_config
+from tests.tune_jobs.drawing import all_texts
 from tune_jobs.figures import pareto, ratios
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.scenarios import Scenario
@@ -21,10 +20,6 @@ from tune_jobs.terminal.tables import write_table
 
 SMALL = {"world.processors": 64, "workload.jobs": 40, "workload.load": 1.2}
 REQUEST = FigureRequest(runs=["hpc-universal"], num_jobsets=3, decode="argmax")
-
-
-def texts(figure: Figure) -> list[str]:
-    return [text.get_text() for text in figure.findobj(Text)]  # type: ignore[attr-defined]
 
 
 def test_the_front_holds_whom_no_other_beats_in_both_respects() -> None:
@@ -44,7 +39,7 @@ def test_every_rule_and_policy_stands_in_cost_against_side_metrics(
     rows = figure.collect(REQUEST)
     assert [row["key"] for row in rows] == ["saf", "reserve", "hpc-universal"]
     write_table(tmp_path / "it.csv", rows)
-    shown = texts(figure.draw(tmp_path / "it.csv"))
+    shown = all_texts(figure.draw(tmp_path / "it.csv"))
     assert all(shown.count(str(row["key"])) == len(pareto.SIDE_METRICS) for row in rows)
     assert "here: 3 jobsets" in shown
 
@@ -79,7 +74,7 @@ def test_ratios_are_geometric_means_over_sequences_and_drawn(tmp_path: Path) -> 
     assert here["fcfs"]["ratio"] == pytest.approx(np.exp(np.log(one / other).mean()))
     assert by_place["anywhere"]["fcfs"]["bounded_slowdown"] != here["fcfs"]["bounded_slowdown"]
     write_table(tmp_path / "it.csv", rows)
-    shown = texts(figure.draw(tmp_path / "it.csv"))
+    shown = all_texts(figure.draw(tmp_path / "it.csv"))
     assert sum(text.startswith(("here: 3 seq", "anywhere: 3 seq")) for text in shown) == 2
 
 

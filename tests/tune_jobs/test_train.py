@@ -27,6 +27,7 @@ from tune_jobs.runs.resuming import _check_changes, find_continuation, find_resu
 from tune_jobs.runs.training import RunResult, run_training
 from tune_jobs.terminal.progress import NoProgress
 from tune_jobs.terminal.ray_session import without_ray_chatter
+from tune_jobs.tracking import local_uri
 
 # Measured with a clock, or a sum whose last digits depend on where an array lies in memory.
 INEXACT = ("time/", "workers/", "train/gradient_norm")
@@ -211,11 +212,37 @@ class TestRun:
         assert find_resumption(tmp_path / "run").checkpoint.iteration == 2
 
     def test_a_store_that_is_away_does_not_stop_training(self, local_ray, tmp_path):
+        import mlflow
+
         (port,) = free_ports(1)
         config = smoke(tmp_path, "tracking.enabled=true", f"tracking.uri=http://127.0.0.1:{port}")
         result = run_training(config)
         assert result.num_iterations == 4
-        assert (result.run.path / "tracking" / "spool.jsonl").stat().st_size > 0
+        client = mlflow.MlflowClient(local_uri(result.run.path.parent))
+        (run,) = client.search_runs(["1"])
+        points = client.get_metric_history(run.info.run_id, "train/return_mean")
+        assert [point.step for point in points] == [1, 2, 3, 4]
+
+    def test_what_a_killed_process_had_not_recorded_is_there_after_a_resume(
+        self, local_ray, tmp_path, monkeypatch
+    ):
+        import mlflow
+
+        monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        config = smoke(tmp_path, "tracking.enabled=true", "training.iterations=2")
+        with monkeypatch.context() as patched:  # as if it was killed before the first write
+            patched.setattr("tune_jobs.tracking.writer.Writer._write_all", lambda writer: None)
+            run = run_training(config).run
+        resumption = find_resumption(run.path, ["training.iterations=4"])
+        run_training(resumption.config, resume=resumption)
+        client = mlflow.MlflowClient(local_uri(run.path.parent))
+        (found,) = client.search_runs(["1"])
+        for name in ("train/return_mean", "Result/slowdown"):
+            points = client.get_metric_history(found.info.run_id, name)
+            rows = run.history.rows()
+            column = name.replace("Result", "eval")
+            assert [p.step for p in points] == [r["iteration"] for r in rows if column in r]
+        assert found.info.status == "FINISHED"
 
 
 class TestRefusals:

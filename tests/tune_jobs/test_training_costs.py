@@ -1,17 +1,18 @@
 """Figures of what training costs (Cunha, figures 5.6 and 5.7), and of job logs (table 5.8)."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import get_metric
 from cluster_env.workloads.swf import write_swf
 from cluster_env.worlds import get_spec
 from rllib_configs.loading import load_config, write_config
-from tune_jobs.figures import learning_curves, trace_table
+from tests.tune_jobs.drawing import texts
+from tune_jobs.figures import cunha, learning_curves
 from tune_jobs.figures.learning_curves import LENGTH, TIME
 from tune_jobs.figures.registry import FigureRequest, make_figure
 from tune_jobs.runs.history import History
@@ -38,18 +39,13 @@ def runs(tmp_path: Path) -> str:
     return f"{tmp_path}/runs/*"
 
 
-def texts(figure) -> list[str]:
-    return [text.get_text() for text in figure.findobj(Text)]
-
-
 def test_time_is_that_of_the_median_iteration(runs: str, tmp_path: Path) -> None:
     """6 s for 2,000 decisions are 50 minutes for a million."""
     table = tmp_path / "times.csv"
     write_table(table, TIME.collect(FigureRequest(runs=[runs])))
     rows = read_table(table, ("seconds",))
     assert [float(row["seconds"]) for row in rows[:3]] == [60, 66, 72]
-    shown = texts(TIME.draw(table))
-    assert shown.count("50") >= 2
+    assert texts(TIME.draw(table)).split("\n").count("50") >= 2
 
 
 def test_lengths_of_episodes_are_curves_of_several_rewards(runs: str, tmp_path: Path) -> None:
@@ -59,9 +55,7 @@ def test_lengths_of_episodes_are_curves_of_several_rewards(runs: str, tmp_path: 
     curves = sorted(list(line.get_ydata()) for line in figure.axes[0].get_lines())
     assert [98.5, 97.5, 96.5] in curves
     assert [298.5, 297.5, 296.5] in curves
-    shown = " ".join(texts(figure))
-    assert "base" in shown
-    assert "reduced" in shown
+    assert all(reward in texts(figure) for reward in ("base", "reduced"))
     with pytest.raises(InputError, match="needs runs"):
         LENGTH.collect(FigureRequest())
 
@@ -79,13 +73,28 @@ def test_runs_of_every_world_have_learning_curves(runs: str, tmp_path: Path) -> 
     assert len(right.get_lines()) == 2
 
 
+def test_numbers_of_iterations_leave_each_other_alone(runs: str, tmp_path: Path) -> None:
+    rows = learning_curves.collect(FigureRequest(runs=[runs.replace("*", "base-*")]))
+    for row in rows:
+        row |= {"iteration": 333.0 * float(row.get("iteration", 0))}
+    write_table(tmp_path / "curves.csv", rows)
+    figure = learning_curves.draw(tmp_path / "curves.csv")
+    figure.canvas.draw()
+    for axes in figure.axes:
+        ticks = [label.get_window_extent() for label in axes.get_xticklabels()]
+        assert len(ticks) > 3
+        assert all(left.x1 + 3 < right.x0 for left, right in itertools.pairwise(ticks))
+
+
 def test_logs_stand_in_a_table(tmp_path: Path) -> None:
     log, table = tmp_path / "office.swf", tmp_path / "logs.csv"
     columns = {"submit": np.arange(100) * 60, "run": np.full(100, 30), "user": np.zeros(100, int)}
     columns |= {"requested_time": np.full(100, 90), "processors": np.full(100, 2)}
     write_swf(log, columns, {"MaxProcs": 4})
-    write_table(table, trace_table.collect(FigureRequest(traces=[log])))
+    write_table(table, cunha.collect_logs(FigureRequest(traces=[log])))
     (row,) = read_table(table, ("log",))
     assert (row["log"], row["jobs"], row["processors"]) == ("office", "100", "4")
     assert float(row["estimate_over_run"]) == 3
-    assert {"office", "3.00", "30 s", "0%", "25%"} <= set(texts(trace_table.draw(table)))
+    (drawn,) = cunha.draw_logs(table).axes[0].tables
+    shown = {cell.get_text().get_text() for cell in drawn.get_celld().values()}
+    assert {"office", "3.00", "30 s", "0.0%", "25.2%"} <= shown

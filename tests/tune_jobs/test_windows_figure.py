@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import REPOSITORY
 from tune_jobs import cli
 from tune_jobs.experiments.tables import markdown_of
-from tune_jobs.figures import windows
+from tune_jobs.figures import deeprm
 from tune_jobs.terminal.tables import number, read_table
 
 FIGURES = REPOSITORY / "tune_jobs" / "figures"
@@ -23,9 +23,9 @@ def metasched(*args: object) -> None:
 def test_windows_begin_empty_and_operation_has_a_warm_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(windows, "WINDOWS", (6, 9))
-    monkeypatch.setattr(windows, "STEADY", 24)
-    monkeypatch.setattr(windows, "WARMUP", 4)
+    monkeypatch.setattr(deeprm, "WINDOWS", (6, 9))
+    monkeypatch.setattr(deeprm, "STEADY", 24)
+    monkeypatch.setattr(deeprm, "WARMUP", 4)
     metasched("figure", "deeprm-windows", "--jobsets", 4, "--out", tmp_path)
     rows = read_table(tmp_path / "deeprm-windows.csv", ("place", "slowdown"))
     places = {row["place"]: (row["window"], row["warmup"], row["load"]) for row in rows}
@@ -39,14 +39,10 @@ def test_windows_begin_empty_and_operation_has_a_warm_up(
     capsys.readouterr()
     steady = ("--loads", 0.9, "--window", 24, "--warmup", 4, "--rules", "released")
     metasched("compare", "--policies", "easy,tetris", *steady, "--jobsets", 4, "--json")
-    for found in json.loads(capsys.readouterr().out):
-        same = next(
-            row
-            for row in rows
-            if row["key"] == found["key"] and row["place"] == "operation, load 90%"
-        )
+    busy = {row["key"]: row for row in rows if row["place"] == "operation, load 90%"}
+    for compared in json.loads(capsys.readouterr().out):
         for name in ("slowdown", "utilization", "longest_wait", "largest_slowdown"):
-            assert number(same, name) == found[name]
+            assert number(busy[compared["key"]], name) == compared[name]
 
 
 def test_the_page_shows_the_recorded_tables() -> None:

@@ -96,7 +96,7 @@ def _track(paths: Sequence[Path], run: Path) -> None:
         means = read_frame(path, numbers=["step", "ratio"]).groupby("step")["ratio"].mean()
         curves += [(int(step), {f"{path.stem}/ratio": mean}) for step, mean in means.items()]
     folder = paths[0].parent
-    record_result(folder, "study", f"study {folder.name}", curves=curves, files=paths, beside=run)
+    record_result(folder, "study", f"{folder.name} study", curves=curves, files=paths, beside=run)
 
 
 def _measure_all(

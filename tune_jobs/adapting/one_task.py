@@ -206,7 +206,7 @@ def adapt_to_task(
 def _track(
     out: Path, options: AdaptationOptions, keep: str, rows: Sequence[Row], note: str
 ) -> None:
-    """Records the adaptation as a run of its own; MLflow's step is that of the adaptation."""
+    """Records the adaptation as a run below the policy's; MLflow's step is that of it."""
     curves = [
         (int(row["step"]), {name: float(row[name]) for name in ("ratio", "cost")})
         if "step" in row
@@ -218,7 +218,7 @@ def _track(
     record_result(
         out,
         "adaptation",
-        f"adapt {out.name}",
+        f"{out.name} adaptation",
         params={"run": str(options.run), **made_with, "keep": keep, **measured},
         curves=curves,
         files=[out / ADAPTATION_TABLE],

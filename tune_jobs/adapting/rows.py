@@ -220,8 +220,6 @@ def read_rows(folders: Iterable[str | Path]) -> tuple[list[dict[str, str]], list
     learned: list[dict[str, str]] = []
     heuristics: list[dict[str, str]] = []
     for folder in map(Path, folders):
-        if not folder.is_dir():
-            raise InputError(f"there is no folder {folder} of rows; metasched study writes one")
         for file in sorted(folder.glob("**/*.csv")):
             if file.name == SPECIALISTS_FILE:
                 continue

@@ -1,15 +1,10 @@
 """What tracking costs a training run, with a server that is up, down or slow, and what arrives."""
 
 import http.server
-import os
-import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,14 +17,16 @@ from rllib_configs.loading import load_config
 from tune_jobs.benchmarks.measuring import Entry, Sample
 from tune_jobs.benchmarks.training import measured_iterations
 from tune_jobs.runs.history import MetricRow
-from tune_jobs.tracking import Delivery, Tracker, local_uri
-from tune_jobs.tracking.store import Store
+from tune_jobs.tracking import Tracker, local_uri
+from tune_jobs.tracking.copying import Copy
+from tune_jobs.tracking.run_file import read_run_file
+from tune_jobs.tracking.server import run_server
+from tune_jobs.tracking.store import LocalStore, Store
 
 PRESET = "deeprm-ppo"
 ROUNDS = 5
 POINTS = 100
 ANSWER_S = 3.0
-_START_LIMIT_S = 200.0
 _KEY = "train/return_mean"
 
 
@@ -84,12 +81,13 @@ def _states(
     folder: Path, row: MetricRow, iteration_s: float
 ) -> Iterator[tuple[str, RecordingCost]]:
     """What recording costs, by what the server does."""
-    yield "local", _record(folder / "local", None, row, iteration_s, wait_s=60.0)
+    yield "local", _record(folder / "local", None, row, iteration_s)
     port = free_port()
     yield "down", _record(folder / "down", f"http://127.0.0.1:{port}", row, iteration_s)
     with _slow_server() as slow:
         yield "slow", _record(folder / "slow", slow, row, iteration_s)
-    with mlflow_server(folder, port) as uri:
+    (folder / "server").mkdir()
+    with mlflow_server(folder / "server", port) as uri:
         yield "up", _record(folder / "up", uri, row, iteration_s, wait_s=60.0)
         for state in ("down", "slow", "up"):
             _require_all(folder / state, uri)
@@ -117,28 +115,21 @@ def _record(
 
 
 def _require_all(run_dir: Path, uri: str | None) -> None:
-    """Sends what is left to the store that is there now, and counts what it has.
+    """Counts what the local store has of a run, and what a server has after a copy.
 
     Raises:
         Failure: if points are missing.
     """
-    delivery = Delivery(run_dir, uri)
-    deadline = time.monotonic() + _START_LIMIT_S
-    try:
-        while True:
-            try:
-                delivery.run_to_end()
-                break
-            except Exception:  # the thread of before may still be at it
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.5)
-        [run_id] = delivery.delivered.runs.values()
-        found = Store(delivery.uri, run_dir).num_points(run_id, _KEY)
-    finally:
-        delivery.close()
-    if found != POINTS or delivery.refused:
-        raise Failure(f"{run_dir.name}: {found} of {POINTS} points have arrived at {delivery.uri}")
+    file, home = read_run_file(run_dir), run_dir.parent
+    assert file is not None
+    stores: list[Store] = [LocalStore(home)]
+    if uri is not None:
+        Copy(home, uri).copy([str(stores[0].find_run(file.experiment, file.key))])
+        stores.append(Store(uri, home))
+    for store in stores:
+        arrived = store.steps(str(store.find_run(file.experiment, file.key)), _KEY)
+        if len(arrived) != POINTS:
+            raise Failure(f"{run_dir.name}: {len(arrived)} of {POINTS} points are in {store.uri}")
 
 
 @contextmanager
@@ -167,41 +158,12 @@ def _slow_server() -> Iterator[str]:
 
 @contextmanager
 def mlflow_server(folder: Path, port: int) -> Iterator[str]:
-    """A real server with a database of its own, ended with all that it started.
-
-    Raises:
-        Failure: if it does not answer in time.
-    """
-    uri = f"http://127.0.0.1:{port}"
-    arguments = ["--backend-store-uri", local_uri(folder), "--artifacts-destination", str(folder)]
-    arguments += ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    with (folder / "server.log").open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "mlflow", "server", *arguments],
-            cwd=folder,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
-            start_new_session=True,
-        )
-    try:
-        deadline = time.monotonic() + _START_LIMIT_S
-        while not _answers(uri):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise Failure(f"no MLflow server answers at {uri}; see {folder / 'server.log'}")
-            time.sleep(0.2)
-        yield uri
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def _answers(uri: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{uri}/health", timeout=2):
-            return True
-    except OSError:
-        return False
+    """A real server with a database of its own, ended with all that it started."""
+    with (
+        (folder / "server.log").open("w+b") as log,
+        run_server(local_uri(folder), folder, "127.0.0.1", port, log),
+    ):
+        yield f"http://127.0.0.1:{port}"
 
 
 def free_port() -> int:

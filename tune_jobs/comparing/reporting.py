@@ -18,13 +18,14 @@ from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned
 from tune_jobs.comparing.protocol import UNSEEN
 from tune_jobs.comparing.table import COMPARED, format_rows
 from tune_jobs.comparing.trained_runs import TrainedRun, find_runs, is_heuristic, load_runs
-from tune_jobs.comparing.wording import value_of
+from tune_jobs.comparing.wording import jobs_in, spec_of_row, value_of
 from tune_jobs.tables.frames import Row, plain, write_table
 from tune_jobs.terminal.options import COMPARISON_FIGURE, COMPARISON_TABLE
 from tune_jobs.terminal.output import print_json, silent
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.spreading import spreading
 from tune_jobs.tracking.recording import annotate, record_result
+from tune_jobs.tracking.view import AXIS_TAG
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,20 +130,23 @@ def _draw(out: Path, rows: Sequence[Row], draw: Callable[[Path, Path], None]) ->
 
 
 def _track(out: Path, rows: Sequence[Row]) -> None:
-    """Records the comparison as a run of its own; MLflow's step is the value in percent."""
+    """Records the comparison as a run, with runs below it for the places of the axis."""
     names = dict.fromkeys((*COMPARED, str(rows[0]["metric"]), "unfinished"))
-    curves = []
+    parts: dict[str, tuple[dict[str, str], dict[str, float]]] = {}
     for row in rows:
-        value = value_of(row)  # NaN in a world without an axis
+        axis, value = spec_of_row(row).presentation.axis, value_of(row)
+        tags = {"protocol": str(row["protocol"])}
+        if axis is not None and not math.isnan(value):
+            tags |= {axis.name: f"{value:.4g}", AXIS_TAG: axis.name}
         means = {f"{row['key']}/{name}": float(row[name]) for name in names if name in row}
-        curves.append((0 if math.isnan(value) else round(100 * value), means))
+        parts.setdefault(f"{jobs_in(row)}, {row['protocol']}", (tags, {}))[1].update(means)
     params = ("seed", "world", "jobs", "metric", "jobsets", "episodes", "warmup")
     record_result(
         out,
         "comparison",
-        f"compare {out.name}",
+        f"{out.name} comparison",
         params={name: rows[0][name] for name in params},
-        curves=curves,
+        parts=parts,
         files=(out / COMPARISON_TABLE, out / COMPARISON_FIGURE),
         note=markdown_rows(rows),
     )

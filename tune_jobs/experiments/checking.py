@@ -9,8 +9,8 @@ from rllib_configs.registries import prepare
 from tune_jobs.comparing.trained_runs import find_runs, is_heuristic
 from tune_jobs.experiments.calls import Call
 from tune_jobs.experiments.record import RECORD
-from tune_jobs.figures import FIGURES
-from tune_jobs.runs.resuming import flatten
+from tune_jobs.figures.drawing import check_options, given_options
+from tune_jobs.tracking.values import flatten
 
 COMPARED = ("task", "training", "seed")
 """Sections of a config that a result depends on."""
@@ -37,7 +37,7 @@ def check_calls(calls: Sequence[Call], out: Path) -> None:
     written = {text for call in calls for text in call.texts("out")}
     loaded: set[tuple[str, ...]] = set()
     for call in calls:
-        call.context()
+        context = call.context()
         try:
             if call.run is not None:
                 preset, *settings = call.texts("preset", "set")
@@ -46,8 +46,9 @@ def check_calls(calls: Sequence[Call], out: Path) -> None:
                 loaded.add((preset, *settings))
                 continue
             if call.name == "figure":
+                again, track = "table" in call.options, bool(call.options.get("track"))
                 for name in call.texts("name"):
-                    FIGURES.get(name)
+                    check_options(name, given_options(context), again, track)
             for source in call.texts("config"):
                 if not source.endswith((".yaml", ".yml")):  # which a call before may write
                     read_config(source)

@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator, PercentFormatter
-from numpy.typing import NDArray
+from matplotlib.ticker import PercentFormatter
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import Pooled, jobset_interval
@@ -21,7 +21,6 @@ from tune_jobs.figures.adaptation_data import (
     WIN_RATIO,
     Method,
     Statistic,
-    cells_of,
     color_and_style,
     geometric,
     interval,
@@ -32,8 +31,8 @@ from tune_jobs.figures.adaptation_data import (
     won,
 )
 from tune_jobs.figures.kit.curves import Curve, End, draw_curves, draw_levels, grid_of_panels
-from tune_jobs.figures.kit.dots import name_lines
-from tune_jobs.figures.kit.frames import read_frame
+from tune_jobs.figures.kit.dots import draw_dots, name_lines
+from tune_jobs.figures.kit.frames import estimate_cells, read_frame
 from tune_jobs.figures.learning_curves import MOST_LINES
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import (
@@ -45,7 +44,7 @@ from tune_jobs.figures.style import (
     new_figure,
     styled,
 )
-from tune_jobs.terminal.tables import Cells, Row, number
+from tune_jobs.tables.frames import Cells, Row, number
 
 TEXTS = ("series", "family", "objective", "method")
 NUMBERS = ("step", "episodes", "value", "value_low", "value_high", "seeds", "tasks", "adaptations")
@@ -58,6 +57,7 @@ _MANY_STEPS = 20  # from here on the axis of steps is logarithmic
 
 _LOW, _HIGH = 0.5, 1.6  # of costs by objective; beyond this range a mark is an arrow at the edge
 _TICKS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4, 1.6)
+_HOLLOW: dict[str, Any] = {"markerfacecolor": "white"}
 _METHOD_HEIGHT, _GAP = 0.13, 0.2  # inches
 
 
@@ -92,12 +92,12 @@ def collect(
     rows: list[Row] = []
     for method in methods:
         for step, episodes in zip(method.steps, method.episodes, strict=True):
-            cells = cells_of(interval(method.table(step, statistic)), "value")
+            cells = estimate_cells("value", interval(method.table(step, statistic)))
             if statistic is won:  # Student's interval over seeds knows no bounds
                 for end in ("value_low", "value_high"):
                     cells[end] = float(np.clip(float(cells[end]), 0.0, 1.0))
             if statistic is ratio:
-                cells |= cells_of(geometric(method.table(step, log_ratio)), "geometric")
+                cells |= estimate_cells("geometric", geometric(method.table(step, log_ratio)))
             rows.append(
                 {
                     "series": "method",
@@ -165,7 +165,7 @@ def rows_of_heuristics(heuristics: Sequence[Cells]) -> list[Row]:
                     "series": "heuristic",
                     "family": some[0]["family"],
                     "method": some[0]["method"],
-                    **cells_of(jobset_interval(Pooled.each(ratios)), "value"),
+                    **estimate_cells("value", jobset_interval(Pooled.each(ratios))),
                     "tasks": ratios.size,
                     **side_means(some),
                 }
@@ -265,7 +265,14 @@ def draw_methods(
     # Bars side by side: bands over each other hide which interval belongs to which line.
     ends = draw_curves(axes, curves, "bars", apart=_APART)
     ends += draw_levels(axes, [level for level in levels if level[0] <= high])
-    _label_steps(axes, np.unique(rows["step"]))
+    steps = np.unique(rows["step"])
+    last = max(steps[-1], steps[0] + 1)
+    many = last > _MANY_STEPS
+    if many:
+        axes.set_xscale("symlog", linthresh=1, linscale=0.5)
+    axes.set_xticks(steps, [f"{step:g}" for step in steps])
+    axes.minorticks_off()
+    axes.set_xlim(steps[0] - (0.4 if many else 0.08 * last), 1.12 * last)
     later = rows[rows["step"] > 0]
     each = (later["episodes"] / later["step"]).unique() if "episodes" in rows else []
     axes.set_xlabel(
@@ -304,34 +311,30 @@ def _limits(curves: Sequence[Curve]) -> tuple[float, float]:
     return min(values) - room, max(values) + 2 * room
 
 
-def _label_steps(axes: Axes, steps: NDArray[np.float64]) -> None:
-    """Ticks at the steps that were evaluated; many steps get a logarithmic axis."""
-    first, last = steps[0], max(steps[-1], steps[0] + 1)
-    many = last > _MANY_STEPS
-    if many:
-        axes.set_xscale("symlog", linthresh=1, linscale=0.5)
-    axes.xaxis.set_major_locator(FixedLocator(list(steps)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FormatStrFormatter("%d"))
-    axes.set_xlim(first - (0.4 if many else 0.08 * last), 1.12 * last)
-
-
 def draw_objectives(table: Path) -> Figure:
     """Draws the CSV file of `collect` by objective.
 
     There is a group for each objective of a family, and in it a line for each method, from the cost
     before adaptation (hollow) to that after the most steps (filled, with its interval).
-
-    Raises:
-        InputError: if the file does not hold it.
     """
     rows = read_frame(table, TEXTS, NUMBERS)
     rows = rows[rows["series"] == "method"]
-    groups = rows.groupby(["family", "objective"], sort=False)
     methods = rows["method"].unique().tolist()
-    group_height = _METHOD_HEIGHT * len(methods) + _GAP
+    groups = rows.groupby(["family", "objective"], sort=False)
+    names = [f"{family}:\n{objective.replace('_', ' ')}" for family, objective in groups.groups]
+    height = _METHOD_HEIGHT * len(methods) + _GAP
+    # Each method at its first and its last step.
+    marks = rows.assign(group=groups.ngroup()).sort_values(["group", "method"], kind="stable")
+    first, last = (
+        marks.drop_duplicates(["group", "method"], keep=end).reset_index()
+        for end in ("first", "last")
+    )
+    order = last["method"].map(methods.index) - (len(methods) - 1) / 2
+    lines = last["group"] + order * _METHOD_HEIGHT / height
+    colors = [color_and_style(method, methods)[0] for method in last["method"]]
+    low, high = (last[end].clip(_LOW, _HIGH) for end in ("value_low", "value_high"))
     with styled():
-        figure = new_figure(1.7 + group_height * groups.ngroups)
+        figure = new_figure(1.7 + height * len(names))
         axes = figure.subplots()
         headline(
             figure,
@@ -339,21 +342,31 @@ def draw_objectives(table: Path) -> Figure:
             f"{_measured_on(rows)}. Hollow: before adaptation; filled: after the most steps "
             f"(right); arrows: beyond the axis. 1 is the best baseline on each task",
         )
-        for place, (_, mine) in enumerate(groups):
-            if place % 2:
-                axes.axhspan(place - 0.5, place + 0.5, color="#f5f5f5", zorder=0)
-            for method, points in mine.groupby("method", sort=False):
-                shift = methods.index(method) - (len(methods) - 1) / 2
-                height = place + shift * _METHOD_HEIGHT / group_height
-                _draw_way(axes, height, points, color_and_style(method, methods)[0])
+        for place in range(1, len(names), 2):
+            axes.axhspan(place - 0.5, place + 0.5, color="#f5f5f5", zorder=0)
         axes.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
-        names = [f"{family}:\n{objective.replace('_', ' ')}" for family, objective in groups.groups]
+        axes.hlines(lines, low, high, colors, linewidth=3, alpha=0.4)
+        clipped = [ends["value"].clip(_LOW, _HIGH) for ends in (first, last)]
+        axes.hlines(lines, clipped[0], clipped[1], colors, linewidth=0.9)
+        for ends, values, look in zip((first, last), clipped, (_HOLLOW, {}), strict=True):
+            markers = np.select([ends["value"] > _HIGH, ends["value"] < _LOW], [">", "<"], "o")
+            marks = pd.DataFrame({"value": values, "color": colors, "marker": markers})
+            draw_dots(axes, marks, "value", lines=lines, **look)
+        for step, line in zip(last["step"], lines, strict=True):
+            axes.annotate(
+                f"{step:g}",
+                (1.01, line),
+                xycoords=axes.get_yaxis_transform(),
+                color=MUTED,
+                fontsize=7.5,
+                va="center",
+                annotation_clip=False,
+            )
         name_lines(axes, names, size=9.5, top=-0.5)
         axes.set_xscale("log")
         axes.set_xlim(_LOW * 0.98, _HIGH * 1.02)
-        axes.xaxis.set_major_locator(FixedLocator(_TICKS))
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+        axes.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
+        axes.minorticks_off()
         axes.set_xlabel("cost over the best baseline's")
         handles = [
             axes.plot([], [], color=color_and_style(name, methods)[0], marker="o", label=name)[0]
@@ -361,35 +374,6 @@ def draw_objectives(table: Path) -> Figure:
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=5, fontsize=9.5)
     return figure
-
-
-def _draw_way(axes: Axes, height: float, points: pd.DataFrame, color: str) -> None:
-    """From the first number of steps to the last."""
-    first, last = points.iloc[0], points.iloc[-1]
-    ends = np.clip([first["value"], last["value"]], _LOW, _HIGH)
-    axes.plot(ends, [height] * 2, color=color, linewidth=0.9)
-    low, high = np.clip([last["value_low"], last["value_high"]], _LOW, _HIGH)
-    axes.hlines(height, low, high, color=color, linewidth=3, alpha=0.4)
-    for value, fill in ((first["value"], "white"), (last["value"], color)):
-        axes.plot(
-            np.clip(value, _LOW, _HIGH),
-            height,
-            marker=">" if value > _HIGH else "<" if value < _LOW else "o",
-            markersize=5,
-            markerfacecolor=fill,
-            markeredgecolor=color,
-            linestyle="none",
-            zorder=3,
-        )
-    axes.annotate(
-        f"{last['step']:g}",
-        (1.01, height),
-        xycoords=axes.get_yaxis_transform(),
-        color=MUTED,
-        fontsize=7.5,
-        va="center",
-        annotation_clip=False,
-    )
 
 
 BY_FAMILY = FigureRecipe(

@@ -13,13 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import (
-    FormatStrFormatter,
-    LogLocator,
-    MaxNLocator,
-    NullLocator,
-    PercentFormatter,
-)
+from matplotlib.ticker import LogLocator, MaxNLocator, PercentFormatter
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import Pooled, ratio_interval
@@ -30,7 +24,6 @@ from tune_jobs.figures.adaptation_data import (
     JOINT,
     WORSE,
     Method,
-    cells_of,
     color_and_style,
     geometric,
     interval,
@@ -43,10 +36,10 @@ from tune_jobs.figures.adaptation_data import (
 )
 from tune_jobs.figures.kit.curves import grid_of_panels
 from tune_jobs.figures.kit.dots import draw_dots, name_lines
-from tune_jobs.figures.kit.frames import read_frame
+from tune_jobs.figures.kit.frames import estimate_cells, read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
-from tune_jobs.terminal.tables import Cells, Row, number, read_table
+from tune_jobs.tables.frames import Cells, Row, number, read_table
 
 TEXTS = ("family", "method", "reference")
 NUMBERS = (
@@ -131,11 +124,11 @@ def _rows(method: Method, reference: Method) -> list[Row]:
                     f"study"
                 )
             pair = (method.table(step, ratio), reference.table(step, ratio))
-            row |= cells_of(interval(*pair), "difference")
+            row |= estimate_cells("difference", interval(*pair))
             logs = (method.table(step, log_ratio), reference.table(step, log_ratio))
-            row |= cells_of(geometric(*logs), "ratio")
+            row |= estimate_cells("ratio", geometric(*logs))
         if step and 0 in method.steps:
-            row |= cells_of(interval(method.table(step, made_worse)), "worse")
+            row |= estimate_cells("worse", interval(method.table(step, made_worse)))
         rows.append(row)
     return rows
 
@@ -221,8 +214,8 @@ def _draw_ratios(
     colors = {name: color_and_style(name, family["method"])[0] for name in methods}
     axes.axvline(1.0, color=INK, linewidth=1.2, zorder=1)
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
-    axes.xaxis.set_minor_locator(NullLocator())
+    axes.minorticks_off()
+    axes.xaxis.set_major_formatter("{x:g}")
     shifts = np.searchsorted(steps, rows["step"]) - (len(steps) - 1) / 2
     lines = rows["method"].map(methods.index) + shifts * _STEP_HEIGHT / row_height
     rows = rows.assign(color=rows["method"].map(colors), marker="o")
@@ -311,7 +304,7 @@ def _rows_of_headroom(methods: Sequence[Method], of_specialists: Sequence[Cells]
         )
     before = joint.table(0, ratio)[:, :count].mean(axis=0)
     head: dict[str, Any] = {"family": joint.family, "tasks": count}
-    value = cells_of(interval(specialists[None]), "value")
+    value = estimate_cells("value", interval(specialists[None]))
     first = {"method": SPECIALIST, "step": 0, **value, "closed": 1.0}
     rows: list[Row] = [{**head, **first, **side_means(of_specialists)}]
     for method in methods:
@@ -324,8 +317,8 @@ def _rows_of_headroom(methods: Sequence[Method], of_specialists: Sequence[Cells]
                     **head,
                     "method": method.label,
                     "step": step,
-                    **cells_of(interval(table), "value"),
-                    **cells_of(closed, "closed"),
+                    **estimate_cells("value", interval(table)),
+                    **estimate_cells("closed", closed),
                     **method.means_beside(step, count),
                 }
             )
@@ -333,11 +326,7 @@ def _rows_of_headroom(methods: Sequence[Method], of_specialists: Sequence[Cells]
 
 
 def draw_headroom(table: Path) -> Figure:
-    """Draws the CSV file of `collect_headroom`.
-
-    Raises:
-        InputError: if the file does not hold it.
-    """
+    """Draws the CSV file of `collect_headroom`."""
     rows = read_frame(table, ("family", "method"), OF_HEADROOM)
     families = rows.groupby("family", sort=False)
     with styled():

@@ -15,7 +15,7 @@ from tune_jobs.adapting.rows import read_rows
 from tune_jobs.figures.kit.curves import Style
 from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.terminal.tables import Cells, Value
+from tune_jobs.tables.frames import Cells
 
 Ratios = NDArray[np.float64]
 Statistic = Callable[[Ratios, Ratios], Ratios]
@@ -238,8 +238,3 @@ def kind_of(method: str) -> str:
 def untrained(method: str) -> bool:
     """Whether a method begins without training, far above all others."""
     return kind_of(method) in ("scratch", "DeepRM")
-
-
-def cells_of(estimate: Estimate, name: str) -> dict[str, Value]:
-    """Value and interval as cells of a table."""
-    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}

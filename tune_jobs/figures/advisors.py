@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -14,7 +15,7 @@ from tune_jobs.figures.agents import require_agents
 from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, style_of, styled
-from tune_jobs.terminal.tables import Row
+from tune_jobs.tables.frames import Row
 
 _TREE = ("node", "left", "right", "place", "height", "posterior", "consumers", "label", "purity")
 _MOST_BESIDE = 5  # panels
@@ -34,10 +35,33 @@ def collect_dendrogram(request: FigureRequest) -> list[Row]:
     require_agents(task.world.kind)
     jobsets = _sampled(task, SAMPLE)
     tree = cluster_consumers(task.world, jobsets)
-    columns = _columns(jobsets)[:SAMPLE]
+    consumers = pd.concat([_columns(jobset) for jobset in jobsets], ignore_index=True)
     types, n = tree.cut(), tree.num_rows
     place, height = {node: float(k) for k, node in enumerate(types)}, dict.fromkeys(types, 0.0)
-    rows: list[Row] = [_type_row(node, columns[list(tree.below(node))], place) for node in types]
+    rows: list[Row] = []
+    for node in types:
+        members = consumers.iloc[list(tree.below(node))]
+        kind, where = members["core_type"].iloc[0], members["topology"].iloc[0]
+        most = members["class"].mode()[0]
+        label = (
+            f"{members['cores'].mean():.2g} cores",
+            f"{members['steps'].mean():.0f} steps",
+            "any cores" if kind < 0 else f"type {kind}",
+            ("anywhere", "one region", "one rack")[where],
+        )
+        rows.append(
+            {
+                "node": node,
+                "left": "",
+                "right": "",
+                "place": place[node],
+                "height": 0.0,
+                "posterior": 1.0,
+                "consumers": len(members),
+                "label": "\n".join(label),
+                "purity": f"{len(members)}: {(members['class'] == most).mean():.0%} class {most}",
+            }
+        )
     for merge, (left, right) in enumerate(tree.children.tolist()):
         if left in place and right in place and n + merge not in types:
             node, below = n + merge, max(height[left], height[right])
@@ -60,11 +84,7 @@ def collect_dendrogram(request: FigureRequest) -> list[Row]:
 
 
 def draw_dendrogram(table: Path) -> Figure:
-    """The tree, whose leaves are types of consumers.
-
-    Raises:
-        InputError: if the file does not hold one.
-    """
+    """The tree, whose leaves are types of consumers."""
     rows = read_frame(table, _TREE, ("place", "height", "posterior", "consumers"))
     rows = rows.set_index("node", drop=False)
     types = rows[rows["left"] == ""]
@@ -129,26 +149,17 @@ def collect_advisor(request: FigureRequest) -> list[Row]:
         with torch.inference_mode():
             weights = network.network.advise(specs).double().numpy()
         points, explained = main_directions(weights)
+        columns = (classes, *points.T, *np.broadcast_to(explained[:, None], points.T.shape))
+        name = f"{run.config.training.advisor}, seed {run.config.seed}"
         rows += [
-            {
-                "run": f"{run.config.training.advisor}, seed {run.config.seed}",
-                "class": int(label),
-                "x": float(x),
-                "y": float(y),
-                "explained_x": float(explained[0]),
-                "explained_y": float(explained[1]),
-            }
-            for label, (x, y) in zip(classes, points, strict=True)
+            dict(zip(_POINTS, (name, int(label), *map(float, cells)), strict=True))
+            for label, *cells in zip(*columns, strict=True)
         ]
     return rows
 
 
 def draw_advisor(table: Path) -> Figure:
-    """A panel for each run; a point is the actor of a consumer, colored by its class.
-
-    Raises:
-        InputError: if the file does not hold such points.
-    """
+    """A panel for each run; a point is the actor of a consumer, colored by its class."""
     rows = read_frame(table, _POINTS, _POINTS[1:])
     panels = {str(run): some for run, some in rows.groupby("run", sort=False)}
     with styled():
@@ -198,29 +209,8 @@ def _sampled(task: Task, count: int) -> list[Any]:
     return jobsets
 
 
-def _columns(jobsets: list[Any]) -> NDArray[np.float64]:
-    """Class, cores, run time, core type and topology of consumers, float64 ``(n, 5)``."""
-    parts = []
-    for one in jobsets:
-        kinds = [one.attributes[name] for name in ("core_type", "topology")]
-        parts.append(np.stack([one.job_class, one.demand[:, 0], one.duration, *kinds], axis=1))
-    return np.concatenate(parts).astype(np.float64)
-
-
-def _type_row(node: int, members: NDArray[np.float64], place: dict[int, float]) -> Row:
-    classes, counts = np.unique(members[:, 0].astype(int), return_counts=True)
-    cores, steps = members[:, 1].mean(), members[:, 2].mean()
-    kind, where = int(members[0, 3]), ("anywhere", "one region", "one rack")[int(members[0, 4])]
-    return {
-        "node": node,
-        "left": "",
-        "right": "",
-        "place": place[node],
-        "height": 0.0,
-        "posterior": 1.0,
-        "consumers": len(members),
-        "label": f"{cores:.2g} cores\n{steps:.0f} steps\n"
-        f"{'any cores' if kind < 0 else f'type {kind}'}\n{where}",
-        "purity": f"{len(members)}: {counts.max() / counts.sum():.0%} "
-        f"class {classes[counts.argmax()]}",
-    }
+def _columns(jobset: Any) -> pd.DataFrame:
+    """What consumers ask for, a row each."""
+    kinds = {name: jobset.attributes[name] for name in ("core_type", "topology")}
+    asked = {"cores": jobset.demand[:, 0], "steps": jobset.duration}
+    return pd.DataFrame({"class": jobset.job_class, **asked, **kinds})

@@ -4,6 +4,7 @@ import textwrap
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -12,14 +13,15 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation import evaluate, get_metric
 from tune_jobs.comparing.comparison import compare, spec_cells
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
+from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.figures.comparison import COLUMNS, measured_on, name_of, read_policies
+from tune_jobs.figures.kit.curves import Curve, draw_curves
 from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
 from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import MUTED, PALETTE, headline, label_ends, new_figure, styled
-from tune_jobs.terminal.tables import Row
+from tune_jobs.tables.frames import Row
 
 WORLD = "panda"
 PANELS = ("completion_time", "utilization", "longest_wait", "class_deviation", "jain_index")
@@ -40,11 +42,7 @@ def collect(request: FigureRequest) -> list[Row]:
 
 
 def draw(table: Path) -> Figure:
-    """A row for each policy, from the shortest mean time on, and a panel for each of `PANELS`.
-
-    Raises:
-        InputError: if the file does not hold a comparison in this world.
-    """
+    """A row for each policy, from the shortest mean time on, and a panel for each of `PANELS`."""
     rows = read_policies(table, COLUMNS, numbers=PANELS)
     ends = [f"{name}_{end}" for name in PANELS for end in ("low", "high")]
     rows = with_numbers(rows, [name for name in ends if name in rows])
@@ -82,7 +80,12 @@ def collect_drift(request: FigureRequest) -> list[Row]:
     protocol, specs = _asked(request)
     task = protocol.task
     jobsets = protocol.held_out()
-    there, mix = _supply(jobsets, task.world), _mix(jobsets)
+    there = _supply(jobsets, task.world)
+    arrived = [np.minimum(one.arrival * BINS // one.window, BINS - 1) for one in jobsets]
+    classes = np.concatenate([one.job_class for one in jobsets])
+    counts = pd.crosstab(np.concatenate(arrived), classes)
+    counts = counts.reindex(range(BINS), columns=range(classes.max() + 1), fill_value=0)
+    mix = counts.div(counts.sum(axis=1).clip(lower=1), axis=0).to_numpy()
     rows: list[Row] = []
     for spec in specs:
         spec.check(protocol)
@@ -91,8 +94,11 @@ def collect_drift(request: FigureRequest) -> list[Row]:
             _by_arrival(evaluate(policy, jobsets, task.world, run_seed=task.seed))
             for policy in group.members
         ]
-        means, errors = _over_jobsets(np.mean(parts, axis=0))
-        for place, (mean, error) in enumerate(zip(means, errors, strict=True)):
+        # NaN, and no part of a mean, where nobody arrives.
+        values = pd.DataFrame(np.mean(parts, axis=0))
+        count, squares = values.count(), ((values - values.mean()) ** 2).sum()
+        errors = 1.96 * np.sqrt(squares / (count - 1).clip(lower=1) / count)
+        for place, (mean, error) in enumerate(zip(values.mean(), errors, strict=True)):
             rows.append(
                 {
                     **spec_cells(spec, group.name),
@@ -110,14 +116,9 @@ def collect_drift(request: FigureRequest) -> list[Row]:
 
 
 def draw_drift(table: Path) -> Figure:
-    """Total times by the time of arrival, above the mix of classes and the nodes that are there.
-
-    Raises:
-        InputError: if the file does not hold such rows.
-    """
+    """Total times by the time of arrival, above the mix of classes and the nodes that are there."""
     columns = ("policy", "key", "learned", "seeds", "jobsets", "mix")
     rows = read_policies(table, columns, numbers=("time", "there", "value", "low", "high"))
-    labels = []
     with styled():
         figure = new_figure(6.4)
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1.1))
@@ -126,15 +127,16 @@ def draw_drift(table: Path) -> Figure:
             "How long consumers are in the system, by the time of their arrival",
             f"{int(rows['jobsets'].iloc[0]):,} unseen jobsets; bands: 95% intervals over them",
         )
+        curves = []
         for _, line in rows.groupby("key", sort=False):
             last = line.iloc[-1]
+            x, y, low, high = line[["time", "value", "low", "high"]].to_numpy().T
             width = 2.4 if last["is_learned"] else 1.3
-            upper.plot(line["time"], line["value"], color=last["color"], linewidth=width)
-            band = {"color": last["color"], "alpha": 0.15, "linewidth": 0}
-            upper.fill_between(line["time"], line["low"], line["high"], **band)
-            labels.append((last["value"], name_of(last, several=True), last["color"]))
+            name = name_of(last, several=True)
+            curves.append(Curve(name, last["color"], x, y, low, high, width=width))
+        ends = draw_curves(upper, curves)
         upper.set_ylabel("mean total time (steps)")
-        label_ends(upper, labels)
+        label_ends(upper, ends)
         first = rows[rows["key"] == rows["key"].iloc[0]]
         mix = np.array([[float(share) for share in shares.split()] for shares in first["mix"]])
         greys = [str(0.45 + 0.5 * k / mix.shape[1]) for k in range(mix.shape[1])]
@@ -157,8 +159,7 @@ def _asked(request: FigureRequest) -> tuple[EvaluationProtocol, list[PolicySpec]
     runs, config = request.load()
     protocol = request.protocol(config)
     require_agents(protocol.task.world.kind)
-    specs = [heuristic_spec(name) for name in protocol.task.spec.heuristics.names()]
-    return protocol, [*specs, *learned_specs(runs, request.decode)]
+    return protocol, request.specs(protocol.task.spec.heuristics.names(), runs)
 
 
 def require_agents(kind: str) -> None:
@@ -183,25 +184,6 @@ def _by_arrival(schedule: Schedule) -> NDArray[np.float64]:
     np.add.at(sums, (schedule.episode, place), until - schedule.arrival)
     np.add.at(counts, (schedule.episode, place), 1)
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-
-
-def _over_jobsets(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Means of the columns over rows that are not NaN, and 1.96 standard errors; NaN for none."""
-    there = ~np.isnan(values)
-    count = np.where(there.any(axis=0), there.sum(axis=0), np.nan)
-    mean = np.where(there, values, 0.0).sum(axis=0) / count
-    squares = np.where(there, values - mean, 0.0) ** 2
-    return mean, 1.96 * np.sqrt(squares.sum(axis=0) / np.maximum(count - 1, 1) / count)
-
-
-def _mix(jobsets: list[JobSet]) -> NDArray[np.float64]:
-    """Share of each class among the consumers that arrive, float64 ``(BINS, classes)``."""
-    classes = 1 + max(int(one.job_class.max(initial=0)) for one in jobsets)
-    counts = np.zeros((BINS, classes))
-    for one in jobsets:
-        place = np.minimum(one.arrival * BINS // one.window, BINS - 1)
-        np.add.at(counts, (place, one.job_class), 1)
-    return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
 
 
 def _supply(jobsets: list[JobSet], world: object) -> NDArray[np.float64]:

@@ -13,7 +13,8 @@ from matplotlib.ticker import PercentFormatter
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import get_metric
 from tune_jobs.comparing.comparison import compare
-from tune_jobs.comparing.policy_specs import heuristic_spec, learned_name, learned_specs
+from tune_jobs.comparing.policy_specs import learned_name
+from tune_jobs.comparing.table import column_of
 from tune_jobs.comparing.wording import (
     described,
     on_jobs,
@@ -22,7 +23,7 @@ from tune_jobs.comparing.wording import (
     trained_on,
     value_of,
 )
-from tune_jobs.figures import deeprm
+from tune_jobs.figures.kit.curves import Curve, End, draw_curves
 from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
 from tune_jobs.figures.kit.frames import read_frame, with_numbers
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
@@ -35,12 +36,19 @@ from tune_jobs.figures.style import (
     scale_values,
     styled,
 )
-from tune_jobs.terminal.tables import Cells, Row, number
+from tune_jobs.tables.frames import Row, number
 
 POLICY = ("policy", "key", "learned", "trained_at", "trained_on", "seeds")
 """Columns that say who a row is about, see `tune_jobs.comparing.comparison.spec_cells`."""
 
 COLUMNS = ("metric", "jobsets", *POLICY, "interval_over", "unfinished")
+
+VALUES_OF = {"deeprm": tuple(percent / 100 for percent in range(10, 191, 20))}
+"""Values of a world's axis that lines are drawn along by default: DeepRM's loads of its figure 4,
+whose 190 % means a job in every step, which is a load of 184.5 %."""
+
+SHORT = ("utilization", "wait", "longest_wait")
+"""Side metrics that are shown where there is room for three numbers only."""
 
 SHARES = ("win_rate", "within_2")
 """Columns of the figure ``win-rate``, each with its interval."""
@@ -72,14 +80,13 @@ def collect(request: FigureRequest) -> list[Row]:
             f"this figure draws lines, but {task.spec.presentation.words(task)} has one value "
             f"only; use metasched compare --out FOLDER, or jobs that are drawn"
         )
-    values = request.at or (deeprm.LOADS if task.world.kind == deeprm.WORLD else ())
+    values = request.at or VALUES_OF.get(task.world.kind, ())
     if not values:
         raise InputError("this figure draws lines: say with --at along which values")
     # Of the values that the workload cannot reach, the first stands for all.
     used = [protocol.at(value).task.position for value in values]
     reachable = [value for k, value in enumerate(values) if used[k] not in used[:k]]
-    specs = [heuristic_spec(name) for name in task.spec.heuristics.names()]
-    specs += learned_specs(runs, request.decode)
+    specs = request.specs(task.spec.heuristics.names(), runs)
     return compare(protocol, specs, reachable, request.progress)
 
 
@@ -109,22 +116,16 @@ def read_policies(
     rows = read_frame(table, columns, [*ends, *numbers])
     rows["is_learned"] = rows["learned"] == "True"
     learned = list(rows.loc[rows["is_learned"], "key"].unique())
-    for look, of in (("color", color_of), ("marker", marker_of)):
-        places = {
-            key: (key in learned, learned.index(key) if key in learned else 0)
-            for key in rows["key"]
-        }
-        rows[look] = [of(key, *places[key]) for key in rows["key"]]
+    places = {key: learned.index(key) for key in learned}
+    looks = [(key, key in places, places.get(key, 0)) for key in rows["key"]]
+    rows["color"] = [color_of(*look) for look in looks]
+    rows["marker"] = [marker_of(*look) for look in looks]
     rows["label"] = rows.apply(name_of, axis=1)
     return rows
 
 
 def draw(table: Path) -> Figure:
-    """Draws a comparison from its CSV file.
-
-    Raises:
-        InputError: if the file does not hold one.
-    """
+    """Draws a comparison from its CSV file."""
     rows = read_policies(table, COLUMNS, numbers=["unfinished"])
     first = rows.iloc[0]
     metric = get_metric(first["metric"])
@@ -135,25 +136,27 @@ def draw(table: Path) -> Figure:
     with styled():
         figure = new_figure(1.6 + _ROW_HEIGHT * len(rows) if single else _HEIGHT)
         axes = figure.subplots()
-        title = f"{metric.label[0].upper()}{metric.label[1:]} {where}"
+        title = f"{metric.label} {where}"
         headline(figure, title, measured_on(rows))
         if single:
-            _draw_ranking(axes, rows, metric.name)
+            order = ranked(rows, metric.name, metric.name)
+            draw_dots(axes, order, metric.name, size=8, width=3)
+            digits = 3 if metric.name == "utilization" else 2
+            texts = [f"{value:.{digits}f}" for value in order[metric.name]]
+            write_above(axes, order[metric.name], cut_texts(order, texts))
+            name_lines(axes, order["label"], size=11, top=-0.85)
+            axes.set_xlabel(metric.label)
+            axes.margins(x=0.12)
         else:
-            _draw_lines(axes, rows, metric.name)
+            ends = _draw_lines(axes, rows, metric.name)
             axes.set_ylabel(metric.label)
             scale_values(axes, rows[metric.name].to_numpy())
-            _label_values(axes, rows)
-            _label_lines(axes, rows, metric.name)
+            label_ends(axes, ends)
     return figure
 
 
 def draw_win_rate(table: Path) -> Figure:
-    """Draws how often policies do as well as the best baseline, from the CSV file of a comparison.
-
-    Raises:
-        InputError: if the file does not hold it.
-    """
+    """Draws how often policies do as well as the best baseline, from a comparison's CSV file."""
     rows = read_policies(table, COLUMNS, SHARES)
     *some, last = spec_of_row(rows.iloc[0]).baselines
     metric = get_metric(rows["metric"].iloc[0])
@@ -162,6 +165,7 @@ def draw_win_rate(table: Path) -> Figure:
         f"(a) jobsets on which none of {', '.join(some)} and {last} has {than}",
         "(b) jobs with a slowdown of at most 2",
     )
+    ends = []
     with styled():
         figure = new_figure(_SHARES_HEIGHT)
         panels = figure.subplots(2, 1, sharex=True)
@@ -173,13 +177,12 @@ def draw_win_rate(table: Path) -> Figure:
             axes.set_title(title)
             axes.set_ylabel(f"share of {what}")
             axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-            _draw_lines(axes, rows, column)
+            ends.append(_draw_lines(axes, rows, column))
             lowest = 0.0 if rows[column].isna().all() else rows[column].min()
             axes.set_ylim(0.0 if lowest < 0.4 else lowest - 0.05, 1.02)
-        _label_values(panels[1], rows)
         panels[0].set_xlabel("")
-        for axes, column in zip(panels, SHARES, strict=True):
-            _label_lines(axes, rows, column)
+        for axes, labels in zip(panels, ends, strict=True):
+            label_ends(axes, labels)
     return figure
 
 
@@ -187,51 +190,42 @@ VALUES = FigureRecipe(collect, draw)
 WIN_RATE = FigureRecipe(collect, draw_win_rate)
 
 
-def _draw_lines(axes: Axes, rows: pd.DataFrame, column: str) -> None:
+def _draw_lines(axes: Axes, rows: pd.DataFrame, column: str) -> list[End]:
     """One line for each policy along the axis, with bars for the 95 % intervals.
 
-    A ring stands around the point at the value that a policy was trained at.
+    A ring stands around the point at the value that a policy was trained at. A value that the task
+    cannot have keeps the name that was asked for.
+
+    Returns:
+        Labels of the ends of the lines.
     """
-    for _, line in _ordered(rows).groupby("key", sort=False):
-        first = line.iloc[0]
-        x = line["used"].to_numpy()
-        axes.plot(
-            x,
-            line[column],
-            color=first["color"],
-            marker=first["marker"],
-            markersize=5.5 if first["is_learned"] else 4.5,
-            linewidth=2.4 if first["is_learned"] else 1.4,
-            zorder=3 if first["is_learned"] else 2,
-        )
-        low, high = line[f"{column}_low"], line[f"{column}_high"]
-        axes.vlines(x, low, high, color=first["color"], linewidth=1.6, alpha=0.55)
-        for ringed in np.flatnonzero(np.abs(x - number(first, "trained_at")) < 1e-9):
-            ring = {"mfc": "none", "mec": first["color"], "markersize": 12, "mew": 1.3}
-            axes.plot(x[ringed], line[column].iloc[ringed], "o", **ring)
+    axis = spec_of_row(rows.iloc[0]).presentation.axis
+    assert axis is not None
+    asked, used = rows.apply(value_of, axis=1), rows.apply(value_of, axis=1, ending="_used")
+    rows = rows.assign(asked=asked, used=used).sort_values("asked", kind="stable")
+    curves = []
+    for _, line in rows[rows[column].notna()].groupby("key", sort=False):
+        last = line.iloc[-1]
+        width = 2.4 if last["is_learned"] else 1.4
+        look = {"color": last["color"], "marker": last["marker"], "width": width}
+        curves.append(Curve.of(line, "used", column, name=name_of(last, several=True), **look))
+        trained_at = line.apply(number, axis=1, name="trained_at")
+        for _, point in line[(line["used"] - trained_at).abs() < 1e-9].iterrows():
+            ring = {"mfc": "none", "mec": last["color"], "markersize": 12, "mew": 1.3}
+            axes.plot(point["used"], point[column], "o", **ring)
+    ends = draw_curves(axes, curves, "bars")
     axes.margins(x=0.02)
-
-
-def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows by the value of the axis that was ``asked`` for; others may have been ``used``."""
-    values = {
-        "asked": rows.apply(value_of, axis=1),
-        "used": rows.apply(value_of, axis=1, ending="_used"),
-    }
-    return rows.assign(**values).sort_values("asked", kind="stable")
-
-
-def _draw_ranking(axes: Axes, rows: pd.DataFrame, metric: str) -> None:
-    """Policies from best to worst, each with its 95 % interval."""
-    order = ranked(rows, metric, metric)
-    draw_dots(axes, order, metric, size=8, width=3)
-    digits = 3 if metric == "utilization" else 2
-    write_above(
-        axes, order[metric], cut_texts(order, [f"{value:.{digits}f}" for value in order[metric]])
-    )
-    name_lines(axes, order["label"], size=11, top=-0.85)
-    axes.set_xlabel(get_metric(metric).label)
-    axes.margins(x=0.12)
+    values = rows[["used", "asked"]].drop_duplicates().sort_values(["used", "asked"])
+    shown = [short(axis.show(asked)) for asked in values["asked"]]
+    percent = all(text.endswith("%") for text in shown)  # once in the label leaves ticks room
+    axes.set_xticks(values["used"], [text.rstrip("%") for text in shown])
+    capped = [
+        f"; {short(axis.show(asked))} is out of reach: {short(axis.show(used))} in its place"
+        for used, asked in values.itertuples(index=False)
+        if used < asked
+    ]
+    axes.set_xlabel(f"{axis.name}{' (%)' if percent else ''}{''.join(capped)}")
+    return ends
 
 
 def ranked(rows: pd.DataFrame, column: str, metric: str) -> pd.DataFrame:
@@ -249,15 +243,6 @@ def cut_texts(rows: pd.DataFrame, texts: Iterable[str]) -> list[str]:
     ]
 
 
-def _label_lines(axes: Axes, rows: pd.DataFrame, column: str) -> None:
-    """Names beside the right ends of the lines."""
-    ends = _ordered(rows[rows[column].notna()]).groupby("key", sort=False).tail(1)
-    label_ends(
-        axes,
-        [(row[column], name_of(row, several=True), row["color"]) for _, row in ends.iterrows()],
-    )
-
-
 def measured_on(rows: pd.DataFrame) -> str:
     """On what the numbers rest, and what the bars mean."""
     first = rows.iloc[0]
@@ -271,19 +256,22 @@ def measured_on(rows: pd.DataFrame) -> str:
     return ", ".join(part for part in (jobsets, described(first), f"{bars}{rings}") if part)
 
 
-def is_learned(row: Cells) -> bool:
-    """Whether a row belongs to a trained policy."""
-    return row["learned"] == "True"
+def in_words(row: pd.Series) -> str:
+    """What a mean was bought with: ``util 49%, wait 5.1, longest 21.3``; empty for old tables."""
+    if not all(row.get(name) for name in SHORT):
+        return ""
+    columns = ((number(row, name), *column_of(name)) for name in SHORT)
+    return ", ".join(f"{title} {write(value)}" for value, title, write in columns)
 
 
-def name_of(row: Cells, several: bool = False) -> str:
+def name_of(row: pd.Series, several: bool = False) -> str:
     """What to call a policy: where it was trained and on how many seeds, if it was.
 
     Args:
         row: one of its rows.
         several: whether it stands for several places, at which other numbers may have been tuned.
     """
-    if is_learned(row):
+    if row["learned"] == "True":
         seeds = int(number(row, "seeds"))
         training = f"({trained_on(row)}, {f'{seeds} seeds' if seeds > 1 else '1 seed'})"
         if np.isnan(number(row, "trained_at")):
@@ -294,21 +282,6 @@ def name_of(row: Cells, several: bool = False) -> str:
     return f"{row['key']}* (tuned)" if several and "*" in row["policy"] else row["policy"]
 
 
-def _label_values(axes: Axes, rows: pd.DataFrame) -> None:
-    """Ticks at the values; one that the task cannot have keeps the name that was asked for."""
-    axis = spec_of_row(rows.iloc[0]).presentation.axis
-    assert axis is not None
-    values = _ordered(rows)[["used", "asked"]].drop_duplicates().sort_values(["used", "asked"])
-    shown = [short(axis.show(asked)) for asked in values["asked"]]
-    percent = all(text.endswith("%") for text in shown)  # once in the label leaves ticks room
-    axes.set_xticks(values["used"], [text.rstrip("%") for text in shown])
-    capped = [
-        f"; {short(axis.show(asked))} is out of reach: {short(axis.show(used))} in its place"
-        for used, asked in values.itertuples(index=False)
-        if used < asked
-    ]
-    axes.set_xlabel(f"{axis.name}{' (%)' if percent else ''}{''.join(capped)}")
-
-
 def _num_values(rows: pd.DataFrame) -> int:
+    """How many values of the axis were asked for."""
     return len({str(value) for value in rows.apply(value_of, axis=1)})

@@ -3,9 +3,20 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
-from tune_jobs.figures.registry import FigureRequest
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
+
+from cluster_env.core.errors import InputError
+from cluster_env.workloads.formats import read_log
+from tune_jobs.figures.kit.frames import read_frame
+from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.scenarios import Scenario, ScenarioFigure, logs_of
+from tune_jobs.figures.style import GRID, headline, new_figure, styled
+from tune_jobs.tables.columns import COUNT, RATIO, SECONDS, SHARE, shown
+from tune_jobs.tables.frames import Row
 
 
 def _published_windows(request: FigureRequest) -> Iterator[Scenario]:
@@ -91,3 +102,89 @@ FIGURE_9 = ScenarioFigure(
         ("exact", "gaussian:0.5", "gaussian:1", "gaussian:1.5", "gaussian:2"),
     ),
 )
+
+LOG_UNITS = {
+    "processors": COUNT,
+    "jobs": COUNT,
+    "span": SECONDS,
+    "load": SHARE,
+    "median_run": SECONDS,
+    "longest_run": SECONDS,
+    "median_processors": COUNT,
+    "estimate_over_run": RATIO,
+    "exact_estimates": SHARE,
+}
+"""Columns behind the name of a log, and their units; `estimate_over_run` is a median."""
+
+_LINE = 0.34  # inches
+
+
+def collect_logs(request: FigureRequest) -> list[Row]:
+    """Reads each log of ``--trace``, and counts what fits its machine.
+
+    Raises:
+        InputError: if there is none, one cannot be read, or an option of a world other than
+            ``--processors`` is given.
+    """
+    if others := request.task_options.keys() - {"processors"}:
+        raise InputError(f"this figure counts jobs as they are, so leave out --{min(others)}")
+    rows: list[Row] = []
+    for name, settings in logs_of(request):
+        path = Path(str(settings["workload.path"]))
+        machine = settings.get("world.processors", request.task_options.get("processors"))
+        processors = int(str(machine))
+        jobs = read_log(path).that_fit((processors,), f"the machine of {processors:,} processors")
+        ratio = jobs.estimate / jobs.run
+        rows.append(
+            {
+                "log": name,
+                "processors": processors,
+                "jobs": jobs.num_jobs,
+                "span": jobs.span,
+                "load": float(jobs.load((processors,))[0]),
+                "median_run": float(np.median(jobs.run)),
+                "longest_run": int(jobs.run.max()),
+                "median_processors": float(np.median(jobs.demand[:, 0])),
+                "estimate_over_run": float(np.median(ratio)),
+                "exact_estimates": float((ratio == 1).mean()),
+            }
+        )
+    return rows
+
+
+def draw_logs(table: Path) -> Figure:
+    """Draws the CSV file of `collect`."""
+    rows = read_frame(table, ("log",), LOG_UNITS)
+    with styled():
+        figure = new_figure(1.3 + _LINE * (1 + len(rows)), 10.5)
+        axes = figure.subplots()
+        headline(
+            figure,
+            "Job logs (Cunha, table 5.8)",
+            "Jobs that fit the machine; load: work that is submitted over what the machine can do "
+            "in the span of the log. Estimates are medians over run times; if all are exact, "
+            "the log may have none",
+        )
+        axes.set_axis_off()
+        drawn = axes.table(
+            [
+                [row["log"], *(shown(row[name], unit) for name, unit in LOG_UNITS.items())]
+                for _, row in rows.iterrows()
+            ],
+            colLabels=["log", *(name.replace("_", "\n") for name in LOG_UNITS)],
+            cellLoc="right",
+            colLoc="right",
+            edges="horizontal",
+            bbox=Bbox.unit(),
+        )
+        drawn.auto_set_font_size(False)
+        drawn.set_fontsize(9)
+        for (line, column), cell in drawn.get_celld().items():
+            cell.set_edgecolor(GRID)
+            cell.get_text().set_fontweight("bold" if line == 0 else "normal")
+            if column == 0:
+                cell.get_text().set_horizontalalignment("left")
+    return figure
+
+
+TABLE_8 = FigureRecipe(collect_logs, draw_logs)

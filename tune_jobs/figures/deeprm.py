@@ -1,9 +1,11 @@
-"""What figures of DeepRM's world show: the paper's loads, and the heuristics of single figures."""
+"""DeepRM's world, from short windows to operation, and what other figures show of it."""
+
+from collections.abc import Iterator
+
+from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures.scenarios import Scenario, ScenarioFigure
 
 WORLD = "deeprm"
-
-LOADS = tuple(percent / 100 for percent in range(10, 191, 20))
-"""Figure 4's. Its 190 % means a job in every step, which is a load of 184.5 %."""
 
 WITHHOLDING = ("sjf", "tetris", "hold")
 """Heuristics of figure 7."""
@@ -16,4 +18,30 @@ GUARD_JOBS = ((50, 0.8), (50, 0.6), (200, 0.8), (200, 0.6), (500, 0.8))
 """Arrival windows, in time steps, with shares of short jobs; each is measured at all loads."""
 
 STEPS_PER_WINDOW = 10
-"""How many times as long as their window these episodes may be at least."""
+"""How many times as long as windows episodes may be at least, so that all jobs can finish."""
+
+WINDOWS = (50, 200, 500)
+"""Steps in which jobs arrive at an empty cluster, all of which count."""
+STEADY, WARMUP = 700, 100
+"""Steps in which jobs arrive, and those at both ends whose jobs do not count."""
+STEADY_LOADS = (0.7, 0.9)
+"""In operation; windows are at the first."""
+
+
+def _scenarios(request: FigureRequest) -> Iterator[Scenario]:
+    first = STEADY_LOADS[0]
+    places = [(f"window {window}", first, window, 0) for window in WINDOWS]
+    places += [("operation", load, STEADY, WARMUP) for load in STEADY_LOADS]
+    for name, load, window, warmup in places:
+        settings = {
+            "world.rules": "released",
+            "world.max_time": STEPS_PER_WINDOW * window,
+            "workload.load": load,
+            "workload.window": window,
+        }
+        yield Scenario(f"{name}, load {load:.0%}", WORLD, settings, warmup=warmup)
+
+
+IN_WINDOWS = ScenarioFigure(
+    "DeepRM's world, from short windows to operation", _scenarios, "slowdown"
+)

@@ -1,21 +1,50 @@
 """Figures as commands ask for them: drawn, kept beside their table, and recorded."""
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from cluster_env.core.errors import InputError
 from tune_jobs.comparing.choices import parse_values
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.comparing.trained_runs import find_runs
-from tune_jobs.figures.registry import FIGURES, FigureRequest, make_figure
+from tune_jobs.figures.registry import FIGURES, OPTIONS, FigureRequest, make_figure
 from tune_jobs.terminal.progress import Progress
-from tune_jobs.tracking import AnyTracker
+from tune_jobs.tracking import Tracker
 from tune_jobs.tracking.recording import HasFigures, record_figure
 
 logger = logging.getLogger(__name__)
+
+
+def given_options(context: click.Context) -> dict[str, Any]:
+    """Fields of `FigureRequest` that the user of a command gave, ``runs`` and ``at`` as texts."""
+    return {
+        field: context.params[field]
+        for field in OPTIONS.values()
+        if context.get_parameter_source(field) not in (None, ParameterSource.DEFAULT)
+        or (field == "task_options" and context.params.get(field))
+    }
+
+
+def check_options(name: str, given: Mapping[str, Any], from_table: bool, track: bool) -> None:
+    """Refuses options that a figure would ignore.
+
+    Args:
+        name: see `FIGURES`.
+        given: see `given_options`.
+        from_table: whether it is drawn again, see `FigureKind.refuse_unused`.
+        track: whether it is recorded; then runs say where, whatever is drawn.
+
+    Raises:
+        InputError: if there is no such figure, or it does not use what is given.
+    """
+    beside = {"runs"} if track else set[str]()
+    used = {field: given[field] for field in given.keys() - beside}
+    FIGURES.get(name).refuse_unused(used, from_table)
 
 
 def report_figure(
@@ -28,16 +57,14 @@ def report_figure(
         out: folder for the image and its table.
         table: CSV file to draw again.
         track: whether to record them in MLflow, beside the first run.
-        given: fields of `FigureRequest` that the user gave, ``runs`` and ``at`` as texts.
+        given: see `given_options`.
 
     Raises:
         InputError: if no figure is named, it does not use what is given, or it cannot be drawn.
     """
     if name is None:
         raise InputError(f"say which figure: {', '.join(FIGURES.names())}")
-    kind = FIGURES.get(name)
-    beside = {"runs"} if track else set[str]()  # they say where to record, whatever is drawn
-    kind.refuse_unused({key: given[key] for key in given if key not in beside}, bool(table))
+    check_options(name, given, table is not None, track)
     runs = split_names(given.pop("runs", ()))
     if "at" in given:
         given["at"] = parse_values(given["at"])
@@ -48,7 +75,7 @@ def report_figure(
         record_figure(image, csv, *find_runs(runs)[:1])
 
 
-def draw_figure(name: str, run: HasFigures, tracker: AnyTracker, **request: Any) -> Path | None:
+def draw_figure(name: str, run: HasFigures, tracker: Tracker, **request: Any) -> Path | None:
     """Draws a figure of a run into its folder, and records it.
 
     A figure that cannot be drawn is not worth losing a run for: there is a warning instead.

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import Estimate, Result, Summary, get_metric, rank_finishing
@@ -20,13 +19,14 @@ from tune_jobs.comparing.choices import metric_of, parse_limits
 from tune_jobs.comparing.comparison import check_specs, spec_cells
 from tune_jobs.comparing.evaluating import Evaluation
 from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS, Guarded, guards_of
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
+from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.figures.comparison import POLICY, name_of, read_policies
 from tune_jobs.figures.deeprm import GUARD_JOBS, GUARD_LOADS, STEPS_PER_WINDOW, WORLD
 from tune_jobs.figures.kit.dots import draw_dots
+from tune_jobs.figures.kit.frames import estimate_cells
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
-from tune_jobs.terminal.tables import Row, Value
+from tune_jobs.figures.style import INK, MUTED, headline, new_figure, plain_ticks, styled
+from tune_jobs.tables.frames import Row, Value
 
 COLUMNS = (
     *("load", "window", "small_share", "rules", "metric", "jobsets"),
@@ -78,8 +78,7 @@ def collect(request: FigureRequest) -> list[Row]:
         limits=parse_limits(request.limits, whole.task.spec),
         num_guard_jobsets=min(2 * request.num_jobsets, CALIBRATION_JOBSETS),
     )
-    specs = [heuristic_spec(name) for name in whole.task.spec.heuristics.names()]
-    specs += learned_specs(runs, request.decode)
+    specs = request.specs(whole.task.spec.heuristics.names(), runs)
     progress = request.progress
     progress.start(len(GUARD_JOBS) * len(GUARD_LOADS) * len(specs), unit="evaluation")
     rows: list[Row] = []
@@ -107,11 +106,7 @@ def collect(request: FigureRequest) -> list[Row]:
 
 
 def draw(table: Path) -> Figure:
-    """Draws the CSV file of `collect`.
-
-    Raises:
-        InputError: if the file does not hold it.
-    """
+    """Draws the CSV file of `collect`."""
     rows = read_policies(table, COLUMNS, ("ratio", "guarded_ratio"), _NUMBERS)
     panels = {str(key): some for key, some in rows.groupby("key", sort=False)}
     tasks = next(iter(panels.values()))
@@ -127,7 +122,7 @@ def draw(table: Path) -> Figure:
     with styled():
         figure = new_figure(2.2 + _ROW_HEIGHT * len(labels))
         axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
-        title = f"{label[0].upper()}{label[1:]} over that of the best heuristic"
+        title = f"{label} over that of the best heuristic"
         headline(figure, title, _measured_on(rows))
         for panel, some in zip(axes, panels.values(), strict=True):
             _draw_panel(panel, some, lines)
@@ -171,12 +166,8 @@ def _rows(
                 "unfinished": best.means["unfinished"],
                 "policy_unfinished": result.means["unfinished"],
                 "guarded_unfinished": line.result.means["unfinished"],
-                "ratio": ratio.value,
-                "ratio_low": ratio.low,
-                "ratio_high": ratio.high,
-                "guarded_ratio": safe.value,
-                "guarded_ratio_low": safe.low,
-                "guarded_ratio_high": safe.high,
+                **estimate_cells("ratio", ratio),
+                **estimate_cells("guarded_ratio", safe),
                 **line.cells(),
                 "limits": shown,
                 "too_dear": sum(bool(one.candidates[-1].too_dear) for one in line.decisions),
@@ -229,9 +220,7 @@ def _scale(axes: Axes, rows: pd.DataFrame) -> None:
     axes.set_xlim(low, high)
     ratio = high / low
     ticks = _FINE_TICKS if ratio < _FINE else _TICKS if ratio <= _WIDE else _WIDE_TICKS
-    axes.xaxis.set_major_locator(FixedLocator(ticks))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+    plain_ticks(axes.xaxis, ticks)
 
 
 def _measured_on(rows: pd.DataFrame) -> str:

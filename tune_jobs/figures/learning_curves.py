@@ -51,7 +51,7 @@ from tune_jobs.figures.style import (
 from tune_jobs.runs.directory import open_run
 from tune_jobs.runs.history import KEY
 from tune_jobs.runs.history import MetricRow as Iteration
-from tune_jobs.terminal.tables import Row
+from tune_jobs.tables.frames import Row
 
 TEXTS = ("series", "key", "seed")
 NUMBERS = ("iteration", "value", "return_mean", "return_max")
@@ -189,7 +189,7 @@ def draw(table: Path) -> Figure:
     runs = rows[rows["series"] == "run"]
     levels = []
     for key, some in heuristics.groupby("key", sort=False):
-        star = "*" if "*" in str(some.get("policy", [""]).iloc[0]) else ""
+        star = "*" if "*" in some.iloc[0].get("policy", "") else ""
         level = float(some["value"].mean())
         levels.append((level, f"{key}{star}", color_of(key, learned=False)))
     with styled():

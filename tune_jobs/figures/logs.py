@@ -1,21 +1,22 @@
-"""A job log as an image: weeks, queue, times, sizes, estimates, hours of the day."""
+"""Job logs as images: what a log holds, and simulated against recorded waits."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import PercentFormatter
 
-from cluster_env.core.durations import duration
-from tune_jobs.figures.style import MUTED, new_figure, save, styled
-from tune_jobs.terminal.tables import Cells, number, read_table
+from tune_jobs.figures.kit.bars import draw_groups, scale_times
+from tune_jobs.figures.kit.frames import read_frame
+from tune_jobs.figures.replays import time_unit
+from tune_jobs.figures.style import INK, MUTED, PALETTE, new_figure, save, style_of, styled
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-_TIMES = (1, 10, 60, 600, 3600, 6 * 3600, 86_400, 7 * 86_400, 30 * 86_400)
+_RECORDED = "recorded"
 _MOST_LABELS = 8
+
+Series = list[tuple[str, str, pd.DataFrame]]  # name, color and rows
 
 
 def draw_log(table: Path, image: Path) -> None:
@@ -24,82 +25,106 @@ def draw_log(table: Path, image: Path) -> None:
     Raises:
         InputError: if the file cannot be read.
     """
-    rows = read_table(table, ("panel", "series", "x", "label", "y"))
+    rows = _read(table)
     with styled():
         figure = new_figure(8.4, width=10.0)
-        axes = figure.subplots(3, 2).ravel()
-        _lines(axes[0], rows, "weeks", "Work that came, and use, by week")
-        _lines(axes[1], rows, "queue", "Jobs that wait, mean by week")
-        _times(axes[2], rows)
-        _bars(axes[3], rows, "sizes", "Processors of a job")
-        _steps(axes[4], rows, "estimates", "Run time over estimate", 0.05)
-        _steps(axes[5], rows, "hours", "Hour of the day of submission", 1.0)
-        for k in (0, 3, 4, 5):
-            axes[k].yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-            axes[k].set_ylim(bottom=0)
-        axes[2].yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-        axes[1].set_ylim(bottom=0)
-        axes[4].set_xlabel("above 1: the job outlived its estimate", color=MUTED, fontsize=9)
+        weeks, queue, times, sizes, estimates, hours = figure.subplots(3, 2).ravel()
+        _draw_weeks(weeks, _series(rows, "weeks"), "Work that came, and use, by week")
+        _draw_weeks(queue, _series(rows, "queue"), "Jobs that wait, mean by week")
+        _draw_times(times, _series(rows, "times"), "Share of jobs at or below")
+        sizes_of = _series(rows, "sizes")
+        for _, _, part in sizes_of:
+            part["label"] = part["label"].str.replace(" to ", "-")
+        draw_groups(sizes, sizes_of)
+        sizes.set_title("Processors of a job")
+        sizes.legend(fontsize=8)
+        for axes, panel, title, width in (
+            (estimates, "estimates", "Run time over estimate", 0.05),
+            (hours, "hours", "Hour of the day of submission", 1.0),
+        ):
+            for _, color, part in _series(rows, panel):
+                axes.bar(part["x"], part["y"], 0.92 * width, align="edge", color=color)
+            axes.set_title(title)
+        for axes in (weeks, times, sizes, estimates, hours):
+            axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        for axes in (weeks, queue, sizes, estimates, hours):
+            axes.set_ylim(bottom=0)
+        estimates.set_xlabel("above 1: the job outlived its estimate", color=MUTED, fontsize=9)
         save(figure, image)
 
 
-def series_of(rows: Sequence[Cells], panel: str) -> dict[str, list[Cells]]:
-    """The rows of a panel by the names of their series."""
-    found: dict[str, list[Cells]] = {}
-    for row in rows:
-        if row["panel"] == panel:
-            found.setdefault(row["series"], []).append(row)
-    return found
+def draw_calibration(table: Path, image: Path) -> None:
+    """Draws what `tune_jobs.replaying.fidelity.points` collected in a CSV file.
+
+    Raises:
+        InputError: if the file cannot be read.
+    """
+    rows = _read(table)
+    units = {}
+    for panel in ("weeks", "classes"):
+        shown = rows["panel"] == panel
+        unit, units[panel] = time_unit(rows.loc[shown, "y"].max())
+        rows.loc[shown, "y"] /= unit
+    with styled():
+        figure = new_figure(7.6, width=10.0)
+        weeks, classes, waits, jobs = figure.subplots(2, 2).ravel()
+        title = f"Mean wait by week of arrival, {units['weeks']}"
+        _draw_weeks(weeks, _series(rows, "weeks"), title)
+        weeks.set_ylim(bottom=0)
+        draw_groups(classes, _series(rows, "classes"), horizontal=True)
+        classes.set_title(f"Mean wait by class, {units['classes']}")
+        _draw_times(waits, _series(rows, "waits"), "Share of jobs that wait at most")
+        waits.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        waits.set_ylim(0, 1.02)
+        ((name, _, part),) = _series(rows, "jobs")
+        x, y = np.maximum(part["x"], 1), np.maximum(part["y"], 1)
+        jobs.scatter(x, y, s=5, color=PALETTE[0], alpha=0.35, linewidths=0)
+        ends = [1, max(x.max(), y.max(), 2)]
+        jobs.plot(ends, ends, color=MUTED, linewidth=0.8)
+        scale_times(jobs, "x")
+        scale_times(jobs, "y")
+        jobs.set_xlabel("recorded wait; on the line both are equal", color=MUTED, fontsize=9)
+        jobs.set_title(f"Jobs: simulated wait, {name}")
+        save(figure, image)
 
 
-def xy(rows: Sequence[Cells]) -> tuple[list[float], list[float]]:
-    """The columns x and y."""
-    return [number(row, "x") for row in rows], [number(row, "y") for row in rows]
+def _read(table: Path) -> pd.DataFrame:
+    return read_frame(table, ("panel", "series", "label"), ("x", "y"))
 
 
-def _lines(axes: "Axes", rows: Sequence[Cells], panel: str, title: str) -> None:
-    found = series_of(rows, panel)
-    for color, (name, part) in zip(_COLORS, found.items(), strict=False):
-        x, y = xy(part)
-        # A week lasts until the next begins.
-        axes.plot([*x, x[-1] + 1], [*y, y[-1]], drawstyle="steps-post", color=color, label=name)
-    labels = [row["label"] for row in next(iter(found.values()))]
+def _series(rows: pd.DataFrame, panel: str) -> Series:
+    """The lines, or kinds of bars, of a panel; what is recorded is black."""
+    parts = dict(list(rows[rows["panel"] == panel].groupby("series", sort=False)))
+    others = [name for name in parts if name != _RECORDED]
+    colors = {name: style_of(place)[0] for place, name in enumerate(others)} | {_RECORDED: INK}
+    return [(str(name), colors[name], part.copy()) for name, part in parts.items()]
+
+
+def _draw_weeks(axes: Axes, series: Series, title: str) -> None:
+    """A line of steps for each series, as a week lasts until the next begins."""
+    recorded = any(name == _RECORDED for name, _, _ in series)
+    for name, color, part in series:
+        x, y = part["x"].to_numpy(), part["y"].to_numpy()
+        width = 3.0 if name == _RECORDED else 1.5
+        look: dict[str, Any] = {"color": color, "label": name, "linewidth": width}
+        axes.plot([*x, x[-1] + 1], [*y, y[-1]], drawstyle="steps-post", **look)
+    labels = list(series[0][2]["label"])
     step = -(-len(labels) // _MOST_LABELS)
-    axes.xaxis.set_major_locator(FixedLocator([float(k) for k in range(0, len(labels), step)]))
-    axes.set_xticklabels(labels[::step], rotation=30, ha="right", fontsize=8)
+    places = range(0, len(labels), step)
+    axes.set_xticks(places, labels[::step], rotation=30, ha="right", fontsize=8)
     axes.set_title(title)
     if labels[0] == "1":
         axes.set_xlabel("week", fontsize=9)
-    if len(found) > 1:
-        axes.legend(fontsize=8, ncols=2)
+    if len(series) > 1:
+        axes.legend(fontsize=8, ncols=1 if recorded else 2)
 
 
-def _times(axes: "Axes", rows: Sequence[Cells]) -> None:
-    for color, (name, part) in zip(_COLORS, series_of(rows, "times").items(), strict=False):
-        axes.plot(*xy(part), color=color, label=name)
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator([float(time) for time in _TIMES]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: duration(x)))
-    axes.tick_params(axis="x", labelsize=8)
-    axes.set_title("Share of jobs at or below")
-    axes.legend(fontsize=8)
-
-
-def _bars(axes: "Axes", rows: Sequence[Cells], panel: str, title: str) -> None:
-    found = series_of(rows, panel)
-    for k, (color, (name, part)) in enumerate(zip(_COLORS, found.items(), strict=False)):
-        x, y = xy(part)
-        axes.bar([at + 0.4 * k for at in x], y, 0.4, align="edge", color=color, label=name)
-    labels = [row["label"].replace(" to ", "-") for row in next(iter(found.values()))]
-    axes.xaxis.set_major_locator(FixedLocator([k + 0.4 for k in range(len(labels))]))
-    axes.set_xticklabels(labels, rotation=30, ha="right", fontsize=8)
+def _draw_times(axes: Axes, series: Series, title: str) -> None:
+    """A line for each series, along times."""
+    for name, color, part in series:
+        width = 3.0 if name == _RECORDED else 1.5
+        x = np.maximum(part["x"], 1)
+        axes.plot(x, part["y"], color=color, label=name, linewidth=width)
+    scale_times(axes, "x")
     axes.set_title(title)
     axes.legend(fontsize=8)
-
-
-def _steps(axes: "Axes", rows: Sequence[Cells], panel: str, title: str, width: float) -> None:
-    for color, part in zip(_COLORS, series_of(rows, panel).values(), strict=False):
-        x, y = xy(part)
-        axes.bar(x, y, 0.92 * width, align="edge", color=color)
-    axes.set_title(title)

@@ -22,7 +22,7 @@ from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import MUTED, headline, label_ends, new_figure, styled
 from tune_jobs.runs.directory import open_run
 from tune_jobs.runs.history import KEY
-from tune_jobs.terminal.tables import Row
+from tune_jobs.tables.frames import Row
 
 TEXTS = ("method", "trained_on", "run")
 RECORDED = {

@@ -17,15 +17,13 @@ from tune_jobs.comparing.evaluating import Evaluation
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_name, learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import column_of
-from tune_jobs.comparing.trained_runs import TrainedRun
 from tune_jobs.comparing.wording import on_jobs
-from tune_jobs.figures.comparison import POLICY, measured_on, read_policies
-from tune_jobs.figures.kit.frames import with_numbers
+from tune_jobs.figures.comparison import POLICY, SHORT, measured_on, read_policies
+from tune_jobs.figures.kit.frames import estimate_cells, with_numbers
 from tune_jobs.figures.kit.heat import HeatCell, draw_heat
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.figures.side_metrics import SHORT
 from tune_jobs.figures.style import headline, new_figure, styled
-from tune_jobs.terminal.tables import Row
+from tune_jobs.tables.frames import Row
 
 ALWAYS = ("slowdown", "completion_time")
 """Metrics that have a panel whatever the runs were trained for: the paper's two."""
@@ -63,7 +61,9 @@ def collect(request: FigureRequest) -> list[Row]:
     heuristics = [heuristic_spec(name) for name in protocol.task.spec.heuristics.names()]
     learned = learned_specs(runs, request.decode)
     check_specs(protocol, [*heuristics, *learned])
-    metrics = _metrics_of(runs)
+    objectives = [run.config.task.build_objective().name for run in runs]
+    named = [name for name in objectives if name in METRICS.names()]
+    metrics = list(dict.fromkeys((*ALWAYS, *named)))
     learned.sort(key=lambda one: [*metrics, one.trained_for].index(one.trained_for))
     progress = request.progress
     progress.start(len(learned) + len(metrics) * len(heuristics), unit="evaluation")
@@ -82,11 +82,7 @@ def collect(request: FigureRequest) -> list[Row]:
 
 
 def draw(table: Path) -> Figure:
-    """Draws the CSV file of `collect`.
-
-    Raises:
-        InputError: if the file does not hold it.
-    """
+    """Draws the CSV file of `collect`."""
     rows = read_policies(table, COLUMNS, numbers=("value", "ratio", "unfinished"))
     rows = with_numbers(rows, [name for name in SHORT if name in rows])
     metrics = [METRICS.get(name) for name in rows["metric"].unique()]
@@ -97,7 +93,10 @@ def draw(table: Path) -> Figure:
     side = [name for name in side if policies[name].notna().all()]
     priced = all(name in rows for name in SHORT)
     note = "; no color: the price, tuned as for the first column" if priced else ""
-    worse = np.array([_times_worse(by_metric[one.name], one)[policies.index] for one in metrics]).T
+    # How many times worse than the best heuristic's means are; below 1 they are better.
+    ratios = np.array([by_metric[one.name].loc[policies.index, "ratio"] for one in metrics]).T
+    signs = np.array([-1.0 if metric.higher_is_better else 1.0 for metric in metrics])
+    worse = ratios.clip(min=1 / _WORST) ** signs
     cells = [
         [
             *(
@@ -133,13 +132,6 @@ def draw(table: Path) -> Figure:
     return figure
 
 
-def _metrics_of(runs: Sequence[TrainedRun]) -> list[str]:
-    """The metrics to show: `ALWAYS`, then those of the runs' objectives."""
-    objectives = [run.config.task.build_objective().name for run in runs]
-    named = [name for name in objectives if name in METRICS.names()]
-    return list(dict.fromkeys((*ALWAYS, *named)))
-
-
 def _rows(
     pairs: Sequence[tuple[PolicySpec, Result]], reference: Result, protocol: EvaluationProtocol
 ) -> list[Row]:
@@ -151,18 +143,13 @@ def _rows(
     rows: list[Row] = []
     for spec, result in pairs:
         ratio, gap = result.ratio(reference, metric), result.difference(winner, metric)
-        estimate = result.estimate(metric)
         rows.append(
             {
                 **spec_cells(spec, result.name),
                 "num_jobs": result.means["num_jobs"],
                 "unfinished": result.means["unfinished"],
-                "value": estimate.value,
-                "value_low": estimate.low,
-                "value_high": estimate.high,
-                "ratio": ratio.value,
-                "ratio_low": ratio.low,
-                "ratio_high": ratio.high,
+                **estimate_cells("value", result.estimate(metric)),
+                **estimate_cells("ratio", ratio),
                 "interval_over": ratio.over,
                 "reference": reference.name,
                 "best": result is winner,
@@ -171,12 +158,6 @@ def _rows(
             }
         )
     return rows
-
-
-def _times_worse(rows: pd.DataFrame, metric: Metric) -> pd.Series:
-    """How many times worse than the best heuristic's means are; below 1 they are better."""
-    ratio = rows["ratio"].clip(lower=1 / _WORST)
-    return 1 / ratio if metric.higher_is_better else ratio
 
 
 def _cell(row: pd.Series, metric: Metric, dark: bool) -> HeatCell:

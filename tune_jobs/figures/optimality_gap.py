@@ -10,15 +10,15 @@ from matplotlib.figure import Figure
 from cluster_env.evaluation import METRICS, Result
 from tune_jobs.comparing.comparison import side_cells, spec_cells
 from tune_jobs.comparing.hindsight import Hindsight, look_back, metric_in_hindsight
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
+from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.wording import described, on_jobs
-from tune_jobs.figures.comparison import POLICY, cut_texts, read_policies
+from tune_jobs.figures.comparison import POLICY, cut_texts, in_words, read_policies
 from tune_jobs.figures.deeprm import IN_HINDSIGHT
 from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
+from tune_jobs.figures.kit.frames import estimate_cells
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.figures.side_metrics import in_words
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
-from tune_jobs.terminal.tables import Row, Value
+from tune_jobs.tables.frames import Row, Value
 
 COLUMNS = (
     *("series", "jobset", *POLICY, "unfinished", "value", "best", "bound", "status"),
@@ -50,8 +50,7 @@ def collect(request: FigureRequest) -> list[Row]:
     whole = request.protocol(config)
     metric = metric_in_hindsight(whole.task)
     protocol = replace(whole.at(*whole.values()), metric=metric)
-    specs = [heuristic_spec(name) for name in IN_HINDSIGHT]
-    specs += learned_specs(runs, request.decode)
+    specs = request.specs(IN_HINDSIGHT, runs)
     hindsight = look_back(
         specs, protocol, time_limit_s=request.time_limit_s, progress=request.progress
     )
@@ -60,28 +59,22 @@ def collect(request: FigureRequest) -> list[Row]:
         "proven": hindsight.num_proven,
         "time_limit_s": request.time_limit_s,
     }
-    pairs = list(zip(specs, hindsight.results, strict=True))
-    rows = [
-        _policy_row(spec, result, hindsight) | side_cells(protocol, result)
-        for spec, result in pairs
-    ]
-    for spec, result in pairs:
-        rows += _jobset_rows(spec, result, hindsight)
-    return [{**head, **row} for row in rows]
+    policies, jobsets = list[Row](), list[Row]()
+    for spec, result in zip(specs, hindsight.results, strict=True):
+        row = _policy_row(spec, result, hindsight) | side_cells(protocol, result)
+        policies.append({**head, **row})
+        jobsets += [{**head, **row} for row in _jobset_rows(spec, result, hindsight)]
+    return policies + jobsets
 
 
 def draw(table: Path) -> Figure:
-    """Draws the CSV file of `collect`.
-
-    Raises:
-        InputError: if the file does not hold it.
-    """
+    """Draws the CSV file of `collect`."""
     rows = read_policies(table, COLUMNS, numbers=(*_MEASURED, "time_limit_s"))
     policies = rows[rows["series"] == "policy"].sort_values("ratio", kind="stable")
     first = policies.iloc[0]
     label = METRICS.get(first["metric"]).label
     digits = 2 if first["metric"] == "slowdown" else 1
-    title = f"{label[0].upper()}{label[1:]} over the best in hindsight, {on_jobs(first)}"
+    title = f"{label} over the best in hindsight, {on_jobs(first)}"
     with styled():
         figure = new_figure(1.9 + _ROW_HEIGHT * len(policies))
         axes = figure.subplots()
@@ -128,9 +121,7 @@ def _policy_row(spec: PolicySpec, result: Result, hindsight: Hindsight) -> dict[
         "best": float(hindsight.best.sum()) / num_jobs,
         "bound": float(hindsight.bound.sum()) / num_jobs,
         "status": "optimal" if proven else "feasible",
-        "ratio": ratio.value,
-        "ratio_low": ratio.low,
-        "ratio_high": ratio.high,
+        **estimate_cells("ratio", ratio),
         "interval_over": ratio.over,
     }
 

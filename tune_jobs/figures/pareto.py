@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from matplotlib.transforms import Bbox
 
 from cluster_env.evaluation import get_metric
@@ -18,7 +18,7 @@ from tune_jobs.figures.comparison import COLUMNS, read_policies
 from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.scenarios import Scenario, ScenarioFigure, logs_of, written
-from tune_jobs.figures.style import INK, headline, new_figure, styled
+from tune_jobs.figures.style import INK, headline, new_figure, plain_ticks, styled
 
 SIDE_METRICS = ("utilization_to_end", "longest_wait")
 """What costs are drawn against, each in a column of panels."""
@@ -45,11 +45,7 @@ def _scenarios(request: FigureRequest) -> Iterator[Scenario]:
 
 
 def draw(table: Path) -> Figure:
-    """A row of panels for each scenario; a line joins those that no other beats in both respects.
-
-    Raises:
-        InputError: if the file does not hold such rows.
-    """
+    """A row of panels for each scenario; a line joins those that no other beats in both."""
     rows = read_policies(table, (*COLUMNS, "place", "exhibit"), numbers=SIDE_METRICS)
     metric = get_metric(rows["metric"].iloc[0])
     rows = with_numbers(rows, [metric.name])
@@ -110,8 +106,8 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, metric: str, side: str) -> None:
     if side == "longest_wait":
         axes.set_xscale("log")
         low, high = axes.get_xlim()
-        axes.xaxis.set_major_locator(FixedLocator([at for at in _TIMES if low <= at <= high]))
-        axes.xaxis.set_minor_locator(NullLocator())
+        ticks = [at for at in _TIMES if low <= at <= high]
+        plain_ticks(axes.xaxis, ticks)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: written(side, x, time)))
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_minor_locator(NullLocator())

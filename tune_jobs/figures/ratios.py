@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
 from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
@@ -24,7 +23,7 @@ from cluster_env.evaluation.metrics import episode_means
 from cluster_env.worlds import get_heuristic
 from tune_jobs.comparing.choices import choose_config
 from tune_jobs.comparing.comparison import spec_cells
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
+from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import find_runs, load_runs
 from tune_jobs.comparing.wording import spec_of_row
@@ -33,8 +32,8 @@ from tune_jobs.figures.kit.dots import list_dots, panels_beside
 from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.scenarios import Scenario, logs_of, written
-from tune_jobs.figures.style import headline, styled
-from tune_jobs.terminal.tables import Row
+from tune_jobs.figures.style import headline, plain_ticks, styled
+from tune_jobs.tables.frames import Row
 
 MOST_SEQUENCES = 200
 SIDE_METRICS = ("utilization_to_end", "utilization", "wait", "longest_wait")
@@ -73,19 +72,14 @@ class Ratios:
             changes = scenario.changes(request)
             config = choose_config(scenario.preset, changes, request.task_options, runs)
             task = config.task.build(config.name, request.seed)
-            specs = [heuristic_spec(name) for name in task.spec.baselines]
-            specs += [heuristic_spec(RESERVE)] if RESERVE in task.spec.heuristics.names() else []
-            specs += learned_specs(runs, request.decode)
+            others = (RESERVE,) if RESERVE in task.spec.heuristics.names() else ()
+            specs = request.specs((*task.spec.baselines, *others), runs)
             head = {"exhibit": self.title, "place": scenario.name}
             rows += ({**head, **row} for row in _rows(scenario, task, specs, request))
         return rows
 
     def draw(self, table: Path) -> Figure:
-        """A panel for each scenario: ratios with their intervals, and numbers beside.
-
-        Raises:
-            InputError: if the file does not hold such rows.
-        """
+        """A panel for each scenario: ratios with their intervals, and numbers beside."""
         rows = read_policies(table, _COLUMNS, ("ratio",), SIDE_METRICS)
         metric = get_metric(rows["metric"].iloc[0])
         rows = with_numbers(rows, [metric.name])
@@ -96,7 +90,7 @@ class Ratios:
             headline(
                 figure,
                 rows["exhibit"].iloc[0],
-                f"{metric.label[0].upper()}{metric.label[1:]} over that of the best rule of a "
+                f"{metric.label} over that of the best rule of a "
                 "panel, as a geometric mean over sequences; bars: 95% intervals, in pairs of "
                 "sequences. Beside it the mean, utilization to the last finish and while jobs "
                 "arrive, mean and longest wait",
@@ -146,14 +140,10 @@ def _groups(scenario: Scenario, task: Task, request: FigureRequest) -> list[Grou
     if scenario.named in task.spec.tools.protocols:
         return [(task.world, list(task.spec.tools.protocols[scenario.named].jobsets(task)))]
     if scenario.named:
-        family, jobs = (
-            task.spec.training.families[scenario.named],
-            int(getattr(task.workload, "jobs", 0)),
-        )
-        streams = (
-            generator(task.seed, Purpose.TASK, int(Split.HELD_OUT), index) for index in range(count)
-        )
-        drawn = [family(task.world, jobs, stream) for stream in streams]
+        family = task.spec.training.families[scenario.named]
+        jobs = int(getattr(task.workload, "jobs", 0))
+        place = (task.seed, Purpose.TASK, int(Split.HELD_OUT))
+        drawn = (family(task.world, jobs, generator(*place, k)) for k in range(count))
         return [(world, [jobset]) for world, jobset in drawn]
     return [(task.world, task.jobsets(Split.HELD_OUT, range(count)))]
 
@@ -195,9 +185,7 @@ def _draw_panel(axes: Axes, name: str, rows: pd.DataFrame, metric: str) -> None:
     list_dots(axes, rows, "ratio", cells, _HEADS)
     axes.axvline(1.0, color="#9a9a9a", linewidth=1, zorder=0)
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator([0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 30]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+    plain_ticks(axes.xaxis, (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 30))
     count = int(first["jobsets"])
     sequences = "1 sequence" if count == 1 else f"{count:,} sequences"
     axes.set_title(f"{name}: {sequences}, best rule {first['best_rule']}", pad=14, fontsize=10)

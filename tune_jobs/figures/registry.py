@@ -1,6 +1,6 @@
 """The figures by name, and the one way in which they are made."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -11,10 +11,11 @@ from cluster_env.core.registry import Registry
 from cluster_env.workloads.formats import read_log
 from rllib_configs.loading import read_yaml
 from tune_jobs.comparing.choices import choose_config
+from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, TrainedRun, find_runs, load_runs
+from tune_jobs.tables.frames import Row, write_table
 from tune_jobs.terminal.progress import NoProgress, Progress
-from tune_jobs.terminal.tables import Row, write_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -96,6 +97,10 @@ class FigureRequest:
         runs = load_runs(find_runs(self.runs), self.decode)
         return runs, choose_config(self.source, self.overrides, self.task_options, runs)
 
+    def specs(self, heuristics: Iterable[str], runs: "Sequence[TrainedRun]") -> list[PolicySpec]:
+        """Heuristics of these names, then what was learned in runs."""
+        return [*map(heuristic_spec, heuristics), *learned_specs(runs, self.decode)]
+
     def protocol(self, config: "ExperimentConfig", cap: bool = False) -> EvaluationProtocol:
         """What policies are compared on by the world's headline, see `EvaluationProtocol`."""
         return EvaluationProtocol(
@@ -113,7 +118,8 @@ class FigureRecipe:
 
     Attributes:
         collect: gives rows, from recorded runs or by running what it needs.
-        draw: makes an image from the CSV file of those rows, and from nothing else.
+        draw: makes an image from the CSV file of those rows, and from nothing else. It raises
+            `InputError` if the file does not hold them.
     """
 
     collect: Callable[[FigureRequest], list[Row]]
@@ -199,9 +205,13 @@ def make_figure(
 
     Raises:
         InputError: if there is no such figure, or what it needs is missing; before anything is
-            evaluated if a log cannot be read.
+            evaluated if a log cannot be read or a folder of rows is not there.
     """
-    recipe: FigureRecipe = FIGURES.get(name).load()
+    kind = FIGURES.get(name)
+    for folder in request.rows:  # before what reads them is imported, which takes seconds
+        if table is None and not folder.is_dir():
+            raise InputError(f"there is no folder {folder} of rows; metasched study writes one")
+    recipe: FigureRecipe = kind.load()
     from tune_jobs.figures.style import save  # imports matplotlib, which refusals do without
 
     if table is None:

@@ -36,11 +36,7 @@ def _scenarios(request: FigureRequest) -> Iterator[Scenario]:
 
 
 def draw(table: Path) -> Figure:
-    """A panel for each log, with a line for each rule, and side metrics below each number.
-
-    Raises:
-        InputError: if the file does not hold such rows.
-    """
+    """A panel for each log, with a line for each rule, and side metrics below each number."""
     rows = read_policies(table, (*COLUMNS, "place", "exhibit"), numbers=_SIDE_METRICS)
     metric = get_metric(rows["metric"].iloc[0])
     rows = with_numbers(rows, [metric.name])
@@ -53,7 +49,7 @@ def draw(table: Path) -> Figure:
         headline(
             figure,
             rows["exhibit"].iloc[0],
-            f"{metric.label[0].upper()}{metric.label[1:]} of all jobs, one run each: with what "
+            f"{metric.label} of all jobs, one run each: with what "
             f"users ask for, the mean of the user's last two jobs, a learned correction, and the "
             f"truth; below each number utilization, mean and longest wait",
         )

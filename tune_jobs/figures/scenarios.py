@@ -1,7 +1,7 @@
 """Every rule in several scenarios side by side, each with side metrics."""
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from cluster_env.evaluation.metrics import SIZES
 from cluster_env.workloads.formats import read_log
 from tune_jobs.comparing.choices import choose_comparison
 from tune_jobs.comparing.comparison import compare
-from tune_jobs.comparing.policy_specs import heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
 from tune_jobs.comparing.table import COLUMNS as WRITTEN
 from tune_jobs.comparing.table import TIMES, beside
@@ -28,7 +27,7 @@ from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.kit.heat import HeatCell, draw_heat
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import TABLE_DPI, WIDTH, headline, new_figure, styled
-from tune_jobs.terminal.tables import Row
+from tune_jobs.tables.frames import Row
 
 _MOST_PANELS = 4
 
@@ -68,9 +67,6 @@ def draw_scenarios(table: Path) -> Figure:
     """A panel for each scenario: policies from best to worst, with side metrics written beside.
 
     More than a handful of scenarios become columns of one colored table.
-
-    Raises:
-        InputError: if the file does not hold such rows.
     """
     rows = read_policies(table, (*COLUMNS, "place", "exhibit"))
     first = rows.iloc[0]
@@ -81,28 +77,21 @@ def draw_scenarios(table: Path) -> Figure:
     with styled():
         if len(by_scenario) > _MOST_PANELS:
             return _draw_grid(by_scenario, metric)
+        sizes = [WRITTEN[name][0] for name in side if name.rpartition("_")[2] in SIZES]
+        by_size = f"; {', '.join(sizes)}: slowdown of jobs of that size" if sizes else ""
         num_lines = [len(some) for some in by_scenario.values()]
         figure, panels = panels_beside(num_lines, len(side) + 1)
         headline(
             figure,
             first["exhibit"],
-            f"{metric.label[0].upper()}{metric.label[1:]}, best first; bars: 95% intervals over "
-            f"jobsets. {_explained(side)}",
+            f"{metric.label}, best first; bars: 95% intervals over "
+            f"jobsets. Beside it its price: util, to end: utilization while jobs arrive, and to "
+            f"the last finish; wait, longest: mean wait, and mean of the longest{by_size}",
         )
         for panel, (name, some) in zip(panels, by_scenario.items(), strict=True):
             _draw_panel(panel, name, ranked(some, metric.name, metric.name), metric.name, side)
         panels[-1].set_xlabel(metric.label)
     return figure
-
-
-def _explained(side: Sequence[str]) -> str:
-    """What the columns beside the points are."""
-    sizes = [WRITTEN[name][0] for name in side if name.rpartition("_")[2] in SIZES]
-    by_size = f"; {', '.join(sizes)}: slowdown of jobs of that size" if sizes else ""
-    return (
-        "Beside it its price: util, to end: utilization while jobs arrive, and to the last finish; "
-        f"wait, longest: mean wait, and mean of the longest{by_size}"
-    )
 
 
 def _draw_panel(axes: Axes, name: str, rows: pd.DataFrame, metric: str, side: list[str]) -> None:
@@ -121,60 +110,53 @@ def _draw_panel(axes: Axes, name: str, rows: pd.DataFrame, metric: str, side: li
 
 def _draw_grid(by_scenario: Mapping[str, pd.DataFrame], metric: Metric) -> Figure:
     """A line for each policy, best first, and a column for each scenario."""
-    first = next(iter(by_scenario.values())).iloc[0]
-    shown = {name: rows.set_index("key") for name, rows in by_scenario.items()}
+    shown = {name: rows.set_index("key", drop=False) for name, rows in by_scenario.items()}
+    policies = next(iter(shown.values()))
+    first = policies.iloc[0]
     means = pd.DataFrame({name: rows[metric.name] for name, rows in shown.items()})
     worse = means.max() / means if metric.higher_is_better else means / means.min()
-    worse = worse.where((means > 0) & (means.min() > 0), 1.0)
-    keys = [key for key in shown[first["place"]].index if key in worse.index]
-    worse = worse.loc[keys]
+    worse = worse.where((means > 0) & (means.min() > 0), 1.0).loc[policies.index]
     worse = worse.iloc[np.argsort(np.log(worse).mean(axis=1).to_numpy(), kind="stable")]
+    policies = policies.loc[worse.index]
+    tuned = policies["policy"].str.contains("*", regex=False) & ~policies["is_learned"]
+    names = policies["label"].str.replace("\n", " ").mask(tuned, policies["key"] + "*")
+    heads = [textwrap.fill(name.replace(", ", " "), _TITLE_CHARACTERS) for name in shown]
+    cells = [
+        [
+            _grid_cell(rows.loc[key], metric.name, worse.loc[key, name])
+            for name, rows in shown.items()
+        ]
+        for key in worse.index
+    ]
     height, width = 1.9 + _GRID_ROW * len(worse), _GRID_NAMES + _GRID_COLUMN * len(shown)
     figure = new_figure(height, max(WIDTH, width), TABLE_DPI)
-    other = "slowdown" if metric.name == "utilization" else "utilization while jobs arrive"
     axes = figure.subplots()
+    other = "slowdown" if metric.name == "utilization" else "utilization while jobs arrive"
     headline(
         figure,
         first["exhibit"],
-        f"{metric.label[0].upper()}{metric.label[1:]}; below it in small print {other}, and the "
+        f"{metric.label}; below it in small print {other}, and the "
         f"mean of the longest waits. Color: times worse than the best of the column, which is "
         f"bold. Means over {int(first['jobsets']):,} jobsets; intervals and the rest of the price "
         f"are in the CSV",
     )
-    cells = [
-        [_grid_cell(shown[name].loc[key], metric.name, worse.loc[key, name]) for name in shown]
-        for key in worse.index
-    ]
-    names = [_grid_name(key, shown[first["place"]].loc[key]) for key in worse.index]
-    heads = [textwrap.fill(name.replace(", ", " "), _TITLE_CHARACTERS) for name in shown]
     colors = {"cmap": "YlOrBr", "vmin": 0, "vmax": np.log(_WORST), "alpha": 0.8}
     draw_heat(axes, np.log(worse.to_numpy()), cells, names, heads, **colors)
-    for tick, key in zip(axes.get_yticklabels(), worse.index, strict=True):
-        learned = shown[first["place"]].loc[key, "is_learned"]
+    for tick, learned in zip(axes.get_yticklabels(), policies["is_learned"], strict=True):
         tick.set_fontweight("bold" if learned else "normal")
     return figure
 
 
-def _grid_name(key: str, row: pd.Series) -> str:
-    """A rule without its number, which is tuned at each scenario anew."""
-    tuned = "*" in row["policy"] and not row["is_learned"]
-    return f"{key}*" if tuned else row["label"].replace("\n", " ")
-
-
 def _grid_cell(row: pd.Series, metric: str, times_worse: float) -> HeatCell:
     """The mean, and side metrics below."""
-    longest = spec_of_row(row).presentation.time(row["longest_wait"])
+    spec = spec_of_row(row)
+    other = f"{row['utilization']:.0%}"
     if metric == "utilization":
-        slowdown = row[spec_of_row(row).headline]
+        slowdown = row[spec.headline]
         other = f"{slowdown:,.{1 if slowdown < 100 else 0}f}"
-    else:
-        other = f"{row['utilization']:.0%}"
-    return HeatCell(
-        written(metric, row[metric]),
-        f"{other}, {longest}",
-        bold=times_worse == 1,
-        dark=times_worse > _DARK,
-    )
+    below = f"{other}, {spec.presentation.time(row['longest_wait'])}"
+    best, dark = times_worse == 1, times_worse > _DARK
+    return HeatCell(written(metric, row[metric]), below, bold=best, dark=dark)
 
 
 def written(metric: str, value: float, time: Callable[[float], str] = str) -> str:
@@ -235,8 +217,7 @@ class ScenarioFigure:
             )
             spec = protocol.task.spec
             rules = spec.baselines if self.baselines_only else spec.heuristics.names()
-            specs = [heuristic_spec(name) for name in rules]
-            specs += learned_specs(runs, request.decode)
+            specs = request.specs(rules, runs)
             protocols = [scenario.named or UNSEEN]
             compared = compare(protocol, specs, protocol.values(), request.progress, protocols)
             rows += [{"exhibit": self.title, "place": scenario.name, **row} for row in compared]

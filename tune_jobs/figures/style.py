@@ -1,7 +1,7 @@
 """How all figures look: sizes, colors that everybody can tell apart, labels beside lines."""
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 from cluster_env.worlds import WORLDS, get_spec
 from tune_jobs.terminal.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 _NOTE_CHARACTERS = 12.5  # of small print that fit into an inch
 
@@ -153,28 +156,16 @@ def label_ends(axes: "Axes", labels: Sequence[tuple[float, str, str]], size: flo
 def spread(places: Sequence[float], heights: Sequence[float]) -> list[float]:
     """Moves ascending places as little as need be until things of these heights do not overlap.
 
-    Neighbors that are too close become a block, which stays where its members wanted to be on
-    average; blocks grow until none overlap.
+    That is an isotonic regression of the places less those that the things have in a gapless pile.
 
     Args:
         places: wanted centers, ascending.
         heights: of the things.
     """
-    blocks: list[tuple[float, list[int]]] = []  # wanted lower end, members
-    for k, (place, height) in enumerate(zip(places, heights, strict=True)):
-        bottom, members = place - height / 2, [k]
-        while blocks and blocks[-1][0] + sum(heights[m] for m in blocks[-1][1]) > bottom:
-            below, earlier = blocks.pop()
-            moved = bottom - sum(heights[m] for m in earlier)
-            bottom = (below * len(earlier) + moved * len(members)) / (len(earlier) + len(members))
-            members = earlier + members
-        blocks.append((bottom, members))
-    centers = []
-    for bottom, members in blocks:
-        for m in members:
-            centers.append(bottom + heights[m] / 2)
-            bottom += heights[m]
-    return centers
+    if not places:
+        return []
+    piled = np.cumsum(heights) - np.asarray(heights) / 2
+    return list(isotonic_regression(np.asarray(places) - piled).x + piled)
 
 
 def scale_values(axes: "Axes", values: NDArray[np.float64]) -> None:
@@ -184,23 +175,32 @@ def scale_values(axes: "Axes", values: NDArray[np.float64]) -> None:
         axes: whose axis.
         values: what is drawn, of any shape; NaN does not count.
     """
-    from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
-
     values = values[np.isfinite(values)]
     if not values.size or values.min() <= 0 or values.max() <= 5 * values.min():
         return
     decades = np.log10(values.max() / values.min())
     ticks = _TICKS if decades < 1.3 else (1, 2, 5) if decades < 3 else (1,)
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(FixedLocator([m * 10.0**k for k in range(-3, 9) for m in ticks]))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+    plain_ticks(axes.yaxis, [m * 10.0**k for k in range(-3, 9) for m in ticks])
     axes.set_ylim(values.min() * 0.93, values.max() * 1.08)
 
 
+def plain_ticks(
+    axis: "Axis", ticks: Sequence[float], write: Callable[[float], str] = "{:g}".format
+) -> None:
+    """Puts ticks at these values alone, written as plain numbers or otherwise."""
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
+
+
 def headline(figure: Figure, title: str, note: str) -> None:
-    """Writes a title at the top left, and in small print under it on what the numbers rest."""
+    """Writes a title at the top left, and in small print under it on what the numbers rest.
+
+    Both begin with a capital letter, whatever metric they begin with.
+    """
     characters = int(_NOTE_CHARACTERS * max(WIDTH, figure.get_size_inches()[0]))
+    title, note = title[:1].upper() + title[1:], note[:1].upper() + note[1:]
     lines = textwrap.wrap(note, characters, break_on_hyphens=False)
     room = "\n" * len(lines)
     text = figure.suptitle(f"{title}{room}", x=0.012, ha="left", fontweight="bold", fontsize=12.5)

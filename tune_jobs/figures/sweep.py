@@ -18,7 +18,7 @@ from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import GRID, INK, MUTED, headline, new_figure, scale_values, styled
 from tune_jobs.sweeps.folder import open_sweep
 from tune_jobs.sweeps.results import FIXED_COLUMNS, table_of
-from tune_jobs.terminal.tables import Row
+from tune_jobs.tables.frames import Row
 
 _MOST_SETTINGS = 8
 _PER_ROW = 4
@@ -63,9 +63,7 @@ class _Scale:
     def to_unit(self, places: Any) -> NDArray[np.float64]:
         """Any places, relative to the lowest and the highest."""
         low, high = np.nanmin(self.places), np.nanmax(self.places)
-        if not high > low:
-            return np.where(np.isnan(places), np.nan, 0.5)
-        return (np.asarray(places) - low) / (high - low)
+        return np.interp(places, [low, high], [0.0, 1.0] if high > low else [0.5, 0.5])
 
 
 def draw(table: Path) -> Figure:

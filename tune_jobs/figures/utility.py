@@ -16,14 +16,15 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from rllib_configs.registries import prepare
-from rllib_configs.worlds.accrual import COLUMNS, POLICIES, Outcome, Setting, experiment
+from rllib_configs.worlds.accrual import POLICIES, Outcome, Setting, experiment
 from rllib_configs.worlds.accrual.servers import PoolSetting, pool_experiment
 from tune_jobs.comparing.choices import choose_config
+from tune_jobs.figures.kit.bars import draw_groups
 from tune_jobs.figures.kit.curves import Curve, draw_curves
 from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
-from tune_jobs.terminal.tables import Row
+from tune_jobs.tables.frames import Row
 
 EXPERIMENTS = 50
 RATES = (0.06, 0.08, 0.1, 0.12, 0.14, 0.16, 0.18, 0.2)
@@ -188,11 +189,11 @@ def _headline(
 def _bars(
     axes: Axes,
     rows: pd.DataFrame,
-    measured: str,
-    along: str,
-    looks: Looks,
-    digits: int,
-    size: float,
+    measured: str = "productivity",
+    along: str = "column",
+    looks: Looks = LOOKS,
+    digits: int = 0,
+    size: float = 7.0,
 ) -> None:
     """Groups of bars with their errors and numbers.
 
@@ -205,18 +206,15 @@ def _bars(
         digits: of the numbers behind the point.
         size: of the numbers, points.
     """
-    groups = rows[along].unique().tolist()
-    step = 0.82 / len(looks)
-    for place, (policy, (name, color)) in enumerate(looks.items()):
-        mine = rows[rows["policy"] == policy]
-        x = mine[along].map(groups.index) + step * (place - (len(looks) - 1) / 2)
-        heights, errors = mine[measured], mine[f"{measured}_error"]
-        axes.bar(x, heights, 0.93 * step, color=color, label=name)
-        axes.errorbar(x, heights, errors, fmt="none", ecolor=INK, capsize=2.5, linewidth=1)
-        for at, height, error in zip(x, heights, errors, strict=True):
+    labels = [COLUMN_NAMES.get(group, group) for group in rows[along]]
+    rows = rows.assign(label=labels, y=rows[measured], error=rows[f"{measured}_error"])
+    series = [(*look, rows[rows["policy"] == policy]) for policy, look in looks.items()]
+    draw_groups(axes, series, upright=True)
+    for bars, (_, _, mine) in zip(list(axes.containers), series, strict=True):
+        middles = [bar.get_x() + bar.get_width() / 2 for bar in bars]
+        axes.errorbar(middles, mine["y"], mine["error"], fmt="none", ecolor=INK, capsize=2.5)
+        for at, height, error in zip(middles, mine["y"], mine["error"], strict=True):
             _write_above(axes, f"{height:.{digits}f}", (at, height + error), size)
-    names = [COLUMN_NAMES.get(group, group) for group in groups]
-    axes.set_xticks(range(len(groups)), names)
     axes.grid(axis="x", visible=False)
 
 
@@ -236,16 +234,16 @@ def draw_productivity(table: Path) -> Figure:
         figure = new_figure(4.6)
         axes = figure.subplots()
         nine = rows[rows["policy"].isin(POLICIES)]
-        _bars(axes, nine, "productivity", "column", LOOKS, 1, 8.5)
+        _bars(axes, nine, digits=1, size=8.5)
         others = rows.set_index("policy")["productivity"][list(ORDERS)]
-        places = 2.75 + 0.28 * np.arange(len(ORDERS))
+        places = 3.13 + 0.28 * np.arange(len(ORDERS))
         axes.plot(places, others, "D", color="#0072b2", markersize=6)
         for at, (name, value) in zip(places, others.items(), strict=True):
             _write_above(axes, f"{name}\n{value:.1f}", (at, value), 8, up=6)
         axes.set_ylim(bottom=max(0.0, rows["productivity"].min() - 12))
         axes.set_ylabel("utility of finished jobs (1000 units)")
         labels = [label.get_text() for label in axes.get_xticklabels()]
-        axes.set_xticks([*range(len(COLUMNS)), 3.17], [*labels, "neither, other orders"])
+        axes.set_xticks([*axes.get_xticks(), places.mean()], [*labels, "neither, other orders"])
         axes.legend(loc="upper left", fontsize=9)
         _headline(figure, "Productivity of the paper's nine policies", rows)
     return figure
@@ -261,7 +259,7 @@ def draw_utilization(table: Path) -> Figure:
         panels = figure.subplots(1, 2, sharey=True)
         for axes, (dropped, title) in zip(panels, titles.items(), strict=True):
             mine = rows[rows["dropped"] == dropped]
-            _bars(axes, mine, "utilization", "column", LOOKS, 3, 6.5)
+            _bars(axes, mine, "utilization", digits=3, size=6.5)
             axes.set_title(title)
         panels[0].set_ylim(rows["utilization"].min() - 0.03, rows["utilization"].max() + 0.02)
         panels[0].set_ylabel("mean share of busy processors")
@@ -303,7 +301,7 @@ def draw_shapes(table: Path) -> Figure:
         panels = figure.subplots(1, len(SHAPES), sharey=True)
         for axes, (shape, title) in zip(panels, SHAPES.items(), strict=True):
             mine = rows[rows["utility"] == shape]
-            _bars(axes, mine, "productivity", "column", LOOKS, 0, 7)
+            _bars(axes, mine)
             axes.set_title(title)
             both = mine[mine["column"] == "both"].set_index("policy")["productivity"]
             gain = both["utility"] / both["none"] - 1
@@ -328,7 +326,7 @@ def draw_machines(table: Path) -> Figure:
             counts = mine.assign(
                 servers=[f"{count} server{'s' * (count != '1')}" for count in mine["machines"]]
             )
-            _bars(axes, counts, "productivity", "servers", POOL_LOOKS, 0, 7)
+            _bars(axes, counts, along="servers", looks=POOL_LOOKS)
             low, high = mine["productivity"].min(), mine["productivity"].max()
             axes.set_ylim(max(0.0, low - 20), high + 0.35 * (high - low) + 10)
             axes.set_title(f"{rate:g} jobs a step and server")

@@ -36,10 +36,10 @@ from rllib_configs.worlds.accrual.servers import (
 )
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.kit.curves import Curve, draw_curves
-from tune_jobs.figures.kit.frames import read_frame
+from tune_jobs.figures.kit.frames import estimate_cells, read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, headline, new_figure, styled
-from tune_jobs.terminal.tables import Row
+from tune_jobs.tables.frames import Row
 
 JOBSETS, EXPERIMENTS = 20, 20
 WINDOW = 40
@@ -93,9 +93,7 @@ def collect_bound(request: FigureRequest) -> list[Row]:
                 {
                     "rate": rate,
                     "policy": policy.name,
-                    "share": share.value,
-                    "share_low": share.low,
-                    "share_high": share.high,
+                    **estimate_cells("share", share),
                     "utility": float(utility.mean()),
                     "bound": float(bound.mean()),
                     "proven": sum(one.status == "optimal" for one in bounds),
@@ -173,9 +171,7 @@ def collect_learned(request: FigureRequest) -> list[Row]:
                         "rate": rate,
                         "policy": name,
                         "over": other,
-                        "gain": gain.value,
-                        "gain_low": gain.low,
-                        "gain_high": gain.high,
+                        **estimate_cells("gain", gain),
                         "productivity": float(utility[name].mean()) / 1000,
                         "seeds": len(runs[rate]) if name == NETWORK else "",
                         "experiments": count,

@@ -1,6 +1,6 @@
 """Which jobs are kept waiting though there is room for them, and how long (DeepRM, figure 7)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,17 +17,16 @@ from cluster_env.evaluation import Result, Summary, evaluate, summarize
 from cluster_env.evaluation.summary import is_measured
 from cluster_env.evaluation.withholding import find_withheld
 from tune_jobs.comparing.comparison import check_specs, side_cells, spec_cells
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
+from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.wording import jobs_of, on_jobs
-from tune_jobs.figures.comparison import POLICY, measured_on, read_policies
+from tune_jobs.figures.comparison import POLICY, in_words, measured_on, read_policies
 from tune_jobs.figures.deeprm import WITHHOLDING
 from tune_jobs.figures.kit.curves import Curve, draw_curves
-from tune_jobs.figures.kit.frames import with_numbers
+from tune_jobs.figures.kit.frames import estimate_cells, with_numbers
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.figures.side_metrics import in_words
 from tune_jobs.figures.style import headline, new_figure, scale_values, styled
-from tune_jobs.terminal.tables import Row
+from tune_jobs.tables.frames import Row
 
 ALL = "all"
 """What stands in the column ``length`` of the row that holds all jobs of a policy."""
@@ -61,19 +60,16 @@ def collect(request: FigureRequest) -> list[Row]:
     runs, config = request.load()
     whole = request.protocol(config)
     protocol = whole.at(*whole.values())
-    specs = [heuristic_spec(name) for name in WITHHOLDING]
-    specs += learned_specs(runs, request.decode)
+    specs = request.specs(WITHHOLDING, runs)
     check_specs(protocol, specs)
     jobsets = protocol.held_out()
     lengths = sorted({int(length) for jobset in jobsets for length in jobset.duration})
     if not lengths:
         raise InputError("no job arrives in these jobsets; give more with --jobsets")
-    head = protocol.columns()
     request.progress.start(len(specs), unit="evaluation")
     rows: list[Row] = []
     for done, spec in enumerate(specs, start=1):
-        results = _results(protocol, spec, jobsets, lengths)
-        rows += [{**head, **_row(protocol, spec, length, results[length])} for length in results]
+        rows += _rows(protocol, spec, jobsets, lengths)
         request.progress.step(done, f"{jobs_of(protocol.task)}: {spec.key}")
     request.progress.close()
     return rows
@@ -122,17 +118,18 @@ def draw(table: Path) -> Figure:
         share.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         steps.set_ylim(bottom=0)
         handles = slowdown.get_lines()
-        figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=9.5)
+        room = {"ncols": 3, "fontsize": 9, "columnspacing": 1.2, "handlelength": 1.5}
+        figure.legend(handles=handles, loc="outside lower center", **room)
     return figure
 
 
-def _results(
+def _rows(
     protocol: EvaluationProtocol,
     spec: PolicySpec,
     jobsets: Sequence[JobSet],
     lengths: Sequence[int],
-) -> dict[str, Result]:
-    """What a spec achieved: ``all``, then by length."""
+) -> Iterator[Row]:
+    """What a spec achieved: on ``all`` jobs, then by length."""
     group = spec.make(protocol)
     members = []
     for policy in group.members:
@@ -150,10 +147,19 @@ def _results(
         totals = {**every_metric.totals, **ours[ALL].totals}
         counts = {**every_metric.counts, **ours[ALL].counts}
         members.append({**ours, ALL: replace(ours[ALL], totals=totals, counts=counts)})
-    return {
-        length: Result(group.name, tuple(member[length] for member in members))
-        for length in members[0]
-    }
+    for length in members[0]:
+        result = Result(group.name, tuple(member[length] for member in members))
+        row: dict[str, Any] = {
+            **protocol.columns(),
+            **spec_cells(spec, result.name),
+            "length": length,
+            "num_jobs": result.means["num_jobs"],
+            "unfinished": result.means["unfinished"],
+        }
+        for name in (*OF_A_LENGTH, *(("holding",) if length == ALL else ())):
+            row |= estimate_cells(name, result.estimate(name))
+        row["interval_over"] = result.estimate("slowdown").over
+        yield row | side_cells(protocol, result) if length == ALL else row
 
 
 def _summaries(schedule: Schedule, warmup: int, lengths: Sequence[int]) -> dict[str, Summary]:
@@ -192,17 +198,3 @@ def _summaries(schedule: Schedule, warmup: int, lengths: Sequence[int]) -> dict[
     measured = is_measured(schedule, warmup)
     by_length = {str(k): summary(measured & (schedule.duration == k)) for k in lengths}
     return {ALL: summary(measured), **by_length}
-
-
-def _row(protocol: EvaluationProtocol, spec: PolicySpec, length: str, result: Result) -> Row:
-    row: dict[str, Any] = {
-        **spec_cells(spec, result.name),
-        "length": length,
-        "num_jobs": result.means["num_jobs"],
-        "unfinished": result.means["unfinished"],
-    }
-    for name in (*OF_A_LENGTH, *(("holding",) if length == ALL else ())):
-        estimate = result.estimate(name)
-        row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
-    row["interval_over"] = result.estimate("slowdown").over
-    return row | side_cells(protocol, result) if length == ALL else row

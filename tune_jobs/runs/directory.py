@@ -149,9 +149,7 @@ class RunDirectory:
             save(folder)
             self.history.copy_to(folder / METRICS)
 
-        checkpoint = self.checkpoints.write(iteration, fill, keep)
-        self.history.trust(checkpoint.path / METRICS)
-        return checkpoint
+        return self.checkpoints.write(iteration, fill, keep)
 
     def go_back(self, checkpoint: Checkpoint | None) -> None:
         """Removes what came after a checkpoint, or everything; the rest is made whole."""

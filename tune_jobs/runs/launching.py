@@ -15,7 +15,7 @@ from tune_jobs.runs.training import run_training
 from tune_jobs.terminal.files import short_path
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.running import program
-from tune_jobs.tracking.recording import DrawFigure
+from tune_jobs.tracking.recording import DrawFigure, where_to_look
 
 DEFAULT_PRESET = "deeprm-operation"
 """What is trained where nobody says what: it asks the least of who has to live with it."""
@@ -80,7 +80,7 @@ def launch_training(
     click.echo(f"Run      {run.path}")
     click.echo(f"Policy   {run.policy}")
     if config.tracking.enabled:
-        click.echo(f"MLflow   {program()} ui --runs {run.path.parent}")
+        click.echo(f"MLflow   {where_to_look(run.path.parent, config.tracking.uri)}")
     baselines = spec_of(config.task.world).baselines
     policies = shlex.quote(",".join([*baselines, str(short_path(run.path))]))
     click.echo(f"Next     {program()} compare --policies {policies}")

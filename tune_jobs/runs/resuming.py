@@ -1,10 +1,8 @@
 """What it takes to go on with an earlier run."""
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cluster_env.core.errors import InputError
 from rllib_configs.changes import Changes
@@ -12,6 +10,7 @@ from rllib_configs.loading import load_config
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoint, as_checkpoint
 from tune_jobs.runs.directory import CONFIG, RunDirectory, open_run
+from tune_jobs.tracking.values import flatten
 
 logger = logging.getLogger(__name__)
 
@@ -123,19 +122,8 @@ def find_continuation(
     return Resumption(run, whole, config)
 
 
-def flatten(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested tables as one, with keys like ``training.lr``."""
-    flat: dict[str, Any] = {}
-    for key, value in data.items():
-        if isinstance(value, Mapping):
-            flat |= flatten(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
-
-
 def _check_changes(before: ExperimentConfig, after: ExperimentConfig) -> None:
-    old, new = flatten(before.to_dict()), flatten(after.to_dict())
+    old, new = (flatten(config.to_dict()) for config in (before, after))
     for key in sorted(old.keys() | new.keys()):
         if old.get(key) == new.get(key):
             continue

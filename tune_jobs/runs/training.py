@@ -1,10 +1,13 @@
 """A training run: a trainer, its checkpoints, its records."""
 
-from contextlib import ExitStack
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from cluster_env.core.errors import Failure
 from meta.maml.options import MAMLOptions
 from rllib_configs.policy_files import check_start
 from rllib_configs.registries import prepare
@@ -12,8 +15,8 @@ from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoint
 from tune_jobs.runs.describing import TITLE, describe, headline
 from tune_jobs.runs.directory import RunDirectory, create_run, discard_run
+from tune_jobs.runs.history import MetricRow
 from tune_jobs.runs.resuming import Resumption
-from tune_jobs.runs.retrying import RetryingWriter
 from tune_jobs.runs.trainer import Trainer
 from tune_jobs.terminal.capacity import cpus_for
 from tune_jobs.terminal.files import short_path
@@ -21,7 +24,7 @@ from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.ray_session import check_placement, ray_session
 from tune_jobs.terminal.running import program
 from tune_jobs.terminal.signals import StopRequest
-from tune_jobs.tracking import AnyTracker, NullTracker
+from tune_jobs.tracking import NullTracker, Tracker
 from tune_jobs.tracking.model import may_be_model
 from tune_jobs.tracking.provenance import made_with
 from tune_jobs.tracking.recording import DrawFigure, tracked
@@ -54,7 +57,7 @@ def run_training(
     resume: Resumption | None = None,
     address: str | None = None,
     progress: Progress | None = None,
-    tracker: AnyTracker | None = None,
+    tracker: Tracker | None = None,
     draw: DrawFigure | None = None,
 ) -> RunResult:
     """Trains to the end, or until Ctrl-C or SIGTERM; what it did can be resumed either way.
@@ -101,10 +104,81 @@ def run_training(
             loop.start()
         if tracker is not None:
             return loop.run(tracker)
-        with tracked(config, run) as opened:
+        with tracked(config, run.path) as opened:
             result = loop.run(opened)
             opened.finish("killed" if result.exit_status else "finished")
         return result
+
+
+class RetryingWriter:
+    """Writes what the disk takes, tries the rest again, and says so at the end if that was in vain.
+
+    A checkpoint that cannot be written costs nothing but what would be repeated after a crash, so
+    training goes on; the one before stays whole. Rows of the table wait in memory meanwhile.
+
+    Args:
+        run: where it is kept.
+        progress: is told.
+    """
+
+    def __init__(self, run: RunDirectory, progress: Progress | NoProgress) -> None:
+        self._run = run
+        self._progress = progress
+        self._num_waiting = 0
+        self._refusal: str | None = None
+
+    @contextmanager
+    def saving(self, iteration: int) -> Iterator[None]:
+        """A ``with`` block that writes a checkpoint; what the disk refuses is said, not raised.
+
+        Args:
+            iteration: of the checkpoint.
+        """
+        try:
+            yield
+        except OSError as error:
+            self._refusal = _reason(error)
+            self._progress.say(
+                f"iteration {iteration}: no checkpoint could be written ({self._refusal}); "
+                f"{self._newest()}; training goes on, and the next checkpoint is tried again"
+            )
+        else:
+            self._refusal = None
+
+    def append(self, iteration: int, row: Mapping[str, float]) -> None:
+        """Adds the row of an iteration to the table, after those that the disk has refused."""
+        self._num_waiting += 1
+        try:
+            self._run.history.append(iteration, row)
+        except OSError as error:
+            if self._num_waiting == 1:
+                self._progress.say(
+                    f"iteration {iteration}: {self._run.history.path.name} cannot be written "
+                    f"({_reason(error)}); its rows wait in memory"
+                )
+        else:
+            self._num_waiting = 0
+
+    def require_all(self) -> None:
+        """Makes sure that all is on disk.
+
+        Raises:
+            Failure: if not.
+        """
+        try:
+            if self._num_waiting:
+                self._run.history.flush()
+        except OSError as error:
+            self._refusal = self._refusal or _reason(error)
+        if self._refusal is not None:
+            raise Failure(
+                f"the end of the run could not be written to {self._run.path} ({self._refusal}); "
+                f"{self._newest()}; make room and resume from it"
+            )
+
+    def _newest(self) -> str:
+        whole = [one.iteration for one in self._run.checkpoints.all() if one.damage() is None]
+        return f"that of iteration {whole[-1]} is whole" if whole else "there is none yet"
 
 
 class _Loop:
@@ -121,7 +195,7 @@ class _Loop:
         self._run = run
         self._progress = progress
         self._draw = draw
-        self._tracker: AnyTracker = NullTracker()
+        self._tracker: Tracker = NullTracker()
         self._records = RetryingWriter(run, progress)
         self._saved = 0
         self._trainer = Trainer(config, partial(progress.aside, text="validation"))
@@ -151,12 +225,19 @@ class _Loop:
             self._trainer.restore(checkpoint.path, checkpoint.iteration)
             self._progress.say(f"Going on after iteration {checkpoint.iteration}")
 
-    def run(self, tracker: AnyTracker) -> RunResult:
+    def run(self, tracker: Tracker) -> RunResult:
         """Trains until all iterations are done or a signal asks to stop."""
         self._tracker = tracker
         self._begin()
         trainer = self._trainer
-        with StopRequest(self._announce_stop) as stop:
+
+        def announce(signal_name: str) -> None:
+            self._progress.say(
+                f"{signal_name}: finishing iteration {trainer.done + 1} and writing a checkpoint "
+                "(once more stops at once)"
+            )
+
+        with StopRequest(announce) as stop:
             try:
                 while not trainer.finished and not stop:
                     self._iterate()
@@ -185,6 +266,9 @@ class _Loop:
         self._tracker.metrics(
             {f"reference/{name}": value for name, value in references.items()}, self._trainer.done
         )
+        self._tracker.complete(
+            (step, self._shown(row)) for step, row in self._run.history.by_iteration()
+        )
         self._describe("in training")
         self._progress.start(self._config.training.iterations, self._trainer.done)
 
@@ -194,17 +278,22 @@ class _Loop:
         if trainer.is_due(self._config.evaluation.every):
             self._say_evaluation()
         self._records.append(trainer.done, row)
-        first = headline(row, trainer.validation.metric, trainer.validation.side_metrics)
-        self._tracker.metrics({**first, **row}, trainer.done)
+        self._tracker.metrics(self._shown(row), trainer.done)
         self._progress.step(trainer.done, self._line(row))
         if trainer.is_due(self._config.checkpoint.every):
             self._save()
 
+    def _shown(self, row: MetricRow) -> MetricRow:
+        """What MLflow shows of an iteration."""
+        validation = self._trainer.validation
+        return {**headline(row, validation.metric, validation.side_metrics), **row}
+
     def _line(self, row: dict[str, float]) -> str:
         metric, evaluation = self._trainer.validation.metric, self._trainer.evaluation
         parts = [f"reward {row['train/return_mean']:.1f}"]
-        if "train/slowdown" in row:
-            parts.append(f"slowdown {row['train/slowdown']:.2f}")
+        headline = self._trainer.validation.headline
+        if f"train/{headline}" in row:
+            parts.append(f"{headline.replace('_', ' ')} {row[f'train/{headline}']:.2f}")
         if evaluation:
             parts.append(f"validation {metric} {evaluation[metric]:.3g}")
         if "meta/gain" in row:
@@ -216,10 +305,8 @@ class _Loop:
     def _say_evaluation(self) -> None:
         metric, evaluation = self._trainer.validation.metric, self._trainer.evaluation
         value, unfinished = evaluation[metric], evaluation["unfinished"]
-        interval = ""
-        if metric == "slowdown":
-            low, high = evaluation["slowdown_low"], evaluation["slowdown_high"]
-            interval = f" [{low:.2f}, {high:.2f}]"
+        low, high = evaluation.get(f"{metric}_low"), evaluation.get(f"{metric}_high")
+        interval = "" if low is None or high is None else f" [{low:.3g}, {high:.3g}]"
         left = f", {unfinished:.0f} jobs unfinished" if unfinished else ""
         references = self._trainer.references
         baselines = ", ".join(f"{name} {number:.3g}" for name, number in references.items())
@@ -256,14 +343,15 @@ class _Loop:
                 self._draw(curves, self._run, self._tracker)
             self._tracker.model(self._run.policy, self._config.tracking.model)
 
-    def _announce_stop(self, signal_name: str) -> None:
-        self._progress.say(
-            f"{signal_name}: finishing iteration {self._trainer.done + 1} and writing a checkpoint "
-            "(once more stops at once)"
-        )
-
     def _say_how_to_resume(self, what: str) -> None:
         self._progress.close()
         if self._saved:
             what += f" Resume with: {program()} train --resume {short_path(self._run.path)}"
         self._progress.say(what)
+
+
+def _reason(error: OSError) -> str:
+    """What the system said, without what libraries say around it."""
+    text = error.strerror or str(error)
+    found = re.search(r"\[errno \d+\] (.+)", text, re.IGNORECASE)
+    return (found[1] if found else text).strip()

@@ -33,6 +33,7 @@ class Validation:
     Attributes:
         metric: name of the metric that counts here.
         higher_is_better: whether a larger one is better.
+        headline: name of the metric that the world is known by.
         side_metrics: metrics that stand beside it: first those that a guard limits.
         summaries: all metrics of the heuristics by name; empty before `references`.
     """
@@ -43,6 +44,7 @@ class Validation:
         self.metric = self._metric.name
         self.higher_is_better = self._metric.higher_is_better
         spec = self._task.spec
+        self.headline = spec.headline
         known = {
             "world": self._task.world.kind,
             "metric": self.metric,

@@ -21,7 +21,7 @@ from tune_jobs.sweeps.points import Point, as_row, read_presets, trial_config
 from tune_jobs.sweeps.progress_table import ProgressTable
 from tune_jobs.sweeps.searches import SETTINGS
 from tune_jobs.terminal.tables import markdown
-from tune_jobs.tracking import AnyTracker
+from tune_jobs.tracking import Tracker
 
 MAX_FAILURES = 2
 """Times that a trial is tried again; its machine may have gone away."""
@@ -41,14 +41,14 @@ class SweepCallback(Callback):
         given_up_early: whether Ray Tune has given up a trial before `MAX_FAILURES`.
     """
 
-    def __init__(self, folder: SweepFolder, tracker: AnyTracker, table: ProgressTable) -> None:
+    def __init__(self, folder: SweepFolder, tracker: Tracker, table: ProgressTable) -> None:
         self._folder = folder
         self._sweep = folder.sweep
         self._presets = read_presets(folder.sweep)
         self._tracker = tracker
         self._table = table
         self._records: dict[int, TrialRecord] = {}
-        self._trackers: dict[int, AnyTracker] = {}
+        self._trackers: dict[int, Tracker] = {}
         self._references: dict[int, dict[str, float]] = {}
         self.busy_s = 0.0
         self.ended_at = time.monotonic()
@@ -148,6 +148,10 @@ class SweepCallback(Callback):
             self._records[index] = record
         if index not in self._trackers:
             self._trackers[index] = self._track(record)
+            self._trackers[index].complete(
+                (step, _with_headline(record.config, row))
+                for step, row in record.run.history.by_iteration()
+            )
             record.settle("running")
             self._describe(record, self._trackers[index])
             self._table.put(record)
@@ -156,7 +160,7 @@ class SweepCallback(Callback):
     def _config_of(self, point: Point) -> ExperimentConfig:
         return trial_config(self._sweep, point, self._folder.trials, self._presets)
 
-    def _track(self, record: TrialRecord) -> AnyTracker:
+    def _track(self, record: TrialRecord) -> Tracker:
         point, config = record.file.point, record.config
         # A child is known by its name, which must not change with the settings of a population.
         about = "" if self._sweep.strategy.changes_settings else f" {point.describe()}"
@@ -180,7 +184,7 @@ class SweepCallback(Callback):
             tracker.artifact(record.run.policy)
         tracker.finish("failed" if status == "failed" else "finished")
 
-    def _describe(self, record: TrialRecord, tracker: AnyTracker) -> None:
+    def _describe(self, record: TrialRecord, tracker: Tracker) -> None:
         """What MLflow shows of a trial first: how it came out, in words and beside heuristics."""
         sweep, file, config = self._sweep, record.file, record.config
         of = f", the mean of its newest {sweep.average} values" if sweep.average > 1 else ""

@@ -44,9 +44,8 @@ class ProgressTable:
         self._metric = metric
         self._sign = 1.0 if mode == "min" else -1.0
         self._stream = stream or sys.stderr
+        self._interactive = is_terminal(self._stream) if interactive is None else interactive
         self._live: Live | None = None
-        if is_terminal(self._stream) if interactive is None else interactive:
-            self._live = live_display(self._stream)
         self._clock = clock
         self._trials: dict[int, TrialRecord] = {}
         self._begun = self._shown_at = clock()
@@ -68,11 +67,12 @@ class ProgressTable:
         if self._at_start is None:
             self._at_start = self._work_done()
             self._begun = self._clock()
-        wait = LINE_EVERY_S if self._live is None else _REFRESH_S
+        wait = _REFRESH_S if self._interactive else LINE_EVERY_S
         if not now and self._clock() - self._shown_at < wait:
             return
         self._shown_at = self._clock()
-        if self._live is not None:
+        if self._interactive:
+            self._live = self._live or live_display(self._stream)
             self._live.update(self._table(), refresh=True)
             return
         best = ", ".join(

@@ -1,32 +1,27 @@
 """Runs a sweep: checks, starts, stops and resumes it."""
 
-import os
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
-from rllib_configs.secrets import hide_secrets
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import SweepFolder, SweepWork, create_sweep, find_work
 from tune_jobs.sweeps.points import check_cpus, check_sweep, num_trials
 from tune_jobs.sweeps.progress_table import ProgressTable
 from tune_jobs.sweeps.results import resume_command, write_results
-from tune_jobs.terminal.files import short_path
 from tune_jobs.terminal.ray_session import (
     check_placement,
     num_local_cpus,
     ray_session,
     resolve_address,
 )
-from tune_jobs.terminal.running import program
 from tune_jobs.terminal.signals import StopRequest
-from tune_jobs.tracking import AnyTracker, NullTracker, Tracker, local_uri, recorded_store
-from tune_jobs.tracking.recording import DrawFigure
+from tune_jobs.tracking import Tracker
+from tune_jobs.tracking.recording import DrawFigure, tracked, where_to_look
 
 if TYPE_CHECKING:
     from tune_jobs.sweeps.callback import SweepCallback
@@ -98,8 +93,10 @@ def run_sweep(
         table.say(f"{verb} {folder.path}: {work.num_trials} of {total} trials to do")
         if work.num_trials:
             stack.enter_context(ray_session(config, address))
-        uri = _store_of(folder, config)
-        tracker = stack.enter_context(_tracked(folder, config, uri))
+        about = {"kind": "sweep", "seed": definition.seed, "search": definition.search}
+        tracker = stack.enter_context(tracked(config, folder.path, about))
+        tracker.params({"sweep": definition.to_dict()})
+        tracker.artifact(folder.path / "sweep.yaml")
         # It imports Ray, which must have been started.
         from tune_jobs.sweeps.callback import SweepCallback
 
@@ -108,8 +105,8 @@ def run_sweep(
         wall_s = callback.ended_at - started
         share = callback.busy_s / (num_slots * wall_s) if callback.busy_s else 0.0
         counts, status = _finish(folder, tracker, draw, share, stopped)
-        shown = f"{program()} ui --runs {short_path(folder.path.parent)}"
-        recorded = hide_secrets(uri) if uri and uri.startswith("http") else uri and shown
+        is_tracked = config.tracking.enabled
+        recorded = where_to_look(folder.path.parent, config.tracking.uri) if is_tracked else None
         return SweepResult(folder, counts, share, wall_s, num_slots, status, recorded)
 
 
@@ -160,41 +157,8 @@ def _checked(sweep: Sweep, address: str | None) -> ExperimentConfig:
     return config
 
 
-def _store_of(folder: SweepFolder, config: ExperimentConfig) -> str | None:
-    """The MLflow that a sweep is recorded in, None for none."""
-    if not config.tracking.enabled:
-        return None
-    uri = config.tracking.uri or os.environ.get("MLFLOW_TRACKING_URI")
-    return uri or recorded_store(folder.path) or local_uri(folder.path.parent)
-
-
-@contextmanager
-def _tracked(
-    folder: SweepFolder, config: ExperimentConfig, uri: str | None
-) -> Iterator[AnyTracker]:
-    """The sweep's own run, whose children the trials are."""
-    if uri is None:
-        yield NullTracker()
-        return
-    tracker = Tracker.open(
-        folder.path,
-        uri=uri,
-        experiment=config.tracking.experiment,
-        tags={"kind": "sweep", "seed": folder.sweep.seed, "search": folder.sweep.search},
-    )
-    try:
-        tracker.params({"sweep": folder.sweep.to_dict()})
-        tracker.artifact(folder.path / "sweep.yaml")
-        yield tracker
-    except BaseException as error:
-        tracker.finish("failed" if isinstance(error, Exception) else "killed")
-        raise
-    finally:
-        tracker.close()
-
-
 def _finish(
-    folder: SweepFolder, tracker: AnyTracker, draw: DrawFigure | None, share: float, stop: int
+    folder: SweepFolder, tracker: Tracker, draw: DrawFigure | None, share: float, stop: int
 ) -> tuple[dict[str, int], int]:
     """Writes table, figure and best configs, and ends the sweep's run in MLflow.
 

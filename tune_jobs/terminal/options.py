@@ -223,7 +223,7 @@ cluster_options = together(
     click.option(
         "--tracking-uri",
         metavar="URI",
-        help="MLflow server or database; by default MLFLOW_TRACKING_URI, or one beside the runs.",
+        help="MLflow server, or another database, for a copy; by default MLFLOW_TRACKING_URI.",
     ),
 )
 """Where training happens, and where it is recorded."""

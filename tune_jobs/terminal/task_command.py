@@ -69,7 +69,6 @@ def _worlds() -> "list[tuple[str, WorldSpec]]":
 def _keep(context: click.Context, option: click.Parameter, value: str | None) -> None:
     if value is not None:
         context.params.setdefault("task_options", {})[option.opts[0][2:]] = value
-        context.set_parameter_source("task_options", ParameterSource.COMMANDLINE)
 
 
 def _move_values_of_axis(context: click.Context) -> None:

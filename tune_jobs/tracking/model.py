@@ -1,10 +1,11 @@
 """A trained policy as an MLflow model: observations in, actions out; without Ray, without pickles.
 
 The model holds a copy of the policy's folder, that is, its config and its weights as plain tensors,
-and names this module as its loader. Whoever loads it needs metasched's packages, but no Ray:
+and names this module as its loader. Whoever loads it needs metasched's packages, but no Ray. They
+are not among its requirements: no index has them, and anybody could register their name there.
 
     model = mlflow.pyfunc.load_model("models:/my-policy/1")
-    env = gymnasium.make("DeepRM-v0", observation="code", mask_in_observation=True)
+    env = gymnasium.make("cluster_env:DeepRM-v0", observation="state", mask_in_observation=True)
     observation, info = env.reset(seed=0)
     batch = {name: array[None] for name, array in observation.items()}
     action = model.predict(batch)[0]
@@ -16,7 +17,6 @@ nothing; void, which is returned instead, does the same.
 """
 
 import hashlib
-import platform
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rllib_configs.schema import ExperimentConfig
 
 OBSERVATIONS, MASK = "observations", "action_mask"
-REQUIREMENTS = ("metasched", "mlflow", "gymnasium", "numba", "numpy", "pydantic", "torch")
+REQUIREMENTS = ("mlflow", "gymnasium", "numba", "numpy", "pydantic", "torch")
 _FILES = ("config.yaml", "weights.pt")
 _EXAMPLES = 4
 
@@ -120,7 +120,9 @@ def build_model(policy: Path, target: Path, model_id: str, run_id: str) -> None:
         mlflow_model=Model(run_id=run_id, model_id=model_id),
         signature=_signature(config, learned),
         input_example=example(config),
-        pip_requirements=_requirements(),
+        pip_requirements=[
+            f"{name}=={metadata.version(name).partition('+')[0]}" for name in REQUIREMENTS
+        ],
     )
 
 
@@ -186,13 +188,3 @@ def _defaults(policy: "LearnedPolicy") -> dict[str, Any]:
     """The likeliest action, but of networks that without draws would wait for ever."""
     waits = type(policy.network).__name__ == "DeepRMSampler"
     return {"decode": "sample" if waits else "argmax", "void_bias": 0.0, "seed": -1}
-
-
-def _requirements() -> list[str]:
-    found = [f"# Python {platform.python_version()}"]
-    for name in REQUIREMENTS:
-        try:
-            found.append(f"{name}=={metadata.version(name).split('+')[0]}")
-        except metadata.PackageNotFoundError:
-            continue
-    return found[1:]

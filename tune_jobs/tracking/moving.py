@@ -39,7 +39,11 @@ def mend_addresses(database: Path) -> list[Path]:
             for table, column in _COLUMNS:
                 if _has(connection, table, column):
                     for root in old:
-                        _replace_start(connection, table, column, root, new)
+                        connection.execute(
+                            f"UPDATE {table} SET {column} = ? || substr({column}, ?) "
+                            f"WHERE substr({column}, 1, ?) = ?",
+                            (new, len(root) + 1, len(root) + 1, f"{root}/"),
+                        )
     return sorted(Path(_plain(root)).parent for root in old)
 
 
@@ -51,15 +55,6 @@ def _old_root(address: str | None, artifacts: Path) -> str | None:
         return None
     gone = not Path(_plain(root)).is_dir()
     return root if gone or (artifacts / _plain(name)).is_dir() else None
-
-
-def _replace_start(
-    connection: sqlite3.Connection, table: str, column: str, old: str, new: str
-) -> None:
-    connection.execute(
-        f"UPDATE {table} SET {column} = ? || substr({column}, ?) WHERE substr({column}, 1, ?) = ?",
-        (new, len(old) + 1, len(old) + 1, f"{old}/"),
-    )
 
 
 def _has(connection: sqlite3.Connection, table: str, column: str) -> bool:

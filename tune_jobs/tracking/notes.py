@@ -34,3 +34,9 @@ def with_section(note: str, title: str, text: str) -> str:
 def code(commands: Iterable[str]) -> str:
     """Commands, each once and ready to paste."""
     return "\n".join(["```", *dict.fromkeys(commands), "```"])
+
+
+def sections_of(note: str) -> dict[str, str]:
+    """Our sections of a description, text by title."""
+    pattern = r"<!-- metasched ([\w-]+) -->\n### ([^\n]*)\n\n(.*?)\n<!-- end of \1 -->"
+    return {title: text for _, title, text in re.findall(pattern, note, re.DOTALL)}

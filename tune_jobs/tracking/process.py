@@ -18,11 +18,15 @@ def this_process() -> Process:
         ``pid`` and ``started`` (the kernel's clock ticks), of the namespace ``space``, of one boot
         (``boot``) of a machine (``host`` and ``machine``). What the system does not say is None.
     """
+    try:
+        space = os.stat(_PROC / "self/ns/pid").st_ino
+    except OSError:
+        space = None
     return {
         "host": platform.node(),
         "machine": _text(Path("/etc/machine-id")),
         "boot": _text(_PROC / "sys/kernel/random/boot_id"),
-        "space": _space(),
+        "space": space,
         "pid": os.getpid(),
         "started": _started(os.getpid()),
     }
@@ -58,13 +62,6 @@ def _started(pid: int) -> int | None:
         return None
     fields = stat.rpartition(")")[2].split()  # behind the name, which may hold anything
     return None if fields[0] in "ZX" else int(fields[19])
-
-
-def _space() -> int | None:
-    try:
-        return os.stat(_PROC / "self/ns/pid").st_ino
-    except OSError:
-        return None
 
 
 def _text(path: Path) -> str | None:

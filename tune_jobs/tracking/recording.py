@@ -1,33 +1,36 @@
 """What a run records beside its own folder: its line in MLflow, and its figures."""
 
+import hashlib
+import json
 import logging
 import math
-import os
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+import click
+
+from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from rllib_configs.schema import ExperimentConfig, TrackingSection
+from rllib_configs.schema import ExperimentConfig
 from rllib_configs.secrets import hide_secrets
-from tune_jobs.tracking import (
-    AnyTracker,
-    NullTracker,
-    Spool,
-    Tracker,
-    local_uri,
-    recorded_store,
-    tracking_dir,
-)
+from tune_jobs.terminal.files import short_path
+from tune_jobs.terminal.running import program
+from tune_jobs.tracking.copying import Copy, CopyThread, lock_of
 from tune_jobs.tracking.notes import code
+from tune_jobs.tracking.places import local_store, server_uri
 from tune_jobs.tracking.provenance import command_line
-from tune_jobs.tracking.recorded import newest_root
-from tune_jobs.tracking.records import as_numbers, take_in
+from tune_jobs.tracking.run_file import read_run_file
+from tune_jobs.tracking.store import LocalStore, StoreAway
+from tune_jobs.tracking.tracker import NullTracker, Tracker
 from tune_jobs.tracking.view import AXIS_TAG
-from tune_jobs.tracking.writer import send_in_time
+from tune_jobs.tracking.worker import LogThrottle
 
 logger = logging.getLogger(__name__)
+
+ADDITION_LIMIT_S = 30.0
 
 
 class HasFigures(Protocol):
@@ -42,24 +45,31 @@ class HasFigures(Protocol):
         """The folder of its figures."""
 
 
-DrawFigure = Callable[[str, HasFigures, AnyTracker], object]
+DrawFigure = Callable[[str, HasFigures, Tracker], object]
 """Draws a figure of a run into its folder and records it; see `tune_jobs.figures.draw_figure`."""
 
 
 @contextmanager
-def tracked(config: ExperimentConfig, run: HasFigures) -> Iterator[AnyTracker]:
+def tracked(
+    config: ExperimentConfig, run_dir: Path, tags: Mapping[str, Any] | None = None
+) -> Iterator[Tracker]:
     """A tracker as the config says, closed at the end, and finished too if there is an exception.
 
     A run that is in MLflow already is gone on with there.
+
+    Args:
+        config: of the run.
+        run_dir: its folder.
+        tags: by default seed, preset and the place on the axis of comparisons.
     """
     if not config.tracking.enabled:
         yield NullTracker()
         return
     tracker = Tracker.open(
-        run.path,
+        run_dir,
         uri=config.tracking.uri,
         experiment=config.tracking.experiment,
-        tags={"seed": config.seed, "preset": config.name, **place_on_axis(config)},
+        tags=tags or {"seed": config.seed, "preset": config.name, **place_on_axis(config)},
     )
     try:
         yield tracker
@@ -68,6 +78,18 @@ def tracked(config: ExperimentConfig, run: HasFigures) -> Iterator[AnyTracker]:
         raise
     finally:
         tracker.close()
+
+
+def where_to_look(runs: Path, uri: str | None) -> str:
+    """How to see in MLflow what was recorded.
+
+    Args:
+        runs: folder of the runs.
+        uri: of a server, as the config has it.
+    """
+    here = f"{program()} ui --runs {shlex.quote(str(short_path(runs)))}"
+    server = server_uri(runs, uri)
+    return here if server is None else f"{here}, and {hide_secrets(server)}"
 
 
 def place_on_axis(config: ExperimentConfig) -> dict[str, str]:
@@ -90,16 +112,10 @@ def record_figure(image: Path, table: Path, run: Path | None = None) -> None:
     Args:
         image: the figure; the run is named after it.
         table: what it was drawn from.
-        run: a run directory whose store and experiment it goes to, by default the image's folder.
+        run: a run directory that it belongs to, by default the image's folder.
     """
-    folder = image.absolute().parent
-    record_result(
-        folder / image.stem,
-        "figure",
-        f"figure {image.stem}",
-        files=(image, table),
-        beside=run or folder,
-    )
+    name = f"{image.stem} figure"
+    record_result(image.parent, "figure", name, files=(image, table), beside=run)
 
 
 def record_result(
@@ -109,6 +125,7 @@ def record_result(
     *,
     params: Mapping[str, Any] | None = None,
     curves: Iterable[tuple[int, Mapping[str, float]]] = (),
+    parts: Mapping[str, tuple[Mapping[str, str], Mapping[str, float]]] | None = None,
     files: Iterable[Path] = (),
     beside: Path | None = None,
     note: str = "",
@@ -118,26 +135,31 @@ def record_result(
     With other numbers it becomes another run, because MLflow keeps the numbers that it has.
 
     Args:
-        folder: of the result; what waits for the store lies there.
-        kind: comparison, adaptation, methods or figure.
-        name: of the run.
+        folder: of the result.
+        kind: comparison, adaptation, study or figure.
+        name: of the run; it begins with what tells it from others of its kind.
         params: what it was made with.
         curves: points, each with its step.
+        parts: runs below this one by name, each with its tags and metrics; a single one is this.
         files: tables and figures.
-        beside: a run directory whose store and experiment it goes to. By default these are the
-            environment's MLFLOW_TRACKING_URI, else the store beside the folder, and the usual
-            experiment.
+        beside: a run directory that it belongs to. If that was recorded, the result is a run below
+            its run; else it is recorded in the store beside ``folder``, among the results.
         note: the result in words and as a table, for the run's description.
     """
-    folder, curves = folder.absolute(), list(curves)
-    uri, experiment = _place_of(folder if beside is None else beside.absolute())
-    with Tracker.open(
-        folder,
-        uri=uri,
-        experiment=experiment,
-        run_name=name,
-        tags={"kind": kind},
-        anew=_has_other_points(folder, curves),
+    curves = sorted(curves, key=lambda point: point[0])
+    parts = dict(parts or {})
+    tags: dict[str, str] = {"kind": kind}
+    numbers = [*curves, *((name, dict(part[1])) for name, part in parts.items())]
+    version = hashlib.sha256(json.dumps(numbers, sort_keys=True).encode()).hexdigest()
+    if len(parts) == 1:
+        ((part_tags, values),) = parts.values()
+        tags, curves, parts = {**tags, **part_tags}, [*curves, (0, values)], {}
+    is_recorded = beside is not None and read_run_file(beside) is not None
+    with Tracker.open_result(
+        beside if is_recorded and beside is not None else folder,
+        name,
+        version=version,
+        tags=tags,
     ) as tracker:
         if note:
             tracker.note("Result", note)
@@ -145,31 +167,19 @@ def record_result(
             tracker.params(params)
         for step, values in curves:
             tracker.metrics(values, step)
+        for part, (part_tags, values) in parts.items():
+            with tracker.child(part, tags={**tags, **part_tags}) as child:
+                child.metrics(values, 0)
         for path in files:
             tracker.artifact(path, "figures")
-
-
-def _has_other_points(folder: Path, curves: Iterable[tuple[int, Mapping[str, float]]]) -> bool:
-    """Whether a folder was recorded with other numbers."""
-    spool = Spool(tracking_dir(folder))
-    root = newest_root(spool)
-    before = {
-        (record["step"], name): value
-        for record in spool.of_kind("metrics")
-        if root is not None and record["run"] == root["run"]
-        for name, value in record["metrics"].items()
-    }
-    now = {
-        (step, name): value for step, row in curves for name, value in as_numbers(row)[0].items()
-    }
-    return any(before.get(point, value) != value for point, value in now.items())
 
 
 def annotate(run: Path, title: str, text: str, files: Mapping[str, Path] | None = None) -> bool:
     """Adds a section to the description of a run that was recorded, and files to its artifacts.
 
-    The run stays what it is: it is neither resumed nor ended. If it is being trained, its own
-    process sends what is added.
+    The run stays what it is: it is neither resumed nor ended. What is added goes to the local store
+    beside the run, and to the environment's MLFLOW_TRACKING_URI if the run is there. Nothing in the
+    run's folder can name another place.
 
     Args:
         run: its folder.
@@ -178,32 +188,42 @@ def annotate(run: Path, title: str, text: str, files: Mapping[str, Path] | None 
         files: files by the folder among the artifacts.
 
     Returns:
-        False if the run was not recorded.
+        False if the run was not recorded, or its store is not beside it.
     """
-    directory = tracking_dir(run)
-    spool = Spool(directory)
-    root = newest_root(spool)
-    if root is None:
+    file, home = read_run_file(run), run.absolute().parent
+    if file is None or not local_store(home).is_file():
         return False
     try:
-        with closing(spool):
-            key = root["run"]
-            for folder, path in (files or {}).items():
-                place = str(take_in(path.absolute(), run.absolute()))
-                spool.append({"kind": "artifact", "run": key, "path": place, "folder": folder})
-            section = f"{hide_secrets(text)}\n\n{code([command_line()])}"
-            spool.append({"kind": "note", "run": key, "title": title, "text": section})
-        send_in_time(run)
-    except OSError as error:
+        store = LocalStore(home)
+        run_id = store.find_run(file.experiment, file.key)
+        if run_id is None:
+            return False
+        for folder, path in (files or {}).items():
+            store.artifact(run_id, path, folder)
+        store.note(run_id, {title: f"{hide_secrets(text)}\n\n{code([command_line()])}"})
+        _send_addition(run, home, run_id, file.sent)
+    except (StoreAway, InputError, OSError) as error:
         logger.warning("tracking: nothing could be added to %s (%s).", run, error)
         return False
     return True
 
 
-def _place_of(run: Path) -> tuple[str, str]:
-    """Store and experiment that a folder is recorded in, or would be."""
-    spool = Spool(tracking_dir(run))
-    opened, started = spool.of_kind("open"), spool.of_kind("start")
-    named = recorded_store(run) if opened else os.environ.get("MLFLOW_TRACKING_URI")
-    experiment = started[0]["experiment"] if started else TrackingSection().experiment
-    return named or local_uri(run.parent), experiment
+def _send_addition(run: Path, home: Path, run_id: str, was_sent: bool) -> None:
+    """Copies what was added, if the environment's server has the run; else says how to send it."""
+    server, lock = server_uri(home), lock_of(run)
+    send = f"{program()} sync {shlex.quote(str(short_path(run.absolute())))}"
+    if server is None:
+        if was_sent:
+            click.echo(
+                f"Added to {run.name} in {local_store(home)}; to send it to a server: "
+                f"{send} --tracking-uri URI",
+                err=True,
+            )
+        return
+    if not lock.acquire(wait=False):
+        return  # its own process copies it with what comes next
+    copying = CopyThread(Copy(home, server, creates=False), LogThrottle())
+    copying.changed(run_id)
+    if trouble := copying.close(ADDITION_LIMIT_S):
+        click.echo(f"Not sent to {hide_secrets(server)} ({trouble}); later: {send}", err=True)
+    lock.release()

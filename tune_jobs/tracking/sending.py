@@ -1,21 +1,38 @@
-"""What ``metasched sync`` does: delivers what waits in a run directory."""
+"""What ``metasched sync`` does: ends runs whose process is gone, and copies to a server."""
 
-from contextlib import closing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 
-from cluster_env.core.errors import InputError
+from cluster_env.core.errors import Failure, InputError
 from rllib_configs.policy_files import read_policy_config
 from rllib_configs.schema import TrackingSection
 from rllib_configs.secrets import hide_secrets
-from tune_jobs.tracking.delivery import Busy, Delivery
-from tune_jobs.tracking.ending import LostRuns, end_lost_runs
+from tune_jobs.tracking.copying import Copy, lock_of
 from tune_jobs.tracking.model import may_be_model
-from tune_jobs.tracking.places import recorded_store
-from tune_jobs.tracking.recorded import newest_root
-from tune_jobs.tracking.spool import SPOOL_FILE, Spool, tracking_dir
-from tune_jobs.tracking.store import StoreAway
+from tune_jobs.tracking.places import local_store, server_uri, tracking_dir
+from tune_jobs.tracking.process import is_gone
+from tune_jobs.tracking.run_file import RUN_FILE, RunFile, read_run_file
+from tune_jobs.tracking.store import LocalStore, StoreAway, escapes
+
+ReadRows = Callable[[Path], Iterable[tuple[int, Mapping[str, float]]]]
+"""Reads the table of metrics of a run directory: steps and metrics."""
+
+
+@dataclass(frozen=True)
+class LostRuns:
+    """What became of the runs of a folder that have not ended.
+
+    Attributes:
+        killed: names of those that are KILLED now.
+        elsewhere: host of the process that they belong to, if nobody here can see whether it still
+            lives; empty otherwise.
+    """
+
+    killed: tuple[str, ...] = ()
+    elsewhere: str = ""
 
 
 def send_records(
@@ -24,98 +41,158 @@ def send_records(
     from_start: bool,
     gone: bool,
     register: str | None,
+    read_rows: ReadRows,
 ) -> None:
-    """Sends records, and says how many; runs whose process is gone are ended first.
+    """Completes the local record of a run, copies it to a server, and says where to.
 
     Args:
         run_dir: folder of a run that was tracked.
-        tracking_uri: MLflow server or database, by default the run's own.
-        from_start: whether to send everything again.
+        tracking_uri: MLflow server or database, by default the environment's.
+        from_start: whether to look for each single point, and to send all files again.
         gone: whether the user says that the process of the run has ended.
         register: name in MLflow's registry of which the run's policy becomes a new version.
+        read_rows: reads what a run whose process was killed has in its own table.
 
     Raises:
-        InputError: if there are no records, or another process sends them.
-        Exit: with status 1, if the store takes none.
+        InputError: if there are no records, or another process is at it.
+        Failure: if the local store does not work.
+        Exit: with status 1, if the server takes nothing.
     """
-    if not Spool(tracking_dir(run_dir)).of_kind("open"):
+    file = read_run_file(run_dir)
+    if file is None:
+        old = tracking_dir(run_dir) / "spool.jsonl"
         raise InputError(
-            f"expected a run directory with tracking/spool.jsonl, but {run_dir} has none; "
+            f"{old} was written by an earlier version, which alone can send it"
+            if old.exists()
+            else f"expected a run directory with tracking/{RUN_FILE}, but {run_dir} has none; "
             "name the directory of a run that was tracked"
         )
-    if register is not None:
-        _register(run_dir, register)
-    lost = end_lost_runs(run_dir, gone=gone)
-    delivery = Delivery(run_dir, tracking_uri or recorded_store(run_dir), from_start=from_start)
-    try:
-        sent = delivery.run_to_end()
-    except Busy:
+    lock, home = lock_of(run_dir), run_dir.absolute().parent
+    if not lock.acquire(wait=False):
         raise InputError(
             f"{run_dir} is in use by another process, which sends the records itself; "
             "repeat this command when it has ended"
-        ) from None
+        )
+    try:
+        if not local_store(home).is_file():
+            raise InputError(f"{run_dir} was recorded in {local_store(home)}, which is not there")
+        store = LocalStore(home)
+        root = store.find_run(file.experiment, file.key)
+        if register is not None:
+            _register(store, run_dir, root, register)
+        lost = end_lost_runs(store, run_dir, file, gone=gone, read_rows=read_rows)
+        if lost.killed:
+            click.echo(f"Its process is gone, so it is KILLED now: {', '.join(lost.killed)}.")
+        if lost.elsewhere:
+            click.echo(
+                f"It has not ended, and its process is on {lost.elsewhere}, which cannot be asked "
+                "from here. If the process is gone, say so with --gone."
+            )
+        server = server_uri(home, tracking_uri)
+        if server is None:
+            click.echo(
+                f"{local_store(home)} has all of {run_dir}; name a server with --tracking-uri or "
+                "MLFLOW_TRACKING_URI to send it a copy."
+            )
+            return
+        click.echo(f"Sending {run_dir} to {hide_secrets(server)}")
+        copy = Copy(home, server, thorough=from_start)
+        family = [run.info.run_id for run in store.family(file.experiment, file.key)]
+        try:
+            copy.copy(family)
+        except StoreAway as error:
+            uri = hide_secrets(server)
+            click.echo(f"metasched: {uri} takes no records ({hide_secrets(str(error))})", err=True)
+            raise click.exceptions.Exit(1) from error
     except StoreAway as error:
-        store = hide_secrets(delivery.uri)
-        waiting = delivery.waiting()
-        click.echo(f"metasched: {store} takes no records ({error}); {waiting} wait", err=True)
-        raise click.exceptions.Exit(1) from error
+        raise Failure(f"{local_store(home)} cannot be used ({error})") from error
     finally:
-        delivery.close()
-    refused = delivery.refused.total()
-    place = tracking_dir(run_dir) / "refused.jsonl"
-    note = f", {refused} of them refused by the server; see {place}." if refused else "."
-    click.echo(f"{sent} records sent, {delivery.waiting()} wait" + note)
-    _say_what_was_lost(lost)
+        lock.release()
+    click.echo(
+        f"Sent {copy.num_points} points and {copy.num_files} files or folders of "
+        f"{len(family)} {'run' if len(family) == 1 else 'runs'}; nothing is left to send."
+    )
+    for what in copy.refused:
+        click.echo(f"Refused by the server: {what}.")
 
 
-def _register(run_dir: Path, name: str) -> None:
-    """Records that the newest policy of a run is to be a version of a registered model."""
+def _register(store: LocalStore, run_dir: Path, root: str | None, name: str) -> None:
+    """Makes the newest policy of a run a version of a registered model."""
     try:
         TrackingSection(model=name)
     except ValueError:
         raise InputError(
             f"--register takes letters, digits, spaces and '._-', not {name!r}"
         ) from None
-    spool = Spool(tracking_dir(run_dir))
-    root = newest_root(spool)
-    if root is None or not (run_dir / "policy").is_dir():
+    policy = run_dir / "policy"
+    if root is None or not policy.is_dir():
         raise InputError(f"{run_dir} has no policy to register; train it to its first checkpoint")
+    if escapes(policy, run_dir):
+        raise InputError(f"links in {policy} lead out of {run_dir}, so it is not registered")
     may_be_model(read_policy_config(run_dir), name)
-    with closing(spool):
-        spool.append({"kind": "model", "run": root["run"], "path": "policy", "register": name})
+    store.artifact(root, policy)
+    store.model(root, policy, name)
 
 
-def _say_what_was_lost(lost: LostRuns) -> None:
-    if lost.killed:
-        click.echo(f"Its process is gone, so it is KILLED now: {', '.join(lost.killed)}.")
-    if lost.elsewhere:
-        click.echo(
-            f"It has not ended, and its process is on {lost.elsewhere}, which cannot be asked from "
-            "here. If the process is gone, say so with --gone."
-        )
+def end_lost_runs(
+    store: LocalStore,
+    run_dir: Path,
+    file: RunFile,
+    *,
+    gone: bool = False,
+    read_rows: ReadRows = lambda run_dir: (),
+) -> LostRuns:
+    """Ends the runs of a folder whose process was killed, as of their last point.
 
-
-def settle_lost_runs(runs: Path, store: str) -> list[str]:
-    """Ends the runs below a folder whose process is gone, and sends what they had not sent.
+    A run of a process on another machine or in another container is left alone, unless somebody
+    who knows says that it is gone. What the process had not written yet comes from its own table.
 
     Args:
-        runs: folder of run directories.
-        store: only runs that are recorded there are looked at.
+        store: the local one.
+        run_dir: folder of the runs, whose lock the caller holds.
+        file: what it says of them.
+        gone: whether the user says that the process is gone.
+        read_rows: see `send_records`.
+    """
+    running = [
+        run for run in store.family(file.experiment, file.key) if run.info.status == "RUNNING"
+    ]
+    if not running:
+        return LostRuns()
+    ended = True if gone else is_gone(file.process)
+    if ended is None:
+        return LostRuns(elsewhere=file.process.get("host") or "an unknown host")
+    if not ended:
+        return LostRuns()
+    if (root := store.find_run(file.experiment, file.key)) is not None:
+        store.complete(root, read_rows(run_dir), store.last_time(root))
+    for run in running:
+        last = store.last_time(run.info.run_id) or run.info.start_time
+        store.end(run.info.run_id, "KILLED", last)
+    replace(file, ended=True).write(run_dir)
+    return LostRuns(tuple(run.info.run_name for run in reversed(running)))
+
+
+def settle_lost_runs(runs: Path) -> list[str]:
+    """Ends the runs in a folder, in its local store, whose process is gone.
 
     Returns:
         Names of the runs that are KILLED now.
     """
     killed: list[str] = []
-    spools = (runs.glob(f"{depth}tracking/{SPOOL_FILE}") for depth in ("*/", "*/*/"))
-    for run_dir in sorted(spool.parent.parent for found in spools for spool in found):
-        delivery = Delivery(run_dir, recorded_store(run_dir))
-        if delivery.uri != store or not (ended := end_lost_runs(run_dir).killed):
+    store: LocalStore | None = None
+    for path in sorted(runs.glob(f"*/tracking/{RUN_FILE}")):
+        run_dir = path.parent.parent
+        file, lock = read_run_file(run_dir), lock_of(run_dir)
+        if file is None or file.ended or not is_gone(file.process):
+            continue
+        if not lock.acquire(wait=False):
             continue
         try:
-            delivery.run_to_end()
-        except (Busy, StoreAway) as error:
-            click.echo(f"metasched: the records of {run_dir} were not sent ({error})", err=True)
+            store = store or LocalStore(runs)
+            killed += end_lost_runs(store, run_dir, file).killed
+        except (StoreAway, OSError) as error:
+            click.echo(f"metasched: {run_dir} could not be ended ({error})", err=True)
         finally:
-            delivery.close()
-        killed += ended
+            lock.release()
     return killed

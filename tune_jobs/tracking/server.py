@@ -22,9 +22,10 @@ from cluster_env.core.errors import InputError
 from tune_jobs.tracking.moving import mend_addresses
 from tune_jobs.tracking.places import ARTIFACT_FOLDER, local_store, local_uri
 from tune_jobs.tracking.sending import settle_lost_runs
+from tune_jobs.tracking.tracker import RESULTS
 from tune_jobs.tracking.view import share_view
 
-START_TIMEOUT_S = 90.0
+START_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 10.0
 HINT = "A page without runs? Choose 'Model training' at its top left. Ctrl-C ends MLflow."
 
@@ -46,9 +47,12 @@ def show_runs(runs: Path, port: int, host: str, no_browser: bool) -> None:
     _check_port(host, port)
     _settle(runs)
     url = _url(host, port)
-    with tempfile.TemporaryFile() as log, _server(runs, host, port, log) as server:
-        click.echo(f"Starting MLflow on {local_store(runs)} ...")
-        _wait_until_up(server, url, log)
+    click.echo(f"Starting MLflow on {local_store(runs)} ...")
+    artifacts = runs.absolute() / ARTIFACT_FOLDER
+    with (
+        tempfile.TemporaryFile() as log,
+        run_server(local_uri(runs), artifacts, host, port, log) as server,
+    ):
         page = _page(url)
         click.echo(f"MLflow shows your runs at {page}\n{HINT}")
         if not no_browser and _has_screen():
@@ -66,7 +70,7 @@ def _settle(runs: Path) -> None:
     if moved := mend_addresses(local_store(runs)):
         places = ", ".join(map(str, moved))
         click.echo(f"The runs were moved from {places}: their figures are looked for here now.")
-    if killed := settle_lost_runs(runs, local_uri(runs)):
+    if killed := settle_lost_runs(runs):
         click.echo(f"The process is gone, so it is KILLED now: {', '.join(killed)}.")
 
 
@@ -76,15 +80,18 @@ def _url(host: str, port: int) -> str:
 
 
 def _page(url: str) -> str:
-    """Address of the table of the experiment with the newest run, with the columns that count.
+    """Address of the table of the experiment that was trained in last, with the columns that count.
 
     MLflow's own start page shows what it offers for chat applications and hides training runs.
     """
     try:
         found = _ask(url, "experiments/search", {"max_results": 1000})["experiments"]
-        ids = [experiment["experiment_id"] for experiment in found]
-        newest = {"experiment_ids": ids, "max_results": 1, "order_by": ["start_time DESC"]}
-        experiment = _ask(url, "runs/search", newest)["runs"][0]["info"]["experiment_id"]
+        newest = {"max_results": 1, "order_by": ["start_time DESC"]}
+        runs: list[Any] = []
+        for is_result in (False, True):  # results only where nothing was trained
+            ids = [one["experiment_id"] for one in found if (one["name"] == RESULTS) == is_result]
+            runs += _ask(url, "runs/search", {"experiment_ids": ids, **newest}).get("runs", [])
+        experiment = runs[0]["info"]["experiment_id"]
         view = share_view(partial(_ask, url), experiment)
     except (OSError, ValueError, LookupError):
         return f"{url}/#/experiments?workflowType=machine_learning"
@@ -130,12 +137,23 @@ def _check_port(host: str, port: int) -> None:
 
 
 @contextmanager
-def _server(runs: Path, host: str, port: int, log: IO[bytes]) -> Iterator[subprocess.Popen]:
-    """MLflow's server in a process group of its own, stopped with all its workers at the end."""
-    artifacts = (Path(runs).absolute() / ARTIFACT_FOLDER).as_uri()
-    arguments = ["server", "--backend-store-uri", local_uri(runs)]
-    arguments += ["--default-artifact-root", artifacts, "--artifacts-destination", artifacts]
-    arguments += ["--host", host, "--port", str(port), "--workers", "1"]
+def run_server(
+    store: str, artifacts: Path, host: str, port: int, log: IO[bytes]
+) -> Iterator[subprocess.Popen]:
+    """MLflow's server in a process group of its own, stopped with all its workers at the end.
+
+    Args:
+        store: its database.
+        artifacts: folder that it serves and writes files in.
+        host: address to listen on.
+        port: the same.
+        log: takes what it prints.
+
+    Raises:
+        Exit: if it does not answer within START_TIMEOUT_S.
+    """
+    arguments = ["server", "--backend-store-uri", store, "--host", host, "--port", str(port)]
+    arguments += ["--artifacts-destination", artifacts.as_uri(), "--workers", "1"]
     quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     server = subprocess.Popen(
         [sys.executable, "-P", "-m", "mlflow", *arguments],
@@ -146,6 +164,7 @@ def _server(runs: Path, host: str, port: int, log: IO[bytes]) -> Iterator[subpro
         start_new_session=True,
     )
     try:
+        _wait_until_up(server, _url(host, port), log)
         yield server
     finally:
         _stop(server)

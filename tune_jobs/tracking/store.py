@@ -2,27 +2,56 @@
 
 import contextlib
 import logging
+import math
 import os
 import re
+import shutil
+import sqlite3
 import tempfile
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from cluster_env.core.errors import InputError
 from tune_jobs.terminal.files import FileLock
 from tune_jobs.tracking.model import build_model, fingerprint, may_be_model
 from tune_jobs.tracking.moving import mend_addresses
 from tune_jobs.tracking.notes import NOTE_TAG, with_section
-from tune_jobs.tracking.places import database_of
+from tune_jobs.tracking.places import ARTIFACT_FOLDER, database_of, local_store, local_uri
+from tune_jobs.tracking.values import as_numbers
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+T = TypeVar("T")
 
 MODEL_NAME = "policy"
-MODEL_TAG = "metasched.weights"
-RUN_KEY_TAG = "metasched.run_key"
+POLICY_FOLDER = "policy"
+"""Of a run's artifacts: what its model is made of."""
+
+WEIGHTS_TAG = "metasched.weights"
+MODEL_TAG = "metasched.model"
+"""Of a run that has a model: the name that it is registered under, or nothing."""
+
+ABOUT_MODELS = (
+    "A policy that decides which waiting job starts next. `mlflow.pyfunc.load_model` gives a model "
+    "that takes `observations` (states) and `action_mask`, one row for each decision, and returns "
+    "actions; README.md of tune_jobs has an example."
+)
+
+KEY_TAG = "metasched.run_key"
+FOLDER_TAG = "metasched.folder"
+"""Of all runs that were recorded for a run directory: the key of that."""
+
 PARENT_TAG = "mlflow.parentRunId"
+
+MAX_METRICS = 1_000  # in one call, MLflow's limits
+MAX_PARAMS = 100
+MAX_TAGS = 100
+MOST_RUNS = 50_000
 
 # A server that is away must be noticed soon, and nobody waits for its statistics. Set for this
 # process and those it starts, where the user has not set them.
@@ -46,12 +75,7 @@ Point = tuple[str, float, int, int]
 
 
 class StoreAway(Exception):
-    """The store cannot be reached or does not work; what waits stays on disk."""
-
-    @property
-    def is_slow(self) -> bool:
-        """Whether the store may be there, and only did not answer in time."""
-        return "timed out" in str(self)
+    """The store cannot be reached, or does not work."""
 
 
 def refused(error: Exception) -> bool:
@@ -64,38 +88,35 @@ class Store:
 
     Args:
         uri: MLflow tracking URI.
-        artifacts_dir: Folder for artifacts of a store that is a database without a server.
+        artifacts: folder for artifacts of a store that is no server.
 
     Raises:
         StoreAway: The store does not answer, or the URI means nothing to MLflow.
     """
 
-    def __init__(self, uri: str, artifacts_dir: Path) -> None:
-        self.uri = uri
-        self._artifacts_dir = artifacts_dir
+    def __init__(self, uri: str, artifacts: Path) -> None:
+        self.uri, self._artifacts = uri, artifacts
         self._experiments: dict[str, str] = {}
-        self._steps: dict[tuple[str, str], set[int]] = {}  # there already, by run and metric
+        self._is_server = uri.startswith(("http://", "https://"))
         try:
-            self._client = self._connect()
+            for name, value in QUIET_DEFAULTS.items():
+                os.environ.setdefault(name, value)
+            for name, level in QUIET_LOGGERS.items():
+                if logging.getLogger(name).level == logging.NOTSET:
+                    logging.getLogger(name).setLevel(level)
+            database = database_of(uri)
+            if database is None:
+                self._client = _open(uri)
+                return
+            # Two processes that both find no tables would both create them.
+            with FileLock(Path(f"{database}.lock")):
+                if database.exists():
+                    mend_addresses(database)
+                else:
+                    _create(database)
+                self._client = _open(uri)
         except Exception as error:
             raise StoreAway(reason(error)) from error
-
-    def _connect(self) -> "MlflowClient":
-        for name, value in QUIET_DEFAULTS.items():
-            os.environ.setdefault(name, value)
-        for name, level in QUIET_LOGGERS.items():
-            if logging.getLogger(name).level == logging.NOTSET:
-                logging.getLogger(name).setLevel(level)
-        database = database_of(self.uri)
-        if database is None:
-            return _open(self.uri)
-        # Two processes that both find no tables would both create them.
-        with FileLock(Path(f"{database}.lock")):
-            if database.exists():
-                mend_addresses(database)
-            else:
-                _create(database)
-            return _open(self.uri)
 
     def experiment(self, name: str) -> str:
         """Id of the experiment, created or restored as needed."""
@@ -112,10 +133,7 @@ class Store:
         return found.experiment_id
 
     def _create_experiment(self, name: str) -> str:
-        location = None
-        if not self.uri.startswith(("http://", "https://")):
-            folder = re.sub(r"[^\w.-]+", "_", name).lstrip(".") or "_"  # never the one above
-            location = (self._artifacts_dir / folder).as_uri()
+        location = None if self._is_server else self._folder_of(name).as_uri()
         # Without this tag the UI asks a newcomer whether the runs are chat traces.
         tags = {"mlflow.experimentKind": "custom_model_development"}
         try:
@@ -126,87 +144,79 @@ class Store:
                 raise
             return found
 
+    def _folder_of(self, experiment: str) -> Path:
+        folder = re.sub(r"[^\w.-]+", "_", experiment).lstrip(".") or "_"  # never the one above
+        return self._artifacts / folder
+
+    def experiment_of(self, run: "Run") -> str:
+        """Name of the experiment of a run."""
+        return self._client.get_experiment(run.info.experiment_id).name
+
+    def run(self, run_id: str) -> "Run":
+        """Status, parameters, tags and newest metrics of a run."""
+        return self._client.get_run(run_id)
+
     def find_run(self, experiment: str, key: str) -> str | None:
         """Id of the run that was created under our key, None if there is none."""
-        found = self._client.search_runs(
-            [self.experiment(experiment)], filter_string=f"tags.`{RUN_KEY_TAG}` = '{key}'"
-        )
+        found = self._search(experiment, f"tags.`{KEY_TAG}` = '{key}'")
         return found[0].info.run_id if found else None
 
-    def create_run(
-        self, experiment: str, key: str, name: str, time_ms: int, tags: Mapping[str, str]
-    ) -> str:
-        """Creates a run that `find_run` will find by its key; returns its id."""
+    def family(self, experiment: str, key: str) -> "list[Run]":
+        """All runs that were recorded for the run directory of a key: its own, and those below."""
+        return self._search(experiment, f"tags.`{FOLDER_TAG}` = '{key}'")
+
+    def _search(self, experiment: str, condition: str) -> "list[Run]":
+        ids = [self.experiment(experiment)]
+        return list(self._client.search_runs(ids, condition, max_results=MOST_RUNS))
+
+    def create_run(self, experiment: str, name: str, time_ms: int, tags: Mapping[str, str]) -> str:
+        """Creates a run and returns its id; `KEY_TAG` among its tags finds it again."""
         run = self._client.create_run(
-            self.experiment(experiment),
-            start_time=time_ms,
-            run_name=name,
-            tags={**tags, RUN_KEY_TAG: key},
+            self.experiment(experiment), start_time=time_ms, run_name=name, tags=dict(tags)
         )
         return run.info.run_id
 
-    def has_run(self, run_id: str) -> bool:
-        """False if the store does not know the run or somebody has deleted it there."""
-        try:
-            return self._client.get_run(run_id).info.lifecycle_stage == "active"
-        except Exception as error:
-            if refused(error):
-                return False
-            raise
+    def last_steps(self, run_id: str) -> dict[str, int]:
+        """The last step of each metric of a run."""
+        metrics = self.run(run_id).data.to_proto().metrics
+        return {metric.key: metric.step for metric in metrics}
 
-    @property
-    def keeps_doubles(self) -> bool:
-        """Whether it lists a point twice that is sent twice: MLflow's old store of files does."""
-        return self.uri.startswith("file:") or "://" not in self.uri
+    def steps(self, run_id: str, metric: str) -> set[int]:
+        """All steps of a metric of a run."""
+        return {point.step for point in self._client.get_metric_history(run_id, metric)}
 
-    def metrics(self, run_id: str, points: Sequence[Point], *, again: bool = False) -> None:
-        """At most 1,000 points (name, value, time in ms, step).
-
-        Args:
-            run_id: of the run.
-            points: to send.
-            again: whether to leave out points of steps that a metric has a value of already.
-        """
+    def points(self, run_id: str, points: Sequence[Point]) -> None:
+        """Adds points to the curves of a run."""
         from mlflow.entities import Metric
 
-        points = self._new(run_id, points) if again else points
-        self._steps = self._steps if again else {}
-        self._client.log_batch(run_id, metrics=[Metric(*point) for point in points])
+        for chunk in batched(points, MAX_METRICS):
+            self._client.log_batch(run_id, metrics=[Metric(*point) for point in chunk])
 
-    def _new(self, run_id: str, points: Sequence[Point]) -> list[Point]:
-        """Those of the points whose step has no value yet; asks once for each metric."""
-        new = []
-        for point in points:
-            name, _, _, step = point
-            if (run_id, name) not in self._steps:
-                history = self._client.get_metric_history(run_id, name)
-                self._steps[run_id, name] = {there.step for there in history}
-            steps = self._steps[run_id, name]
-            if step not in steps:
-                new.append(point)
-                steps.add(step)
-        return new
-
-    def params(self, run_id: str, params: Sequence[tuple[str, str]]) -> None:
-        """At most 100 parameters. MLflow refuses another value for a known name."""
+    def params(self, run_id: str, params: Mapping[str, str]) -> None:
+        """Adds parameters. MLflow keeps the first value; another becomes a tag ``changed.NAME``."""
         from mlflow.entities import Param
 
-        self._client.log_batch(run_id, params=[Param(*param) for param in params])
+        known = self.run(run_id).data.params
+        new = [Param(name, value) for name, value in params.items() if name not in known]
+        for chunk in batched(new, MAX_PARAMS):
+            self._client.log_batch(run_id, params=chunk)
+        changed = {n: value for n, value in params.items() if known.get(n, value) != value}
+        self.tags(run_id, {f"changed.{name}": value for name, value in changed.items()})
 
-    def tags(self, run_id: str, tags: Sequence[tuple[str, str]]) -> None:
-        """At most 100 tags; a later value replaces an earlier one."""
+    def tags(self, run_id: str, tags: Mapping[str, str]) -> None:
+        """Sets tags; a later value replaces an earlier one."""
         from mlflow.entities import RunTag
 
-        self._client.log_batch(run_id, tags=[RunTag(*tag) for tag in tags])
+        for chunk in batched(tags.items(), MAX_TAGS):
+            self._client.log_batch(run_id, tags=[RunTag(*tag) for tag in chunk])
 
-    def note(self, run_id: str, title: str, text: str) -> None:
-        """Adds a section to the run's description, or replaces the one of that title."""
-        before = self._client.get_run(run_id).data.tags.get(NOTE_TAG, "")
-        self._client.set_tag(run_id, NOTE_TAG, with_section(before, title, text))
-
-    def artifact(self, run_id: str, path: Path, folder: str | None) -> None:
+    def artifact(self, run_id: str, path: Path, folder: str | None = None) -> None:
         """Copies a file, or a folder under its own name, into the run's artifacts."""
-        self._client.log_artifact(run_id, str(path), folder)
+        if path.is_dir():
+            place = path.name if folder is None else f"{folder}/{path.name}"
+            self._client.log_artifacts(run_id, str(path), place)
+        else:
+            self._client.log_artifact(run_id, str(path), folder)
 
     def model(self, run_id: str, policy: Path, register: str | None) -> None:
         """Makes a policy a model of a run, and a version of a registered one, unless it is.
@@ -222,14 +232,14 @@ class Store:
         key = fingerprint(policy)
         experiment = self._client.get_run(run_id).info.experiment_id
         found = self._client.search_logged_models(
-            [experiment], filter_string=f"tags.`{MODEL_TAG}` = '{key}'"
+            [experiment], filter_string=f"tags.`{WEIGHTS_TAG}` = '{key}'"
         )
         known = [m.model_id for m in found if m.source_run_id == run_id and m.status == "READY"]
         if known:
             model_id = known[0]
         else:
             model = self._client.create_logged_model(
-                experiment, MODEL_NAME, source_run_id=run_id, tags={MODEL_TAG: key}
+                experiment, MODEL_NAME, source_run_id=run_id, tags={WEIGHTS_TAG: key}
             )
             model_id = model.model_id
             with tempfile.TemporaryDirectory(prefix="metasched-model-") as folder:
@@ -243,17 +253,28 @@ class Store:
     def _register(self, name: str, model_id: str, run_id: str, key: str) -> None:
         """Enters a model as a new version, unless it is one."""
         with contextlib.suppress(Exception):  # it is there already, or the next call says more
-            self._client.create_registered_model(name)
+            self._client.create_registered_model(name, description=ABOUT_MODELS)
         versions = self._client.search_model_versions(f"name = '{name}'")
-        if any(v.run_id == run_id and v.tags.get(MODEL_TAG) == key for v in versions):
+        if any(v.run_id == run_id and v.tags.get(WEIGHTS_TAG) == key for v in versions):
             return
-        source = self._client.get_logged_model(model_id).artifact_location
-        tags = {MODEL_TAG: key}
-        self._client.create_model_version(name, source, run_id, tags, model_id=model_id)
+        run, source = self.run(run_id), self._client.get_logged_model(model_id).artifact_location
+        note = run.data.tags.get(NOTE_TAG, "")
+        self._client.create_model_version(
+            name,
+            source,
+            run_id,
+            {WEIGHTS_TAG: key},
+            description=f"From the run {run.info.run_name}.\n\n{note}",
+            model_id=model_id,
+        )
 
-    def num_points(self, run_id: str, metric: str) -> int:
-        """How many points of a metric there are."""
-        return len(self._client.get_metric_history(run_id, metric))
+    def note(self, run_id: str, sections: Mapping[str, str]) -> None:
+        """Adds sections to the run's description, or replaces those of the same titles."""
+        before = note = self.run(run_id).data.tags.get(NOTE_TAG, "")
+        for title, text in sections.items():
+            note = with_section(note, title, text)
+        if note != before:
+            self._client.set_tag(run_id, NOTE_TAG, note)
 
     def end(self, run_id: str, status: str, time_ms: int) -> None:
         """Sets the final status: FINISHED, FAILED or KILLED."""
@@ -262,6 +283,110 @@ class Store:
     def reopen(self, run_id: str) -> None:
         """Marks a run as running again."""
         self._client.update_run(run_id, status="RUNNING")
+
+
+class LocalStore(Store):
+    """The store beside the runs of a folder: a SQLite database, and a folder for files.
+
+    Whoever hands on a folder of runs may have changed all of it. So files go to and come from the
+    folder beside the database, whatever address the database has for them.
+
+    Args:
+        home: the folder of runs.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home.absolute()
+        super().__init__(local_uri(home), self.home / ARTIFACT_FOLDER)
+
+    def artifacts_of(self, run_id: str) -> Path:
+        """Folder of a run's artifacts."""
+        if not re.fullmatch(r"[0-9a-f]{32}", run_id):
+            raise InputError(f"{local_store(self.home)} has a run of the id {run_id[:40]!r}")
+        folder = self._folder_of(self.experiment_of(self.run(run_id))) / run_id / "artifacts"
+        if escapes(folder, self._artifacts):
+            raise InputError(f"links in {folder} lead out of {self._artifacts}")
+        return folder
+
+    def artifact(self, run_id: str, path: Path, folder: str | None = None) -> None:
+        """See `Store.artifact`."""
+        target = self.artifacts_of(run_id) / (folder or "") / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            shutil.copytree(path, target, dirs_exist_ok=True)
+        else:
+            shutil.copyfile(path, target)
+
+    def model(self, run_id: str, policy: Path, register: str | None) -> None:
+        """See `Store.model`; a tag of the run says that it has one, and under which name."""
+        run = self.run(run_id)
+        place = self._client.get_experiment(run.info.experiment_id).artifact_location
+        if place != self._folder_of(self.experiment_of(run)).as_uri():
+            raise InputError(f"the models of this store lie elsewhere, in {place}")
+        super().model(run_id, policy, register)
+        self.tags(run_id, {MODEL_TAG: register or run.data.tags.get(MODEL_TAG, "")})
+
+    def note(self, run_id: str, sections: Mapping[str, str]) -> None:
+        """See `Store.note`."""
+        with FileLock(Path(f"{local_store(self.home)}.lock")):  # what is read is replaced
+            super().note(run_id, sections)
+
+    def points_after(self, run_id: str, row: int) -> Iterator[tuple[int, Point]]:
+        """The points of a run as they were written, each with the number of its row.
+
+        MLflow can only be asked for all points of a metric, again and again.
+
+        Args:
+            run_id: of the run.
+            row: the last one that is known; 0 for none.
+        """
+        question = (
+            "SELECT rowid, key, value, is_nan, timestamp, step FROM metrics "
+            "WHERE run_uuid = ? AND rowid > ? ORDER BY rowid"
+        )
+        with contextlib.closing(sqlite3.connect(local_store(self.home), timeout=30.0)) as database:
+            for found, name, value, is_nan, *when in database.execute(question, (run_id, row)):
+                yield found, (name, math.nan if is_nan else value, *when)
+
+    def complete(
+        self, run_id: str, rows: Iterable[tuple[int, Mapping[str, float]]], time_ms: int
+    ) -> None:
+        """Adds those points of a table that come after the last ones of their metrics."""
+        last = self.last_steps(run_id)
+        points = [
+            (name, value, time_ms, step)
+            for step, row in rows
+            for name, value in as_numbers(row)[0].items()
+            if step > last.get(name, step - 1)
+        ]
+        self.points(run_id, points)
+
+    def last_time(self, run_id: str) -> int:
+        """When the last point of a run was recorded, in ms since 1970; 0 without any."""
+        return max((point[2] for _, point in self.points_after(run_id, 0)), default=0)
+
+
+def escapes(path: Path, home: Path) -> bool:
+    """Whether a path, or anything below it, leads out of a folder."""
+    home = home.resolve()
+    if not path.resolve().is_relative_to(home):
+        return True
+    if not path.is_dir():
+        return False
+    links = (
+        Path(parent, name)
+        for parent, folders, files in os.walk(path)
+        for name in (*folders, *files)
+        if Path(parent, name).is_symlink()
+    )
+    return any(not link.resolve().is_relative_to(home) for link in links)
+
+
+def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The items in lists of at most ``size``."""
+    rest = iter(items)
+    while chunk := list(islice(rest, size)):
+        yield chunk
 
 
 def _open(uri: str) -> "MlflowClient":
@@ -290,4 +415,6 @@ def reason(error: Exception) -> str:
         return system[1].strip()
     if "timed out" in text:
         return "timed out"
+    if status := re.search(r"too many (\d+) error responses", text):
+        return f"it answers {status[1]}"
     return text.splitlines()[0].split(". ")[0][:200]

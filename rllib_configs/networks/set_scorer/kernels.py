@@ -113,6 +113,12 @@ class Kept(NamedTuple):
             np.empty(num_rows * num_items, entry_type(width)),
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Room travels empty: what comes out of Ray's object store cannot be written."""
+        num_rows = self.rows.size
+        num_items = self.item.size // max(num_rows, 1)
+        return Kept.room, (num_rows, num_items, self.rows["context"].shape[1])
+
 
 def pack(parameters: Sequence[Floats]) -> Records:
     """Copies parameters to where compiled code finds them.

@@ -1,5 +1,6 @@
 """The one compiled call in DeepRM's world gives the bits of what every world has."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -151,6 +152,17 @@ def test_states_that_are_a_view_or_cannot_be_written(fast: bool) -> None:
     states.flags.writeable = False
     assert same_bits(sampler.logits(states), expected)
     assert sampler.logits(states[:0]).shape == (0, cluster_of(1).num_actions)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_a_sampler_acts_when_it_comes_out_of_a_store_that_cannot_be_written(fast: bool) -> None:
+    """As a policy does that Ray's object store brings to a runner."""
+    states = states_for(cluster_of(1))
+    sampler = sampler_of(network_of(cluster_of(1)), DeepRM(cluster_of(1)), fast=fast)
+    buffers: list[pickle.PickleBuffer] = []
+    data = pickle.dumps(sampler, protocol=5, buffer_callback=buffers.append)
+    arrived = pickle.loads(data, buffers=[bytes(buffer) for buffer in buffers])
+    assert same_bits(arrived.logits(states), sampler.logits(states))
 
 
 @pytest.mark.parametrize("fast", [False, True])

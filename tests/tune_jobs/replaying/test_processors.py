@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tune_jobs.figures.processors import lay_out
+from tune_jobs.figures.kit.gantt import lay_out
 
 
 def painted(

@@ -9,8 +9,8 @@ import pytest
 
 from tests.ports import free_ports
 from tests.waiting import PATIENCE_S
-from tune_jobs.tracking import NullTracker, Tracker, local_store, local_uri
-from tune_jobs.tracking.store import Store
+from tune_jobs.tracking import Tracker, local_store, local_uri
+from tune_jobs.tracking.store import LocalStore
 
 
 @pytest.fixture(autouse=True)
@@ -21,15 +21,14 @@ def _no_server_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _patient_trackers(monkeypatch: pytest.MonkeyPatch) -> None:
     """What should arrive has as long as a busy machine may take."""
-    for tracker in (Tracker, NullTracker):
-        monkeypatch.setattr(tracker.close, "__defaults__", (PATIENCE_S,))
+    monkeypatch.setattr(Tracker.close, "__defaults__", (PATIENCE_S,))
 
 
 @pytest.fixture(scope="session")
 def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with MLflow's tables; making them takes seconds."""
     folder = tmp_path_factory.mktemp("store")
-    Store(local_uri(folder), folder)
+    LocalStore(folder)
     return local_store(folder)
 
 

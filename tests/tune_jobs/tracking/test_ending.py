@@ -1,33 +1,39 @@
 """A run whose process is gone ends; one that may still live does not."""
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from cluster_env.core.errors import InputError
 from tests.waiting import PATIENCE_S, wait_for
 from tune_jobs.sync import command
-from tune_jobs.tracking import Tracker, local_uri, tracking_dir
-from tune_jobs.tracking.ending import end_lost_runs
+from tune_jobs.tracking import Tracker
 from tune_jobs.tracking.process import is_gone, this_process
-from tune_jobs.tracking.sending import settle_lost_runs
+from tune_jobs.tracking.run_file import read_run_file
+from tune_jobs.tracking.sending import LostRuns, end_lost_runs, settle_lost_runs
+from tune_jobs.tracking.store import LocalStore
 
 Runs = Callable[[], dict[str, Any]]
 
 KILLED = """
 import os, signal, sys
 from tune_jobs.tracking import Tracker
-tracker = Tracker.open(sys.argv[1], run_name="r", uri=sys.argv[2])
+tracker = Tracker.open(sys.argv[1], run_name="r")
 tracker.metrics({"a": 1}, 1)
 tracker.child("c").metrics({"a": 2}, 2)
 tracker.child("done").finish()
 tracker.metrics({"a": 3}, 3)
+tracker._session.writer.close(300)  # all is written
+tracker.metrics({"a": 4}, 4)  # and this is not
+with open(sys.argv[1] + "/metrics.csv", "w") as table:
+    table.write("iteration,a,b\\n1,1,\\n3,3,\\n4,4,9\\n5,5")
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -36,7 +42,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def killed(run_dir: Path) -> Path:
     """The directory of a run that was killed in mid-run."""
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(run_dir), local_uri(run_dir.parent)],
+        [sys.executable, "-c", KILLED, str(run_dir)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         timeout=PATIENCE_S,
     )
@@ -46,12 +52,15 @@ def killed(run_dir: Path) -> Path:
 
 def pretend(run_dir: Path, **changes: Any) -> None:
     """Changes what the records say of the process."""
-    spool = tracking_dir(run_dir) / "spool.jsonl"
-    lines = [json.loads(line) for line in spool.read_text().splitlines()]
-    for record in lines:
-        if record["kind"] == "open":
-            record["process"] = {**record["process"], **changes}
-    spool.write_text("".join(json.dumps(one, separators=(",", ":")) + "\n" for one in lines))
+    file = read_run_file(run_dir)
+    assert file is not None
+    replace(file, process={**file.process, **changes}).write(run_dir)
+
+
+def end(run_dir: Path, **options: Any) -> LostRuns:
+    file = read_run_file(run_dir)
+    assert file is not None
+    return end_lost_runs(LocalStore(run_dir.parent), run_dir, file, **options)
 
 
 def sync(*arguments: Any) -> str:
@@ -64,19 +73,21 @@ def statuses(runs: Runs) -> dict[str, str]:
     return {name: run.info.status for name, run in runs().items()}
 
 
-def test_sync_ends_a_run_that_was_killed(killed: Path, runs: Runs) -> None:
+def test_sync_ends_a_run_that_was_killed(killed: Path, client: Any, runs: Runs) -> None:
     assert "Its process is gone, so it is KILLED now: r, c.\n" in sync(killed)
     assert statuses(runs) == {"r": "KILLED", "c": "KILLED", "done": "FINISHED"}
     ended = runs()["r"].info
-    assert ended.start_time <= ended.end_time  # when its last record was made, not now
+    last = client.get_metric_history(ended.run_id, "a")
+    assert ended.end_time == last[-1].timestamp  # when its last point was made, not now
+    assert [(point.step, point.value) for point in last] == [(1, 1), (3, 3), (4, 4)]
+    assert runs()["r"].data.metrics["b"] == 9  # from its table
     assert "KILLED" not in sync(killed)
 
 
 def test_ui_ends_the_runs_of_its_folder(killed: Path, runs: Runs) -> None:
-    assert settle_lost_runs(killed.parent, local_uri(killed)) == []  # another store's
-    assert settle_lost_runs(killed.parent, local_uri(killed.parent)) == ["r", "c"]
+    assert settle_lost_runs(killed.parent) == ["r", "c"]
     assert statuses(runs)["r"] == "KILLED"
-    assert settle_lost_runs(killed.parent, local_uri(killed.parent)) == []
+    assert settle_lost_runs(killed.parent) == []
 
 
 @pytest.mark.parametrize(
@@ -90,28 +101,29 @@ def test_a_run_of_another_machine_or_container_is_left_alone(
     assert f"its process is on {other.get('host', this_process()['host'])}" in said
     assert "--gone" in said
     assert statuses(runs)["r"] == "RUNNING"
-    assert settle_lost_runs(killed.parent, local_uri(killed.parent)) == []
+    assert settle_lost_runs(killed.parent) == []
     assert "KILLED now: r, c" in sync(killed, "--gone")
     assert statuses(runs)["r"] == "KILLED"
 
 
 def test_a_run_of_before_the_machine_was_started_again_is_ended(killed: Path) -> None:
     pretend(killed, boot="another", pid=os.getpid())
-    assert end_lost_runs(killed).killed == ("r", "c")
+    assert end(killed).killed == ("r", "c")
 
 
 def test_records_without_a_process_say_nothing(killed: Path) -> None:
-    spool = tracking_dir(killed) / "spool.jsonl"
-    spool.write_text(spool.read_text().replace('"process":', '"other":'))
-    assert end_lost_runs(killed).elsewhere == "an unknown host"
+    pretend(killed, **dict.fromkeys(this_process()))
+    assert end(killed).elsewhere == "an unknown host"
 
 
 def test_a_run_that_trains_is_left_alone(run_dir: Path, runs: Runs) -> None:
     tracker = Tracker.open(run_dir, run_name="r")
     wait_for(lambda: tracker.run_id, "its first record")
-    assert end_lost_runs(run_dir, gone=True).killed == ()  # its records are being sent
+    assert settle_lost_runs(run_dir.parent) == []
+    with pytest.raises(InputError, match="in use by another process"):
+        CliRunner().invoke(command, [str(run_dir), "--gone"], catch_exceptions=False)
     tracker.close()
-    assert end_lost_runs(run_dir).killed == ()  # the process lives, whether or not it sends
+    assert end(run_dir).killed == ()  # the process lives, whether or not it records
     assert statuses(runs) == {"r": "RUNNING"}
 
 

@@ -25,14 +25,17 @@ def test_image_and_table_go_to_the_store_and_experiment_of_the_first_run(
         CliRunner().invoke(figure.command, args, catch_exceptions=False)
     experiment = client.get_experiment_by_name("mine").experiment_id
     found = {run.info.run_name: run for run in client.search_runs([experiment])}
-    assert found.keys() == {"trained", "figure deeprm-fig6"}
-    recorded = found["figure deeprm-fig6"]
+    assert found.keys() == {"trained", "deeprm-fig6 figure"}
+    recorded = found["deeprm-fig6 figure"]
+    assert recorded.data.tags["mlflow.parentRunId"] == found["trained"].info.run_id
     assert (recorded.info.status, recorded.data.tags["kind"]) == ("FINISHED", "figure")
     files = {file.path for file in client.list_artifacts(recorded.info.run_id, "figures")}
     assert files == {"figures/deeprm-fig6.png", "figures/deeprm-fig6.csv"}
 
 
-def test_without_runs_it_goes_to_the_store_beside_the_folder(run_dir: Path, runs: Runs) -> None:
+def test_without_runs_it_goes_to_the_results_beside_the_folder(
+    run_dir: Path, client: Any, runs: Runs
+) -> None:
     trained = make_run(run_dir.parent / "untracked" / "run")
     out = run_dir.parent / "figures"
     draw = ["deeprm-fig6", "--out", str(out)]
@@ -40,4 +43,7 @@ def test_without_runs_it_goes_to_the_store_beside_the_folder(run_dir: Path, runs
     assert not (out / "deeprm-fig6").exists()
     again = [*draw, "--table", str(out / "deeprm-fig6.csv"), "--track"]
     CliRunner().invoke(figure.command, again, catch_exceptions=False)
-    assert set(runs()) == {"figure deeprm-fig6"}
+    assert runs() == {}
+    experiment = client.get_experiment_by_name("metasched results").experiment_id
+    found = client.search_runs([experiment])
+    assert [run.info.run_name for run in found] == ["deeprm-fig6 figure"]

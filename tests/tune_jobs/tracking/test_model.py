@@ -27,7 +27,7 @@ from rllib_configs.policies import load_policy, write_policy
 from rllib_configs.schema import ExperimentConfig
 from tests.waiting import PATIENCE_S
 from tune_jobs.sync import command as sync
-from tune_jobs.tracking import Delivery, Tracker, local_uri
+from tune_jobs.tracking import Tracker, local_store, local_uri
 from tune_jobs.tracking.model import _load_pyfunc, example
 
 Runs = Callable[[], dict[str, Any]]
@@ -133,6 +133,9 @@ def test_no_file_of_a_model_can_run_code(tmp_path: Path, run_dir: Path, client: 
     assert not [name for name in files if name.endswith((".pkl", ".py", ".pickle"))]
     assert "input_example.json" in files
     assert "loader_module: tune_jobs.tracking.model" in (folder / "MLmodel").read_text()
+    requirements = (folder / "requirements.txt").read_text()
+    assert "torch==" in requirements
+    assert "metasched" not in requirements  # a stranger could register the name
     [weights] = folder.rglob("weights.pt")
     with zipfile.ZipFile(weights) as archive:
         [data] = [name for name in archive.namelist() if name.endswith("data.pkl")]
@@ -156,25 +159,33 @@ def test_a_policy_of_agents_is_no_model_and_holds_nothing_up(
     tracker = Tracker.open(run_dir, run_name="r")
     tracker.model(run_dir / "policy")
     ended = tracker.close()
-    assert (ended.waiting, ended.message) == (0, "")
+    assert (ended.lost, ended.message) == (0, "")
     assert not client.search_logged_models([runs()["r"].info.experiment_id])
     result = CliRunner().invoke(sync, [str(run_dir), "--register", "agents"])
     assert isinstance(result.exception, InputError)
     assert "are no models, so there is none to register as agents" in str(result.exception)
 
 
-def test_a_model_waits_for_a_server_that_is_away(
-    run_dir: Path, nowhere: str, client: Any, runs: Runs
-) -> None:
+def test_a_server_gets_a_model_of_its_own(run_dir: Path, empty_store: Path) -> None:
+    import mlflow
+
     small_policy(run_dir / "policy")
-    tracker = Tracker.open(run_dir, uri=nowhere, run_name="r")
+    tracker = Tracker.open(run_dir, run_name="r")
+    tracker.note("Result", "**4**")
     tracker.model(run_dir / "policy", register="late")
-    assert tracker.close().waiting
-    delivery = Delivery(run_dir, None)
-    delivery.run_to_end()
-    delivery.close()
-    assert delivery.refused.total() == 0
-    assert [v.version for v in client.search_model_versions("name = 'late'")] in ([1], ["1"])
+    assert tracker.close().message == ""
+    server = run_dir.parent / "server"
+    server.mkdir()
+    local_store(server).write_bytes(empty_store.read_bytes())
+    for _ in range(2):
+        done = CliRunner().invoke(sync, [str(run_dir), "--tracking-uri", local_uri(server)])
+        assert done.exit_code == 0, done.output
+        assert "Refused" not in done.output
+    client = mlflow.MlflowClient(local_uri(server), local_uri(server))
+    [version] = client.search_model_versions("name = 'late'")
+    assert int(version.version) == 1
+    assert "### Result\n\n**4**" in version.description
+    assert "which waiting job starts next" in client.get_registered_model("late").description
 
 
 def test_a_forbidden_action_becomes_void(tmp_path: Path) -> None:

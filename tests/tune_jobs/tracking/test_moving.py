@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tune_jobs.tracking import Tracker, local_store, local_uri, recorded_store
+from tune_jobs.tracking import Tracker, local_store, local_uri
 from tune_jobs.tracking.moving import mend_addresses
-from tune_jobs.tracking.store import Store
+from tune_jobs.tracking.store import LocalStore
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def recorded(tmp_path: Path, empty_store: Path) -> Path:
     runs = tmp_path / "the runs"  # addresses hold %20
     runs.mkdir()
     shutil.copy(empty_store, local_store(runs))
-    record(runs / "run", 1, local_uri(runs))
+    record(runs / "run", 1)
     client = client_of(runs)
     [run] = found(client)
     model = client.create_logged_model(run.info.experiment_id, "policy", run.info.run_id)
@@ -29,11 +29,11 @@ def recorded(tmp_path: Path, empty_store: Path) -> Path:
     return runs
 
 
-def record(run_dir: Path, step: int, uri: str | None = None) -> None:
+def record(run_dir: Path, step: int) -> None:
     (run_dir / "figures").mkdir(parents=True, exist_ok=True)
     (run_dir / "figures" / "curve.png").write_text(f"figure {step}")
     client_of(run_dir.parent)
-    with Tracker.open(run_dir, uri=uri, run_name="r") as tracker:
+    with Tracker.open(run_dir, run_name="r") as tracker:
         tracker.metrics({"a": step}, step)
         tracker.artifact(run_dir / "figures")
 
@@ -75,7 +75,6 @@ def test_a_moved_folder_finds_figures_and_models(recorded: Path, tmp_path: Path)
 def test_a_run_in_a_moved_folder_goes_on_where_it_was(recorded: Path, tmp_path: Path) -> None:
     new = tmp_path / "moved"
     recorded.rename(new)
-    assert recorded_store(new / "run") == local_uri(new)
     record(new / "run", 2)
     assert figure(new) == "figure 2"
     client = client_of(new)
@@ -99,7 +98,7 @@ def test_a_store_whose_artifacts_lie_elsewhere_is_left_alone(
     shutil.copy(local_store(recorded), local_store(tmp_path / "other"))
     assert mend_addresses(local_store(tmp_path / "other")) == []
     assert figure(tmp_path / "other") == "figure 1"
-    Store(local_uri(recorded), recorded)
+    LocalStore(recorded)
     assert mend_addresses(local_store(recorded)) == []
 
 

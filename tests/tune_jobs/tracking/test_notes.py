@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 
-from tune_jobs.tracking import Tracker, tracking_dir
-from tune_jobs.tracking.delivered import LOCK_FILE
-from tune_jobs.tracking.notes import MAX_NOTE, NOTE_TAG, with_section
+from tests.waiting import wait_for
+from tune_jobs.tracking import Tracker
+from tune_jobs.tracking.notes import MAX_NOTE, NOTE_TAG, sections_of, with_section
 from tune_jobs.tracking.provenance import as_command
 from tune_jobs.tracking.recording import annotate, record_result
-from tune_jobs.tracking.spool import Spool
-from tune_jobs.tracking.writer import FileLock
 
 Runs = Callable[[], dict[str, Any]]
 
@@ -28,6 +26,7 @@ def test_a_section_is_replaced_and_the_words_of_others_stay() -> None:
     assert [line for line in note.splitlines() if line and not line.startswith("<!--")] == [
         *("Mine.", "### Result", "3", "Mine too.", "### Comparison", "5")
     ]
+    assert sections_of(note) == {"Result": "3", "Comparison": "5"}
 
 
 def test_a_description_stays_within_the_limit_of_mlflow() -> None:
@@ -68,15 +67,14 @@ def test_a_comparison_is_added_to_a_run_that_has_ended(
     assert [file.path for file in files] == ["comparisons/table.csv"]
 
 
-def test_what_is_added_to_a_run_that_trains_is_sent_by_its_own_process(run_dir: Path) -> None:
-    spool = Spool(tracking_dir(run_dir))
-    with Tracker.open(run_dir, run_name="r") as tracker:
-        while tracker.run_id is None:
-            pass
-        assert annotate(run_dir, "Comparison", "5")
-        assert not FileLock(tracking_dir(run_dir) / LOCK_FILE).acquire(wait=False)
-    assert [one["text"].splitlines()[0] for one in spool.of_kind("note")] == ["5"]
-    assert len(spool.of_kind("open")) == 1
+def test_a_run_that_trains_gets_it_too_and_goes_on(run_dir: Path, runs: Runs) -> None:
+    tracker = Tracker.open(run_dir, run_name="r")
+    wait_for(lambda: tracker.run_id, "its first record")
+    assert annotate(run_dir, "Comparison", "5")
+    tracker.note("Result", "4")
+    tracker.close()
+    assert note_of(runs).count("###") == 2
+    assert runs()["r"].info.status == "RUNNING"
 
 
 def test_a_run_that_was_not_recorded_is_left_alone(tmp_path: Path) -> None:
@@ -91,10 +89,22 @@ def test_a_result_with_other_numbers_is_another_run(
 ) -> None:
     for value in (1.0, again):
         record_result(run_dir, "comparison", "c", curves=[(70, {"sjf/slowdown": value})], note="n")
-    experiment = client.get_experiment_by_name("metasched").experiment_id
+    experiment = client.get_experiment_by_name("metasched results").experiment_id
     found = client.search_runs([experiment])
     assert len(found) == num_runs
     assert {run.data.metrics["sjf/slowdown"] for run in found} == {1.0, again}
     for run in found:
         assert len(client.get_metric_history(run.info.run_id, "sjf/slowdown")) == 1
         assert run.data.tags[NOTE_TAG].startswith("<!-- metasched result -->\n### Result\n\nn\n")
+
+
+def test_parts_of_a_result_are_runs_below_it(run_dir: Path, client: Any) -> None:
+    parts = {f"load {load}": ({"load": f"{load}"}, {"sjf/slowdown": load}) for load in (0.7, 1.1)}
+    record_result(run_dir, "comparison", "c", parts=parts)
+    experiment = client.get_experiment_by_name("metasched results").experiment_id
+    found = {run.info.run_name: run for run in client.search_runs([experiment])}
+    assert found.keys() == {"c", "load 0.7", "load 1.1"}
+    for load in (0.7, 1.1):
+        part = found[f"load {load}"].data
+        assert (part.tags["load"], part.metrics) == (f"{load}", {"sjf/slowdown": load})
+        assert part.tags["mlflow.parentRunId"] == found["c"].info.run_id

@@ -60,7 +60,7 @@ def refuse(
         "tune_jobs.comparing.evaluating.compare_policies",
         "tune_jobs.comparing.guard_report.calibrate",
         "tune_jobs.benchmarks.reporting.measure_subjects",
-        "tune_jobs.tracking.server._server",
+        "tune_jobs.tracking.server.run_server",
         "meta.adaptation.rollout",
     ):
         monkeypatch.setattr(place, accepted, raising=False)

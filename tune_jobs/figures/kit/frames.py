@@ -6,7 +6,9 @@ from pathlib import Path
 import pandas as pd
 
 from cluster_env.core.errors import InputError
-from tune_jobs.terminal.tables import read_table
+from cluster_env.evaluation import Estimate
+from tune_jobs.tables import frames
+from tune_jobs.tables.frames import Value
 
 
 def read_frame(table: Path, texts: Iterable[str] = (), numbers: Iterable[str] = ()) -> pd.DataFrame:
@@ -23,8 +25,7 @@ def read_frame(table: Path, texts: Iterable[str] = (), numbers: Iterable[str] = 
             of numbers.
     """
     numbers = tuple(numbers)
-    frame = pd.DataFrame(read_table(table, (*texts, *numbers)), dtype=object)
-    return with_numbers(frame, numbers)
+    return with_numbers(frames.read_frame(table, (*texts, *numbers)), numbers)
 
 
 def with_numbers(frame: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
@@ -40,3 +41,8 @@ def with_numbers(frame: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
         except ValueError as error:
             raise InputError(f"column '{name}' should hold numbers: {error}") from None
     return frame
+
+
+def estimate_cells(name: str, estimate: Estimate) -> dict[str, Value]:
+    """A mean and the ends of its interval, as cells of a row."""
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}

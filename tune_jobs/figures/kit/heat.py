@@ -1,6 +1,6 @@
 """Tables whose cells have colors."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ def draw_heat(
     axes: "Axes",
     shades: ArrayLike,
     cells: Sequence[Sequence[HeatCell]],
-    names: Sequence[str],
+    names: Iterable[str],
     heads: Sequence[str],
     **colors: Any,
 ) -> None:
@@ -59,7 +59,7 @@ def draw_heat(
             if cell.below:
                 color = "white" if cell.dark else MUTED
                 axes.annotate(cell.below, (column, line + 0.22), size=6.5, color=color, **middle)
-    axes.set_yticks(range(len(names)), list(names))
+    axes.set_yticks(range(len(cells)), list(names))
     axes.set_xticks(range(len(heads)), list(heads))
     axes.set_xlim(-0.5, len(heads) - 0.5)
     axes.tick_params(labelsize=8, length=0, labeltop=True, labelbottom=False)

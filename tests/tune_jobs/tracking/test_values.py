@@ -1,10 +1,10 @@
-"""What becomes of names and values on their way into a spool."""
+"""What becomes of names and values before they are recorded."""
 
 import math
 
 import numpy as np
 
-from tune_jobs.tracking.records import as_numbers, as_text, clean_name
+from tune_jobs.tracking.values import as_numbers, as_text, clean_name
 
 
 def test_nested_mappings_become_flat_names() -> None:
@@ -25,11 +25,19 @@ def test_what_is_no_number_is_named_and_the_rest_kept() -> None:
     assert others == ["b", "c", "d"]
 
 
-def test_values_that_json_cannot_hold_are_spelled_out() -> None:
-    numbers, _ = as_numbers({"a": math.nan, "b": math.inf, "c": -math.inf})
-    assert numbers == {"a": "nan", "b": "inf", "c": "-inf"}
+def test_infinity_becomes_a_gap() -> None:
+    numbers, _ = as_numbers({"a": math.nan, "b": math.inf, "c": -math.inf, "d": 1})
+    assert [math.isnan(number) for number in numbers.values()] == [True, True, True, False]
 
 
 def test_names_are_made_acceptable() -> None:
     assert clean_name("p[0]=τ%") == "p_0__τ_"
     assert len(clean_name("x" * 300)) == 250
+    # MLflow takes names for paths.
+    assert [clean_name(name) for name in ("../b", "a//b/", "/", "", "a/../b")] == [
+        *("b", "a/b", "_", "_", "b")
+    ]
+
+
+def test_secrets_are_hidden() -> None:
+    assert as_text({"a": {"uri": "http://me:pw@host"}}) == {"a.uri": "http://host"}

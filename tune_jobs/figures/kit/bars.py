@@ -1,0 +1,58 @@
+"""Bars in groups, and axes of times."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from cluster_env.core.durations import duration
+from tune_jobs.figures.style import plain_ticks
+
+_TIMES = (1, 10, 60, 600, 3600, 6 * 3600, 86_400, 7 * 86_400, 30 * 86_400)
+_SHARE = 0.8  # of a group's room that its bars take
+_FILLED = 0.94  # of a bar's own room
+
+
+def draw_groups(
+    axes: Axes,
+    series: Sequence[tuple[str, str, pd.DataFrame]],
+    *,
+    horizontal: bool = False,
+    upright: bool = False,
+) -> None:
+    """A group of bars for each place, with a bar for each series.
+
+    Args:
+        axes: to draw into.
+        series: name and color of each, and its rows with ``label`` and ``y``, one for each group.
+        horizontal: whether bars lie, the first group at the top.
+        upright: whether there is room for the labels side by side below bars that stand.
+    """
+    thickness = _SHARE / len(series)
+    for place, (name, color, rows) in enumerate(series):
+        begin = np.arange(len(rows)) + place * thickness
+        draw = axes.barh if horizontal else axes.bar
+        draw(begin, rows["y"], _FILLED * thickness, align="edge", color=color, label=name)
+    labels = series[0][2]["label"]
+    middles = np.arange(len(labels)) + _SHARE / 2
+    if horizontal:
+        axes.set_yticks(middles, labels, fontsize=8)
+        axes.invert_yaxis()
+    elif upright:
+        axes.set_xticks(middles, labels)
+    else:
+        axes.set_xticks(middles, labels, rotation=30, ha="right", fontsize=8)
+
+
+def scale_times(axes: Axes, axis: str) -> None:
+    """Makes an axis of seconds logarithmic, with times as people say them.
+
+    Args:
+        axes: whose axis.
+        axis: ``x`` or ``y``.
+    """
+    scaled = axes.xaxis if axis == "x" else axes.yaxis
+    (axes.set_xscale if axis == "x" else axes.set_yscale)("log")
+    plain_ticks(scaled, _TIMES, duration)
+    axes.tick_params(axis="both", labelsize=8)
