@@ -10,7 +10,7 @@ from tune_jobs.comparing.guarding import Guarded, guards_of, with_guard_jobs
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
 from tune_jobs.comparing.table import beside
-from tune_jobs.tables.frames import Row, Value
+from tune_jobs.tables.frames import Row, Value, estimate_cells
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.spreading import Spread, here
 
@@ -142,12 +142,11 @@ def _row(
     ):
         if name in result.means:
             estimate = estimate_of(result, name, windows)
-            row |= {f"{name}_low": estimate.low, f"{name}_high": estimate.high}
-            row["interval_over"] = estimate.over
+            ends = estimate_cells(name, estimate)
+            row |= {**ends, name: row[name], "interval_over": estimate.over}
     gap = trusted(result.difference(winner, metric, windows), windows)
-    row |= {"difference": gap.value, "difference_low": gap.low, "difference_high": gap.high}
     share = trusted(result.win_rate(baselines, metric), windows) if baselines else _NOTHING
-    row |= {"win_rate": share.value, "win_rate_low": share.low, "win_rate_high": share.high}
+    row |= {**estimate_cells("difference", gap), **estimate_cells("win_rate", share)}
     return row if windows is None else {**row, "disjoint_windows": windows}
 
 

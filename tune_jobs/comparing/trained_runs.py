@@ -82,7 +82,7 @@ def find_runs(
 
     Args:
         names: paths, globs and names.
-        heuristics: names of those that may have been meant; by default those of all worlds.
+        heuristics: gives those that may have been meant; by default those of all worlds.
 
     Raises:
         InputError: if a path does not exist, or a glob matches no folder.

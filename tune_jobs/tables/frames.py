@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from cluster_env.core.errors import InputError
+from cluster_env.evaluation import Estimate
 from tune_jobs.terminal.files import replacing
 
 Value = str | float | int | bool
@@ -84,6 +85,11 @@ def with_numbers(frame: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
 def read_table(path: Path, columns: Iterable[str]) -> list[Cells]:
     """The rows of `read_frame`, one by one."""
     return [dict(row) for row in read_frame(path, columns).to_dict("records")]
+
+
+def estimate_cells(name: str, estimate: Estimate) -> dict[str, Value]:
+    """A mean and the ends of its interval, as cells of a row."""
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
 def number(row: Mapping[str, str], name: str) -> float:
