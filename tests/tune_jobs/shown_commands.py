@@ -23,7 +23,7 @@ from tune_jobs.comparing.trained_runs import is_heuristic
 from tune_jobs.runs.checkpoints import Checkpoints
 from tune_jobs.sweeps.definition import load_sweep
 from tune_jobs.sweeps.folder import create_sweep
-from tune_jobs.terminal.tables import write_table
+from tune_jobs.tables.frames import write_table
 
 PACKAGES = ("cluster_env", "docker", "meta", "rllib_configs", "tune_jobs")
 PAGES = [

@@ -15,7 +15,7 @@ from tune_jobs.figures import adaptation, learning_curves, meta_curves
 from tune_jobs.figures.adaptation_comparisons import DIFFERENCES, HEADROOM
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.runs.history import History
-from tune_jobs.terminal.tables import number, read_table, write_table
+from tune_jobs.tables.frames import number, read_table, write_table
 
 RECORDED = Path(figures.__file__).parent / "recorded"
 STEPS = (0, 1, 3)

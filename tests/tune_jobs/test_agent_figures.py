@@ -14,7 +14,7 @@ from tests.tune_jobs.drawing import all_texts
 from tune_jobs.comparing.trained_runs import check_fits, load_runs
 from tune_jobs.figures import advisors, agents
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.terminal.tables import write_table
+from tune_jobs.tables.frames import write_table
 
 SMALL = ("task.workload.window=30", "training.units=2", "training.classes=4")
 

@@ -17,7 +17,7 @@ from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.figures import FIGURES, comparison, learning_curves
 from tune_jobs.figures.registry import OPTIONS, FigureRequest
 from tune_jobs.figures.style import color_of, marker_of, spread
-from tune_jobs.terminal.tables import number, read_table, write_table
+from tune_jobs.tables.frames import number, read_table, write_table
 
 RECORDED = Path(figures.__file__).parent / "recorded"
 HEURISTICS = get_spec("deeprm").heuristics.names()

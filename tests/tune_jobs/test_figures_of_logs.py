@@ -12,7 +12,7 @@ from cluster_env.worlds import get_spec
 from tests.tune_jobs.drawing import all_texts, run
 from tune_jobs.figures import cunha, ratios, run_times, scenarios
 from tune_jobs.figures.registry import FigureRequest, make_figure
-from tune_jobs.terminal.tables import read_table
+from tune_jobs.tables.frames import read_table
 
 
 @pytest.fixture(scope="module")

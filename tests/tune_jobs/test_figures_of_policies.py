@@ -19,7 +19,7 @@ from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tune_jobs.comparing.trained_runs import find_runs, group_by_experiment, load_runs
 from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.figures import comparison, objectives, withheld_jobs
-from tune_jobs.terminal.tables import number, read_table
+from tune_jobs.tables.frames import number, read_table
 
 JOBSETS = 8
 RECORDED = Path(objectives.__file__).parent / "recorded"

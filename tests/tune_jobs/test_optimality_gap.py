@@ -23,8 +23,8 @@ from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.figure import command
 from tune_jobs.figures import optimality_gap
 from tune_jobs.figures.deeprm import IN_HINDSIGHT
+from tune_jobs.tables.frames import number, read_table, write_table
 from tune_jobs.terminal.progress import Progress
-from tune_jobs.terminal.tables import number, read_table, write_table
 
 JOBSETS = 5
 Cells = dict[str, str]

@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import REPOSITORY
 from tests.tune_jobs.shown_commands import PAGES
 from tune_jobs.experiments.tables import markdown_of
-from tune_jobs.terminal.tables import number, read_table
+from tune_jobs.tables.frames import number, read_table
 
 FIGURES = REPOSITORY / "tune_jobs" / "figures"
 RECORDED = FIGURES / "recorded"

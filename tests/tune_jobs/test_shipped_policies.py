@@ -18,7 +18,7 @@ from tune_jobs import cli
 from tune_jobs.comparing.guarding import load_decided
 from tune_jobs.comparing.table import format_rows
 from tune_jobs.comparing.trained_runs import check_fits, find_runs, group_by_experiment, load_runs
-from tune_jobs.terminal.tables import read_table
+from tune_jobs.tables.frames import read_table
 
 UNIVERSAL, NO_WORSE, LIMITS = "hpc-universal", "hpc-no-worse", "hpc-limits"
 OPERATION = "deeprm-operation"

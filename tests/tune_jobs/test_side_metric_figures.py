@@ -16,7 +16,7 @@ from tests.tune_jobs.drawing import all_texts
 from tune_jobs.figures import pareto, ratios
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.scenarios import Scenario
-from tune_jobs.terminal.tables import write_table
+from tune_jobs.tables.frames import write_table
 
 SMALL = {"world.processors": 64, "workload.jobs": 40, "workload.load": 1.2}
 REQUEST = FigureRequest(runs=["hpc-universal"], num_jobsets=3, decode="argmax")

@@ -16,7 +16,7 @@ from tune_jobs.figures import cunha, learning_curves
 from tune_jobs.figures.learning_curves import LENGTH, TIME
 from tune_jobs.figures.registry import FigureRequest, make_figure
 from tune_jobs.runs.history import History
-from tune_jobs.terminal.tables import read_table, write_table
+from tune_jobs.tables.frames import read_table, write_table
 
 
 def make_run(folder: Path, reward: str, seed: int, length: float) -> None:

@@ -17,7 +17,7 @@ from tune_jobs.benchmarks import utility as benchmark
 from tune_jobs.figures.registry import FigureRequest, make_figure
 from tune_jobs.figures.utility import ORDERS, RULES, SHAPES, setting_of
 from tune_jobs.figures.utility_policies import HEURISTICS, LEARNED
-from tune_jobs.terminal.tables import read_table
+from tune_jobs.tables.frames import read_table
 
 SMALL = FigureRequest(num_jobsets=2, at=(0.1, 0.2))
 

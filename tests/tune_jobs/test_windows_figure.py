@@ -10,7 +10,7 @@ from tests.conftest import REPOSITORY
 from tune_jobs import cli
 from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.figures import deeprm
-from tune_jobs.terminal.tables import number, read_table
+from tune_jobs.tables.frames import number, read_table
 
 FIGURES = REPOSITORY / "tune_jobs" / "figures"
 RECORDED = FIGURES / "recorded" / "deeprm-windows.csv"

@@ -32,7 +32,6 @@ from tune_jobs.figures.adaptation_data import (
 )
 from tune_jobs.figures.kit.curves import Curve, End, draw_curves, draw_levels, grid_of_panels
 from tune_jobs.figures.kit.dots import draw_dots, name_lines
-from tune_jobs.figures.kit.frames import estimate_cells, read_frame
 from tune_jobs.figures.learning_curves import MOST_LINES
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import (
@@ -44,7 +43,7 @@ from tune_jobs.figures.style import (
     new_figure,
     styled,
 )
-from tune_jobs.tables.frames import Cells, Row, number
+from tune_jobs.tables.frames import Cells, Row, estimate_cells, number, read_frame
 
 TEXTS = ("series", "family", "objective", "method")
 NUMBERS = ("step", "episodes", "value", "value_low", "value_high", "seeds", "tasks", "adaptations")

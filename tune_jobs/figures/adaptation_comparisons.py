@@ -36,10 +36,9 @@ from tune_jobs.figures.adaptation_data import (
 )
 from tune_jobs.figures.kit.curves import grid_of_panels
 from tune_jobs.figures.kit.dots import draw_dots, name_lines
-from tune_jobs.figures.kit.frames import estimate_cells, read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
-from tune_jobs.tables.frames import Cells, Row, number, read_table
+from tune_jobs.tables.frames import Cells, Row, estimate_cells, number, read_frame, read_table
 
 TEXTS = ("family", "method", "reference")
 NUMBERS = (

@@ -13,9 +13,8 @@ from cluster_env.evaluation import Estimate
 from cluster_env.evaluation.intervals import Pooled, jobset_interval, two_level_interval
 from tune_jobs.adapting.rows import read_rows
 from tune_jobs.figures.kit.curves import Style
-from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.tables.frames import Cells
+from tune_jobs.tables.frames import Cells, with_numbers
 
 Ratios = NDArray[np.float64]
 Statistic = Callable[[Ratios, Ratios], Ratios]

@@ -12,10 +12,9 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from tune_jobs.figures.agents import require_agents
-from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, style_of, styled
-from tune_jobs.tables.frames import Row
+from tune_jobs.tables.frames import Row, read_frame
 
 _TREE = ("node", "left", "right", "place", "height", "posterior", "consumers", "label", "purity")
 _MOST_BESIDE = 5  # panels

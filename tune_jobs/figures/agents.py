@@ -18,10 +18,9 @@ from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.figures.comparison import COLUMNS, measured_on, name_of, read_policies
 from tune_jobs.figures.kit.curves import Curve, draw_curves
 from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
-from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import MUTED, PALETTE, headline, label_ends, new_figure, styled
-from tune_jobs.tables.frames import Row
+from tune_jobs.tables.frames import Row, with_numbers
 
 WORLD = "panda"
 PANELS = ("completion_time", "utilization", "longest_wait", "class_deviation", "jain_index")

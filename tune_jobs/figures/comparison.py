@@ -25,7 +25,6 @@ from tune_jobs.comparing.wording import (
 )
 from tune_jobs.figures.kit.curves import Curve, End, draw_curves
 from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
-from tune_jobs.figures.kit.frames import read_frame, with_numbers
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import (
     color_of,
@@ -36,7 +35,7 @@ from tune_jobs.figures.style import (
     scale_values,
     styled,
 )
-from tune_jobs.tables.frames import Row, number
+from tune_jobs.tables.frames import Row, number, read_frame, with_numbers
 
 POLICY = ("policy", "key", "learned", "trained_at", "trained_on", "seeds")
 """Columns that say who a row is about, see `tune_jobs.comparing.comparison.spec_cells`."""

@@ -11,12 +11,11 @@ from matplotlib.transforms import Bbox
 
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.formats import read_log
-from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.scenarios import Scenario, ScenarioFigure, logs_of
 from tune_jobs.figures.style import GRID, headline, new_figure, styled
 from tune_jobs.tables.columns import COUNT, RATIO, SECONDS, SHARE, shown
-from tune_jobs.tables.frames import Row
+from tune_jobs.tables.frames import Row, read_frame
 
 
 def _published_windows(request: FigureRequest) -> Iterator[Scenario]:

@@ -23,10 +23,9 @@ from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.figures.comparison import POLICY, name_of, read_policies
 from tune_jobs.figures.deeprm import GUARD_JOBS, GUARD_LOADS, STEPS_PER_WINDOW, WORLD
 from tune_jobs.figures.kit.dots import draw_dots
-from tune_jobs.figures.kit.frames import estimate_cells
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, plain_ticks, styled
-from tune_jobs.tables.frames import Row, Value
+from tune_jobs.tables.frames import Row, Value, estimate_cells
 
 COLUMNS = (
     *("load", "window", "small_share", "rules", "metric", "jobsets"),

@@ -38,7 +38,6 @@ from tune_jobs.figures.kit.curves import (
     seeds_curve,
 )
 from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
-from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import (
     color_of,
@@ -51,7 +50,7 @@ from tune_jobs.figures.style import (
 from tune_jobs.runs.directory import open_run
 from tune_jobs.runs.history import KEY
 from tune_jobs.runs.history import MetricRow as Iteration
-from tune_jobs.tables.frames import Row
+from tune_jobs.tables.frames import Row, read_frame
 
 TEXTS = ("series", "key", "seed")
 NUMBERS = ("iteration", "value", "return_mean", "return_max")

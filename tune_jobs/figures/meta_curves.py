@@ -17,12 +17,11 @@ from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.adaptation_data import color_and_style
 from tune_jobs.figures.kit.curves import Style, count_iterations, draw_curves, seeds_curve
 from tune_jobs.figures.kit.dots import name_lines
-from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import MUTED, headline, label_ends, new_figure, styled
 from tune_jobs.runs.directory import open_run
 from tune_jobs.runs.history import KEY
-from tune_jobs.tables.frames import Row
+from tune_jobs.tables.frames import Row, read_frame
 
 TEXTS = ("method", "trained_on", "run")
 RECORDED = {

@@ -19,11 +19,10 @@ from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import column_of
 from tune_jobs.comparing.wording import on_jobs
 from tune_jobs.figures.comparison import POLICY, SHORT, measured_on, read_policies
-from tune_jobs.figures.kit.frames import estimate_cells, with_numbers
 from tune_jobs.figures.kit.heat import HeatCell, draw_heat
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import headline, new_figure, styled
-from tune_jobs.tables.frames import Row
+from tune_jobs.tables.frames import Row, estimate_cells, with_numbers
 
 ALWAYS = ("slowdown", "completion_time")
 """Metrics that have a panel whatever the runs were trained for: the paper's two."""

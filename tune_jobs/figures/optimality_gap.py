@@ -15,10 +15,9 @@ from tune_jobs.comparing.wording import described, on_jobs
 from tune_jobs.figures.comparison import POLICY, cut_texts, in_words, read_policies
 from tune_jobs.figures.deeprm import IN_HINDSIGHT
 from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
-from tune_jobs.figures.kit.frames import estimate_cells
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
-from tune_jobs.tables.frames import Row, Value
+from tune_jobs.tables.frames import Row, Value, estimate_cells
 
 COLUMNS = (
     *("series", "jobset", *POLICY, "unfinished", "value", "best", "bound", "status"),

@@ -29,11 +29,10 @@ from tune_jobs.comparing.trained_runs import find_runs, load_runs
 from tune_jobs.comparing.wording import spec_of_row
 from tune_jobs.figures.comparison import POLICY, read_policies
 from tune_jobs.figures.kit.dots import list_dots, panels_beside
-from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.scenarios import Scenario, logs_of, written
 from tune_jobs.figures.style import headline, plain_ticks, styled
-from tune_jobs.tables.frames import Row
+from tune_jobs.tables.frames import Row, with_numbers
 
 MOST_SEQUENCES = 200
 SIDE_METRICS = ("utilization_to_end", "utilization", "wait", "longest_wait")

@@ -23,11 +23,10 @@ from tune_jobs.comparing.trained_runs import find_runs, load_runs
 from tune_jobs.comparing.wording import spec_of_row
 from tune_jobs.figures.comparison import COLUMNS, ranked, read_policies
 from tune_jobs.figures.kit.dots import list_dots, panels_beside
-from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.kit.heat import HeatCell, draw_heat
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import TABLE_DPI, WIDTH, headline, new_figure, styled
-from tune_jobs.tables.frames import Row
+from tune_jobs.tables.frames import Row, with_numbers
 
 _MOST_PANELS = 4
 

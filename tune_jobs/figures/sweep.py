@@ -13,12 +13,11 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import GRID, INK, MUTED, headline, new_figure, scale_values, styled
 from tune_jobs.sweeps.folder import open_sweep
 from tune_jobs.sweeps.results import FIXED_COLUMNS, table_of
-from tune_jobs.tables.frames import Row
+from tune_jobs.tables.frames import Row, read_frame
 
 _MOST_SETTINGS = 8
 _PER_ROW = 4

@@ -21,10 +21,9 @@ from rllib_configs.worlds.accrual.servers import PoolSetting, pool_experiment
 from tune_jobs.comparing.choices import choose_config
 from tune_jobs.figures.kit.bars import draw_groups
 from tune_jobs.figures.kit.curves import Curve, draw_curves
-from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
-from tune_jobs.tables.frames import Row
+from tune_jobs.tables.frames import Row, read_frame
 
 EXPERIMENTS = 50
 RATES = (0.06, 0.08, 0.1, 0.12, 0.14, 0.16, 0.18, 0.2)

@@ -23,10 +23,9 @@ from tune_jobs.comparing.wording import jobs_of, on_jobs
 from tune_jobs.figures.comparison import POLICY, in_words, measured_on, read_policies
 from tune_jobs.figures.deeprm import WITHHOLDING
 from tune_jobs.figures.kit.curves import Curve, draw_curves
-from tune_jobs.figures.kit.frames import estimate_cells, with_numbers
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import headline, new_figure, scale_values, styled
-from tune_jobs.tables.frames import Row
+from tune_jobs.tables.frames import Row, estimate_cells, with_numbers
 
 ALL = "all"
 """What stands in the column ``length`` of the row that holds all jobs of a policy."""

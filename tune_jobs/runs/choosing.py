@@ -22,8 +22,9 @@ from rllib_configs.runners.sums import total
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.search_problem import joined, judge_of, prepare
 from tune_jobs.comparing.trained_runs import find_runs, is_heuristic
+from tune_jobs.tables.frames import Row, Value, plain
+from tune_jobs.tables.printing import aligned
 from tune_jobs.terminal.output import print_json
-from tune_jobs.terminal.tables import Row, Value, aligned, plain
 
 _SEARCH = "evolution"
 _APART = ("seed", "runs", "name", "resources", "evaluation", "checkpoint", "tracking")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from tune_jobs.runs.validation import RATIO
-from tune_jobs.terminal.tables import markdown
+from tune_jobs.tables.printing import markdown
 
 if TYPE_CHECKING:
     from tune_jobs.runs.trainer import Trainer

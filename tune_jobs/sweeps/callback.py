@@ -20,7 +20,7 @@ from tune_jobs.sweeps.folder import SweepFolder, TrialRecord, TrialStatus
 from tune_jobs.sweeps.points import Point, as_row, read_presets, trial_config
 from tune_jobs.sweeps.progress_table import ProgressTable
 from tune_jobs.sweeps.searches import SETTINGS
-from tune_jobs.terminal.tables import markdown
+from tune_jobs.tables.printing import markdown
 from tune_jobs.tracking import Tracker
 
 MAX_FAILURES = 2

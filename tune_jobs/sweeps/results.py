@@ -10,9 +10,9 @@ import yaml
 
 from tune_jobs.sweeps.folder import SweepFolder, TrialRecord
 from tune_jobs.sweeps.points import as_row, short_value
+from tune_jobs.tables.frames import Row, write_table
 from tune_jobs.terminal.files import replacing, short_path
 from tune_jobs.terminal.running import program
-from tune_jobs.terminal.tables import Row, write_table
 
 TABLE = "trials.csv"
 FIXED_COLUMNS = (

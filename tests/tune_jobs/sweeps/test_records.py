@@ -18,7 +18,7 @@ from tune_jobs.sweeps.folder import TrialFile, create_sweep, open_sweep, unpack
 from tune_jobs.sweeps.points import Point
 from tune_jobs.sweeps.results import best_trials, table_of, write_results
 from tune_jobs.sweeps.sweeping import SweepResult
-from tune_jobs.terminal.tables import write_table
+from tune_jobs.tables.frames import write_table
 
 
 class TestRatio:

@@ -21,7 +21,7 @@ from tune_jobs.sweeps.folder import create_sweep
 from tune_jobs.sweeps.points import list_points
 from tune_jobs.sweeps.progress_table import ProgressTable
 from tune_jobs.sweeps.results import FIXED_COLUMNS
-from tune_jobs.terminal.tables import write_table
+from tune_jobs.tables.frames import write_table
 from tune_jobs.tracking import NullTracker
 
 

@@ -19,7 +19,7 @@ from tune_jobs.runs.history import History
 from tune_jobs.runs.resuming import find_resumption
 from tune_jobs.sweeps.folder import TrialRecord, open_sweep
 from tune_jobs.sweeps.sweeping import SweepResult, run_sweep
-from tune_jobs.terminal.tables import read_table
+from tune_jobs.tables.frames import read_table
 from tune_jobs.tracking import local_uri
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
