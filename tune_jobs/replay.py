@@ -51,10 +51,12 @@ def command(**options: Any) -> None:
     from tune_jobs.replaying.replay_report import ReplayOptions, report_replay
 
     shown = {name: options.pop(name) for name in ("as_json", "out")}
-    lines, gantt = (
-        late("tune_jobs.figures.replays", f"draw_{one}") for one in ("timeline", "gantt")
+    report_replay(
+        ReplayOptions(**options),
+        **shown,
+        draw_lines=late("tune_jobs.figures.replays", "draw_timeline"),
+        draw_gantt=late("tune_jobs.figures.replays", "draw_gantt"),
     )
-    report_replay(ReplayOptions(**options), **shown, draw_lines=lines, draw_gantt=gantt)
 
 
 if __name__ == "__main__":
