@@ -22,7 +22,7 @@ def streams(rng: np.random.Generator) -> Callable[[str], np.random.Generator]:
     return lambda key: generator(seed, Purpose.TASK, zlib.crc32(key.encode()))
 
 
-class Ranges(Section):
+class TaskRanges(Section):
     """Values of a task's settings, as ``workload.load: {uniform: [0.7, 1.5]}``.
 
     What has no range stays as in the base. A world may have a class of its own, with ranges that
@@ -82,7 +82,7 @@ class Ranges(Section):
                     ) from None
 
 
-def ranges_of(world: str) -> type[Ranges]:
+def ranges_of(world: str) -> type[TaskRanges]:
     """The ranges that a family of tasks in a world may have, by the name of the world's kind."""
-    made: type[Ranges] = found(RANGES.get(world)) if world in RANGES.names() else Ranges
+    made: type[TaskRanges] = found(RANGES.get(world)) if world in RANGES.names() else TaskRanges
     return made

@@ -17,7 +17,7 @@ from cluster_env.core.task import Task
 from cluster_env.core.world import World
 from cluster_env.evaluation import get_metric
 from cluster_env.objectives import mixture
-from rllib_configs.learning.evolution import Judge, Limit, Vector
+from rllib_configs.learning.evolution import CandidateJudge, Limit, Vector
 from rllib_configs.networks import Shapes, network_of
 from rllib_configs.networks.conditions import Wanted
 from rllib_configs.schema import ExperimentConfig
@@ -100,12 +100,12 @@ def limits_of(limits: Mapping[str, float]) -> dict[str, Limit]:
     return {name: Limit(worse, get_metric(name).higher_is_better) for name, worse in limits.items()}
 
 
-def judge_of(experiment: ExperimentConfig) -> Judge:
+def judge_of(experiment: ExperimentConfig) -> CandidateJudge:
     """What the candidates of an experiment are judged by, at its start."""
     training = experiment.training
     multipliers = training.multipliers
     usual = ADAPTING if training.multiplier_rate else FIXED
-    return Judge(
+    return CandidateJudge(
         [multipliers.get(name, usual) for name in training.limits],
         training.limits_hold == "mean",
         training.multiplier_rate,

@@ -22,7 +22,7 @@ _LIMITS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
 
 
 @dataclass(frozen=True)
-class Setting:
+class DocumentedSetting:
     """A setting of a config.
 
     Attributes:
@@ -43,7 +43,7 @@ class Setting:
         return f"{self.meaning} For {self.owner}." if self.owner else self.meaning
 
 
-def list_settings() -> list[Setting]:
+def list_settings() -> list[DocumentedSetting]:
     """Every setting: of all runs, of each world and workload, of each algorithm and network.
 
     Those of a user's own are among them.
@@ -68,9 +68,9 @@ def list_settings() -> list[Setting]:
     return list({(setting.key, setting.owner): setting for setting in found}.values())
 
 
-def _of_choices() -> Iterator[Setting]:
+def _of_choices() -> Iterator[DocumentedSetting]:
     """Those of algorithms and networks; of several, where they have the same default."""
-    owners: dict[Setting, dict[str, list[str]]] = {}
+    owners: dict[DocumentedSetting, dict[str, list[str]]] = {}
     for registry in CHOICES:
         for name in registry.names():
             options = registry.get(name).options.model_fields
@@ -86,7 +86,7 @@ def _of_choices() -> Iterator[Setting]:
 
 def _of_fields(
     fields: Mapping[str, FieldInfo], place: str, owner: str = "", left_out: tuple[str, ...] = ()
-) -> Iterator[Setting]:
+) -> Iterator[DocumentedSetting]:
     for name, entry in fields.items():
         if name in left_out:
             continue
@@ -107,7 +107,7 @@ def _fields_of(kind: Any) -> Mapping[str, FieldInfo] | None:
     return section_of(kind).model_fields if is_dataclass(kind) else None
 
 
-def _setting(key: str, entry: FieldInfo, owner: str) -> Setting:
+def _setting(key: str, entry: FieldInfo, owner: str) -> DocumentedSetting:
     limits = [
         f"{words} {getattr(limit, sign):g}"
         for limit in entry.metadata
@@ -124,4 +124,4 @@ def _setting(key: str, entry: FieldInfo, owner: str) -> Setting:
         text: str = yaml.safe_dump(value, default_flow_style=True, width=1000)
         default = text.removesuffix("...\n").strip()
     words = " ".join(f"{part[:1].upper()}{part[1:]}." for part in sentences)
-    return Setting(key, default, words, owner)
+    return DocumentedSetting(key, default, words, owner)

@@ -71,7 +71,7 @@ class JobsetStream:
         )
 
 
-class Episodes:
+class RunningEpisodes:
     """Keeps one episode going in each of several places of one simulator.
 
     The simulator holds the next few episodes of every place, so that most of them begin without

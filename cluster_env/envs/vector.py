@@ -13,7 +13,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.spec import spec_of
 from cluster_env.envs.cluster import ClusterEnv, given_option
-from cluster_env.envs.episodes import Episodes, JobsetStream
+from cluster_env.envs.episodes import JobsetStream, RunningEpisodes
 from cluster_env.envs.setup import (
     Setup,
     WorkloadOption,
@@ -92,7 +92,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.single_action_space = self.setup.view.action_space
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._episodes = Episodes(self.setup, num_envs)
+        self._episodes = RunningEpisodes(self.setup, num_envs)
         self._buffer = None if copy else self.setup.view.buffer(num_envs)
         self._ended = np.zeros(num_envs, np.bool_)
         self._began = False

@@ -16,7 +16,7 @@ from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.task import Task
 from rllib_configs.extensions import IMPORTS, allowed_imports
 from rllib_configs.loading import parse_section, read_yaml
-from rllib_configs.ranges import Ranges, ranges_of
+from rllib_configs.ranges import TaskRanges, ranges_of
 from rllib_configs.sections import Section, validated
 from rllib_configs.task_schema import TaskSection
 
@@ -112,7 +112,7 @@ class FamilySection(Section):
     """What tables call it."""
     base: TaskSection = Field(default_factory=TaskSection)
     """The task that the ranges change; also what a run trains on while it warms up."""
-    vary: SerializeAsAny[Ranges] = Field(default_factory=dict, validate_default=True)
+    vary: SerializeAsAny[TaskRanges] = Field(default_factory=dict, validate_default=True)
     """What differs: ``workload.load: {uniform: [0.7, 1.5]}`` by the key of any setting, beside the
     ranges that the world has of its own."""
 
@@ -124,7 +124,7 @@ class FamilySection(Section):
         return validated(ranges_of(info.data["base"].world.kind), ranges)
 
     def draw(self, rng: np.random.Generator) -> TaskSection:
-        """Draws a task; see `Ranges.draw`.
+        """Draws a task; see `TaskRanges.draw`.
 
         Raises:
             InputError: if the base is impossible.

@@ -15,7 +15,7 @@ from rllib_configs.algorithms.batched import (
     UnitLearner,
     module_weights,
 )
-from rllib_configs.learning.evolution import Search, Vector
+from rllib_configs.learning.evolution import CandidateSearch, Vector
 from rllib_configs.networks import Weights, network_of
 from rllib_configs.runners.candidates import (
     CANDIDATES,
@@ -46,7 +46,7 @@ class Evolution(UnitAlgorithm):
     def setup(self, config: Any) -> None:
         """Builds what RLlib builds; the search begins with the weights of the first iteration."""
         super().setup(config)
-        self._search: Search | None = None
+        self._search: CandidateSearch | None = None
         self._best = np.inf
         self._judge = judge_of(self.config.experiment)
 
@@ -116,13 +116,13 @@ class Evolution(UnitAlgorithm):
             self._judge.multipliers = state[_STATE]["multipliers"]
             self._searching().set_state(state[_STATE]["search"])
 
-    def _searching(self) -> Search:
+    def _searching(self) -> CandidateSearch:
         """The search; it begins with the weights that the policy has, drawn or given."""
         if self._search is None:
             experiment = self.config.experiment
             training = experiment.training
             start = joined(module_weights(self), self._shapes())
-            self._search = Search(
+            self._search = CandidateSearch(
                 start, training.step_size, training.episodes_per_jobset, experiment.seed
             )
         return self._search
@@ -146,7 +146,7 @@ class Evolution(UnitAlgorithm):
             self._judge.adapt(beyond[-1])
         return found
 
-    def _validate(self, search: Search) -> dict[str, float]:
+    def _validate(self, search: CandidateSearch) -> dict[str, float]:
         """Tries the mean if that is due, and makes it the policy if it is the best so far.
 
         Before the first trial the policy is the mean itself.

@@ -27,7 +27,7 @@ MULTIPLIERS = (0.02, 100.0)
 """The least and the largest that adapting leads to."""
 
 
-class Search:
+class CandidateSearch:
     """CMA-ES (Hansen and Ostermeier, Evolutionary Computation 9, 2001), as the package cma has it.
 
     Candidates of an iteration depend on the seed, the iteration and the costs of those before; no
@@ -135,7 +135,7 @@ class Limit:
         return np.asarray(np.log((slack + values) / (slack + (1 + self.worse) * references)))
 
 
-class Judge:
+class CandidateJudge:
     """What candidates are judged by: ln(cost), and what it costs to be beyond limits.
 
     Sequences count by the ratio of costs, and not those most that cost most under any policy,

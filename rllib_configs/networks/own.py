@@ -35,7 +35,7 @@ def masked_logits(network: nn.Module, world: World, states: State) -> torch.Tens
     return found
 
 
-class FeatureSampler:
+class OwnSampler:
     """Acts with the weights of such a network; see `rllib_configs.networks.sampling.Sampler`."""
 
     def __init__(self, network: nn.Module, weights: Weights, world: World) -> None:
@@ -74,11 +74,9 @@ class _OwnNetwork(Network):
             "seed": experiment.seed,
         }
 
-    def sampler(
-        self, experiment: ExperimentConfig, weights: Weights, world: World
-    ) -> FeatureSampler:
+    def sampler(self, experiment: ExperimentConfig, weights: Weights, world: World) -> OwnSampler:
         network = made(self.make, experiment.training, world, experiment.seed)
-        return FeatureSampler(network, weights, world)
+        return OwnSampler(network, weights, world)
 
     def shapes(self, experiment: ExperimentConfig, world: World) -> Shapes:
         state = made(self.make, experiment.training, world, experiment.seed).state_dict()

@@ -7,22 +7,22 @@ from rllib_configs.learning.evolution import (
     BREACH,
     FULL_RATE,
     MULTIPLIERS,
-    Judge,
+    CandidateJudge,
+    CandidateSearch,
     Limit,
-    Search,
 )
 
 WAIT = Limit(worse=0.25, higher_is_better=False)
 USE = Limit(worse=0.1, higher_is_better=True)
 
 
-def searched(iterations: int, seed: int = 0, population: int = 8) -> tuple[Search, list]:
+def searched(iterations: int, seed: int = 0, population: int = 8) -> tuple[CandidateSearch, list]:
     """A search for the place where a stretched bowl is lowest."""
-    search = Search(np.full(4, 3.0), 0.5, population, seed)
+    search = CandidateSearch(np.full(4, 3.0), 0.5, population, seed)
     return search, [step(search, iteration) for iteration in range(iterations)]
 
 
-def step(search: Search, iteration: int) -> np.ndarray:
+def step(search: CandidateSearch, iteration: int) -> np.ndarray:
     candidates = search.ask(iteration)
     search.tell((np.array([1, 10, 100, 1000]) * (candidates - 1.0) ** 2).sum(axis=1))
     return candidates
@@ -49,7 +49,7 @@ def test_candidates_depend_on_seed_iteration_and_costs_alone() -> None:
 
 def test_it_goes_on_from_its_state_with_the_same_bits() -> None:
     search, _ = searched(7)
-    other = Search(np.zeros(4), 1.0, 8, seed=0)
+    other = CandidateSearch(np.zeros(4), 1.0, 8, seed=0)
     other.set_state(search.get_state())
     for iteration in range(7, 12):
         assert np.array_equal(step(search, iteration), step(other, iteration))
@@ -97,11 +97,11 @@ JUDGED = np.array([[[2.0, 0.3, -0.1], [4.0, -0.1, -0.3]], [[1.0, 0.6, 0.1], [1.0
 def test_limits_hold_on_each_sequence_or_on_the_mean(
     on_mean: bool, rate: float, expected: list[float]
 ) -> None:
-    assert Judge([2.0, 5.0], on_mean, rate).costs(JUDGED) == pytest.approx(expected)
+    assert CandidateJudge([2.0, 5.0], on_mean, rate).costs(JUDGED) == pytest.approx(expected)
 
 
 def test_pooled_costs_are_those_of_all_jobs() -> None:
-    pooled = Judge([2.0, 5.0], True, 0.0, pooled=True)
+    pooled = CandidateJudge([2.0, 5.0], True, 0.0, pooled=True)
     mean = np.log((np.exp(2.0) + np.exp(4.0)) / 2)
     expected = [mean + 2 * 0.1, 1 + 2 * 0.4 + 5 * 0.2]
     assert pooled.costs(JUDGED) == pytest.approx(expected)
@@ -109,17 +109,17 @@ def test_pooled_costs_are_those_of_all_jobs() -> None:
 
 
 def test_the_best_is_chosen_by_the_same_at_any_time() -> None:
-    judge = Judge([2.0, 5.0], True, 0.1)
+    judge = CandidateJudge([2.0, 5.0], True, 0.1)
     expected = [3 + BREACH * 0.1, 1 + BREACH * 0.6]
     assert judge.final_costs(JUDGED) == pytest.approx(expected)
     judge.adapt(np.array([1.0, -1.0]))
     assert judge.final_costs(JUDGED) == pytest.approx(expected)
-    fixed = Judge([2.0, 5.0], False, 0.0)
+    fixed = CandidateJudge([2.0, 5.0], False, 0.0)
     assert np.array_equal(fixed.final_costs(JUDGED), fixed.costs(JUDGED))
 
 
 def test_a_multiplier_rises_while_its_limit_is_violated_and_falls_while_it_is_kept() -> None:
-    judge = Judge([2.0, 5.0, 1.0], True, 0.1)
+    judge = CandidateJudge([2.0, 5.0, 1.0], True, 0.1)
     judge.adapt(np.array([1.0, -1.0, FULL_RATE / 2]))
     assert judge.multipliers == pytest.approx([2 * np.exp(0.1), 5 * np.exp(-0.1), np.exp(0.05)])
     for _ in range(200):
@@ -129,7 +129,7 @@ def test_a_multiplier_rises_while_its_limit_is_violated_and_falls_while_it_is_ke
 
 def test_adapting_multipliers_lead_to_the_best_that_keeps_a_limit() -> None:
     """Of x'x with x0 >= 1, which is at (1, 0, 0, 0) with the multiplier 2."""
-    search, judge = Search(np.zeros(4), 0.5, 10, 0), Judge([0.05], True, 0.1)
+    search, judge = CandidateSearch(np.zeros(4), 0.5, 10, 0), CandidateJudge([0.05], True, 0.1)
     for iteration in range(160):
         tried = np.concatenate([search.ask(iteration), search.mean[None]]).astype(float)
         judged = np.stack([(tried**2).sum(axis=1), 1 - tried[:, 0]], axis=1)[:, None]

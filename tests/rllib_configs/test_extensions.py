@@ -123,8 +123,8 @@ def test_a_path_of_ones_own_workload_becomes_absolute(
 @pytest.mark.usefixtures("extension")
 def test_a_family_in_a_world_of_ones_own_has_ranges_by_key() -> None:
     load_config("deeprm")
-    assert ranges.ranges_of("yard") is ranges.Ranges
-    assert ranges.ranges_of("deeprm") is not ranges.Ranges
+    assert ranges.ranges_of("yard") is ranges.TaskRanges
+    assert ranges.ranges_of("deeprm") is not ranges.TaskRanges
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass
-class PlainJob:
+class LoopJob:
     """A job; times in seconds.
 
     Attributes:
@@ -26,7 +26,7 @@ class PlainJob:
     start: int = -1
 
 
-def plain_easy(jobs: Sequence[PlainJob], processors: int) -> None:
+def plain_easy(jobs: Sequence[LoopJob], processors: int) -> None:
     """Schedules jobs under EASY backfilling, and writes their starts.
 
     Args:
@@ -34,8 +34,8 @@ def plain_easy(jobs: Sequence[PlainJob], processors: int) -> None:
         processors: of the machine.
     """
     coming = list(reversed(jobs))
-    waiting: list[PlainJob] = []
-    running: list[PlainJob] = []
+    waiting: list[LoopJob] = []
+    running: list[LoopJob] = []
     while coming or running:
         times = [job.start + job.run for job in running]
         now = min([*times, coming[-1].arrival] if coming else times)
@@ -49,11 +49,11 @@ def plain_easy(jobs: Sequence[PlainJob], processors: int) -> None:
 
 
 def _starting(
-    now: int, waiting: list[PlainJob], running: list[PlainJob], processors: int
-) -> list[PlainJob]:
+    now: int, waiting: list[LoopJob], running: list[LoopJob], processors: int
+) -> list[LoopJob]:
     """The jobs that start now."""
     free = processors - sum(job.size for job in running)
-    begun: list[PlainJob] = []
+    begun: list[LoopJob] = []
     for job in waiting:
         if job.size > free:
             break

@@ -11,7 +11,7 @@ from cluster_env.core.world import Simulator
 from cluster_env.objectives import get_objective
 from rllib_configs.loading import load_config
 from tune_jobs.benchmarks.measuring import Entry, Work, rates
-from tune_jobs.benchmarks.plain_easy import PlainJob, plain_easy
+from tune_jobs.benchmarks.plain_easy import LoopJob, plain_easy
 
 JOBS = 1_000_000
 PLAIN_JOBS = 10_000
@@ -94,7 +94,7 @@ def _plain(jobset: JobSet) -> Work:
 
 def _plain_starts(jobset: JobSet) -> list[int]:
     columns = (jobset.arrival, jobset.duration, jobset.attributes["estimate"], jobset.demand[:, 0])
-    jobs = [PlainJob(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+    jobs = [LoopJob(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
     plain_easy(jobs, PROCESSORS)
     return [job.start for job in jobs]
 

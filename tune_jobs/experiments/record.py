@@ -31,7 +31,7 @@ class _Entry:
 _ENTRIES = TypeAdapter(dict[str, _Entry])
 
 
-class Record:
+class ExperimentRecord:
     """Which calls of an experiment are done, with what, and what they wrote.
 
     A call that evaluates or draws is done if it was made at this commit, on the same policies and

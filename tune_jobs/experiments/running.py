@@ -11,7 +11,7 @@ from tune_jobs.experiments.calls import Call, carry_out_all
 from tune_jobs.experiments.checking import check_calls, check_place, check_runs, check_trained
 from tune_jobs.experiments.definition import find_experiment, in_order, load_experiment
 from tune_jobs.experiments.listing import list_calls
-from tune_jobs.experiments.record import Record
+from tune_jobs.experiments.record import ExperimentRecord
 from tune_jobs.terminal.options import first_comment
 
 REFUSED = 2
@@ -57,7 +57,7 @@ def make_results(
     calls = list_calls(load_experiment(source), out, seeds)
     check_calls(calls, out)
     trained = {call.run: call for call in calls if call.run}
-    record = Record(out, first_comment(find_experiment(source)), list(trained))
+    record = ExperimentRecord(out, first_comment(find_experiment(source)), list(trained))
     if not (dry_run or force):
         record.check_commit()
     for call in trained.values():

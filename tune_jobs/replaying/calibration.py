@@ -14,7 +14,7 @@ from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.metrics import size_class
 from cluster_env.workloads.recorded import RecordedJobs
-from cluster_env.workloads.slurm.conf import Site, read_slurm_conf
+from cluster_env.workloads.slurm.conf import SlurmSite, read_slurm_conf
 from cluster_env.worlds import get_heuristic
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.replaying import fidelity as near
@@ -92,7 +92,7 @@ def report_calibration(
 
 
 def _with_site(
-    site: Site, log: RecordedJobs, task_options: Mapping[str, Any], overrides: Sequence[str]
+    site: SlurmSite, log: RecordedJobs, task_options: Mapping[str, Any], overrides: Sequence[str]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Options and settings with what the site says; what the user says goes first."""
     given = {text.partition("=")[0] for text in overrides}

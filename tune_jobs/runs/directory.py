@@ -38,7 +38,7 @@ _LEFT_OVER = re.compile(r"\.lock$|\.config\.yaml\.")  # of a run that was killed
 
 
 @dataclass(frozen=True)
-class Part:
+class RunPart:
     """Iterations of a run that were made with the same program.
 
     Attributes:
@@ -50,7 +50,7 @@ class Part:
     made: dict[str, str]
 
 
-_PARTS = TypeAdapter(list[Part])
+_PARTS = TypeAdapter(list[RunPart])
 
 
 class RunDirectory:
@@ -112,7 +112,7 @@ class RunDirectory:
         with replacing(self.path / CONFIG) as aside:
             write_config(config, aside)
 
-    def made(self) -> list[Part]:
+    def made(self) -> list[RunPart]:
         """What it was trained with, in order; empty if nobody took it down."""
         try:
             return _PARTS.validate_json((self.path / MADE).read_text())
@@ -123,7 +123,7 @@ class RunDirectory:
         """Takes down what it is trained with after so many iterations; `made` says it."""
         parts = [part for part in self.made() if part.after < iteration]
         if not parts or parts[-1].made != made:
-            parts.append(Part(iteration, dict(made)))
+            parts.append(RunPart(iteration, dict(made)))
         with replacing(self.path / MADE) as aside:
             aside.write_bytes(_PARTS.dump_json(parts, indent=1) + b"\n")
 

@@ -10,7 +10,7 @@ from tune_jobs.site.holding import Holdings, free_now
 from tune_jobs.site.slurm_text import (
     JOB_FIELDS,
     NODE_FIELDS,
-    Nodes,
+    NodeListing,
     layout,
     read_jobs,
     read_nodes,
@@ -39,7 +39,7 @@ class SlurmBackend:
     ) -> None:
         self._partitions = tuple(partitions)
         self._nodes_every_s, self._timeout_s, self._clock = nodes_every_s, timeout_s, clock
-        self._nodes, self._nodes_at = Nodes((), 0), -float("inf")
+        self._nodes, self._nodes_at = NodeListing((), 0), -float("inf")
         self._before: Holdings = {}
         self._site: Site | None = None
 

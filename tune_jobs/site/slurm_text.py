@@ -49,7 +49,7 @@ def layout(fields: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Jobs:
+class QueueListing:
     """What squeue said.
 
     Attributes:
@@ -64,14 +64,14 @@ class Jobs:
 
 
 @dataclass(frozen=True)
-class Nodes:
+class NodeListing:
     """What sinfo said; free is also what no job may have as long as another is cleaned up."""
 
     nodes: tuple[SiteNode, ...]
     unreadable: int
 
 
-def read_jobs(text: str, *, with_memory: bool, partitions: tuple[str, ...] = ()) -> Jobs:
+def read_jobs(text: str, *, with_memory: bool, partitions: tuple[str, ...] = ()) -> QueueListing:
     """Jobs from what ``squeue -h -r -O`` printed of `JOB_FIELDS`.
 
     Args:
@@ -93,10 +93,10 @@ def read_jobs(text: str, *, with_memory: bool, partitions: tuple[str, ...] = ())
             continue
         if job is not None and _is_in(job.partition, partitions):
             jobs.append(job)
-    return Jobs(tuple(jobs), holdings, unreadable)
+    return QueueListing(tuple(jobs), holdings, unreadable)
 
 
-def read_nodes(text: str, *, with_memory: bool, partitions: tuple[str, ...] = ()) -> Nodes:
+def read_nodes(text: str, *, with_memory: bool, partitions: tuple[str, ...] = ()) -> NodeListing:
     """Nodes that take jobs, from what ``sinfo -h -N -O`` printed of `NODE_FIELDS`.
 
     Args:
@@ -113,7 +113,7 @@ def read_nodes(text: str, *, with_memory: bool, partitions: tuple[str, ...] = ()
             continue
         if node is not None and _is_in(values[7].rstrip("*"), partitions):
             nodes[node.name] = node  # a node stands in a row for each of its partitions
-    return Nodes(tuple(nodes.values()), unreadable)
+    return NodeListing(tuple(nodes.values()), unreadable)
 
 
 def _rows(text: str) -> Iterator[list[str]]:

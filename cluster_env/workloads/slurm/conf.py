@@ -30,7 +30,7 @@ Settings = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Site:
+class SlurmSite:
     """A machine, and how it orders jobs.
 
     Attributes:
@@ -53,7 +53,7 @@ class Site:
     unknown: tuple[str, ...]
 
 
-def read_slurm_conf(path: Path | str) -> Site:
+def read_slurm_conf(path: Path | str) -> SlurmSite:
     """Reads a slurm.conf; files that it includes are not read.
 
     Raises:
@@ -87,7 +87,7 @@ def read_slurm_conf(path: Path | str) -> Site:
         raise InputError(f"{path} names no node with CPUs, so nobody knows the machine")
     order, weights = _order(path, settings)
     backfill = settings.get("schedulertype", "sched/backfill").lower() != "sched/builtin"
-    return Site(
+    return SlurmSite(
         processors=processors,
         memory=memory if "memory" in settings.get("selecttypeparameters", "").lower() else 0,
         gpus=gpus,

@@ -43,7 +43,7 @@ def is_header(line: str) -> bool:
     return bool(words & {"jobid", "jobidraw"}) and bool(words & {"submit", "start", "state"})
 
 
-class Columns:
+class SacctColumns:
     """Where the columns stand, and how a line falls apart into cells."""
 
     def __init__(self, path: Path, line: int, header: str) -> None:
@@ -96,14 +96,14 @@ def read_rows(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Ite
     Raises:
         InputError: if the header lacks a column, or a value is wrong; it names line and field.
     """
-    columns: Columns | None = None
+    columns: SacctColumns | None = None
     clusters: set[str] = set()
     for number, ended in enumerate(text, start=1):
         line = ended.rstrip("\r\n")
         if not line.strip():
             continue
         if columns is None:
-            columns = Columns(path, number, line)
+            columns = SacctColumns(path, number, line)
             continue
         findings.rows += 1
         # What is no job: the header of a second export, and steps of jobs.
@@ -146,7 +146,7 @@ def _that_agree(ways: Sequence["_Row"], clock: Clock) -> "_Row | None":
 class _Row:
     """One line, whose values are read by the names of their columns."""
 
-    def __init__(self, columns: Columns, line: int, cells: Sequence[str]) -> None:
+    def __init__(self, columns: SacctColumns, line: int, cells: Sequence[str]) -> None:
         self.columns, self.line, self.cells = columns, line, cells
 
     def get(self, *names: str) -> str:

@@ -37,7 +37,7 @@ class Header(NamedTuple):
     promised: int  # final utility that running jobs are expected to reach
 
 
-class Candidate(NamedTuple):
+class CandidateColumns(NamedTuple):
     """Columns of each candidate, each an int32; all are 0 where no candidate is."""
 
     present: int
@@ -53,7 +53,7 @@ class Candidate(NamedTuple):
 
 
 HEADER = Header(*range(len(Header._fields)))
-CANDIDATE = Candidate(*range(len(Candidate._fields)))
+CANDIDATE = CandidateColumns(*range(len(CandidateColumns._fields)))
 
 JOB = np.dtype([(name, np.int64) for name in ("arrival", "size", "duration", "deadline")])
 """A job: clock of its arrival, processors that it asks for, its steps on all of them, and the clock

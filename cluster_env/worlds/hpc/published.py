@@ -52,7 +52,7 @@ class PublishedPolicy:
         order = np.concatenate(
             [np.lexsort((score[a:b], arrival[a:b])).astype(np.int64) for a, b in parts]
         )
-        room = Room.of(simulator.batch.most_jobs, capacity.size)
+        room = PlayedMachine.of(simulator.batch.most_jobs, capacity.size)
         for row, k in enumerate(simulator.batch.jobset):
             begin = simulator.batch.place[row]
             start = rows.start[begin : begin + jobs.first[k + 1] - jobs.first[k]]
@@ -95,7 +95,7 @@ def peer_scores(
     return np.asarray(scores[name](), np.float64)
 
 
-class Room(NamedTuple):
+class PlayedMachine(NamedTuple):
     """What a jobset is played in."""
 
     end: NDArray[np.int64]  # (num_jobs,), of the longest jobset, as the next three
@@ -106,12 +106,12 @@ class Room(NamedTuple):
     spare: NDArray[np.int64]  # (num_resources,)
 
     @staticmethod
-    def of(num_jobs: int, num_resources: int) -> "Room":
+    def of(num_jobs: int, num_resources: int) -> "PlayedMachine":
         """Room for jobsets of up to so many jobs."""
         times = np.empty((2, num_jobs), np.int64)
         units = np.empty((2, num_resources), np.int64)
         running, waiting = np.empty(num_jobs, np.int32), np.empty(num_jobs, np.bool_)
-        return Room(times[0], times[1], running, waiting, units[0], units[1])
+        return PlayedMachine(times[0], times[1], running, waiting, units[0], units[1])
 
 
 @njit_kernel
@@ -122,7 +122,7 @@ def play_like_rlscheduler(
     score: NDArray[np.float64],
     order: NDArray[np.int64],
     backfilling: bool,
-    room: Room,
+    room: PlayedMachine,
     start: NDArray[np.int64],
 ) -> int:
     """Plays jobset k, and returns the clock at the last completion.

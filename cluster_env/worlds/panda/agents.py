@@ -10,7 +10,7 @@ from cluster_env.worlds.panda.plans import is_satisfied, run_time
 from cluster_env.worlds.panda.state import BY_NEED, DONE, RESTART, RUNNING, WAITING, Episode
 
 
-class Decisions(NamedTuple):
+class AgentDecisions(NamedTuple):
     """What the agents of some rows do."""
 
     rows: NDArray[np.int32]  # (n,), rising: all that wait in each of their episodes
@@ -199,7 +199,7 @@ def can_catch(episode: Episode, consumer: int, node: int) -> bool:
 
 
 @njit_inlined
-def resolve_catches(episode: Episode, decisions: Decisions, first: int, last: int) -> None:
+def resolve_catches(episode: Episode, decisions: AgentDecisions, first: int, last: int) -> None:
     """Gives each node that is caught to one of those that catch it, see `carry_out`."""
     rows, bits, cloud = decisions.rows, decisions.bits, episode.cloud
     for i in range(first, last):
@@ -221,7 +221,7 @@ def resolve_catches(episode: Episode, decisions: Decisions, first: int, last: in
 
 
 @njit_inlined
-def neediest(episode: Episode, decisions: Decisions, i: int, last: int, place: int) -> int:
+def neediest(episode: Episode, decisions: AgentDecisions, i: int, last: int, place: int) -> int:
     """Who of rows ``i`` to ``last`` needs most the node that row ``i`` sees in a place.
 
     Rows before ``i`` have had their turn: what they catch and still is free, they had no room for.
@@ -243,7 +243,7 @@ def neediest(episode: Episode, decisions: Decisions, i: int, last: int, place: i
 
 
 @njit_inlined
-def carry_out(episode: Episode, decisions: Decisions, first: int, last: int) -> bool:
+def carry_out(episode: Episode, decisions: AgentDecisions, first: int, last: int) -> bool:
     """Lets agents act: all catch, then all release, then all start that can and do not wait.
 
     The episode's agents are rows ``first`` to ``last`` - 1 of the decisions, by arrival. Returns

@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 from cluster_env.core.compiled import ZERO, njit_inlined
 from cluster_env.worlds.panda.agents import allocate
-from cluster_env.worlds.panda.features import Request, write_pair
+from cluster_env.worlds.panda.features import RequestFeatures, write_pair
 from cluster_env.worlds.panda.plans import (
     BEST_FIT,
     MIX,
     RANDOM,
-    Search,
+    NodeSearch,
     collect,
     count_free,
     count_nearest,
@@ -122,7 +122,10 @@ def pick_next(episode: Episode, scratch: Scratch, k: int) -> bool:
     if held == cloud.held:
         return False
     # It picks among all nodes that are free now, wherever they stand and however fast they are.
-    spec, search = episode.consumers[consumer], Search(ZERO, ZERO, episode.progress[0].time, 0.0)
+    spec, search = (
+        episode.consumers[consumer],
+        NodeSearch(ZERO, ZERO, episode.progress[0].time, 0.0),
+    )
     best, most = -1, -np.inf
     for i in range(collect(episode, scratch, consumer, search)):
         node = scratch.offer.node[i]
@@ -156,7 +159,7 @@ def best_plan(
     most, count = -np.inf, ZERO
     if free <= 0.0 or not propose(episode, scratch, consumer):
         return most, count
-    request = Request(
+    request = RequestFeatures(
         *(episode.agents[consumer].left, spec.cores, progress.time - spec.arrival, spec.topology),
         *(spec.core_type >= 0, num_waiting, free),
     )

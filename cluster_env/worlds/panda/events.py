@@ -4,7 +4,7 @@ import numpy as np
 
 from cluster_env.core.compiled import ZERO, njit_inlined, njit_kernel
 from cluster_env.worlds.panda.agents import (
-    Decisions,
+    AgentDecisions,
     carry_out,
     enqueue,
     finish,
@@ -114,7 +114,7 @@ def advance(episode: Episode, time: int) -> None:
 @njit_inlined
 def decide(
     episode: Episode,
-    decisions: Decisions,
+    decisions: AgentDecisions,
     first: int,
     last: int,
     rule: Rule,
@@ -165,7 +165,7 @@ def run_episodes(
     jobs: Jobs,
     episodes: Episodes,
     mode: int,
-    decisions: Decisions,
+    decisions: AgentDecisions,
     rule: Rule,
     scratch: Scratch,
 ) -> int:

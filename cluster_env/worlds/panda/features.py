@@ -111,7 +111,7 @@ START = {"left": -2.0, "excess": -0.5, "slow": -0.3, "constant": 10.0}
 """The shortest first, on nodes that fit, nearly: weights that a search begins with."""
 
 
-class Request(NamedTuple):
+class RequestFeatures(NamedTuple):
     """What the features of a pair say of the consumer."""
 
     left: float  # steps at speed 1
@@ -265,7 +265,7 @@ def decide_alone(
 
 @njit_inlined
 def write_pair(
-    request: Request, plan: NDArray[np.signedinteger[Any]], out: NDArray[np.floating[Any]]
+    request: RequestFeatures, plan: NDArray[np.signedinteger[Any]], out: NDArray[np.floating[Any]]
 ) -> None:
     """Writes the features of a pair: a consumer, and a plan with the columns `PLAN_SEEN`."""
     nodes, cores, steps = plan[PLAN_SEEN.nodes], plan[PLAN_SEEN.cores], plan[PLAN_SEEN.steps]
@@ -301,7 +301,7 @@ def write_seen(state: NDArray[np.int32], p: int, out: NDArray[np.floating[Any]])
     plan = state[PLANS_AT + p * PLAN_SIZE : PLANS_AT + (p + 1) * PLAN_SIZE]
     if plan[PLAN_SEEN.nodes] == 0:
         return False
-    request = Request(
+    request = RequestFeatures(
         np.float64(state[HEADER.left]),
         state[HEADER.cores],
         state[HEADER.waited],

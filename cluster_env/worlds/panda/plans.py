@@ -37,7 +37,7 @@ _NO_KEY = np.uint64(0)
 _BEST_FIT = BEST_FIT + ZERO
 
 
-class Search(NamedTuple):
+class NodeSearch(NamedTuple):
     """Which nodes are looked at for a consumer."""
 
     level: int  # `ANYWHERE`, or those of one region or one rack
@@ -182,7 +182,7 @@ def free_from(episode: Episode, node: int) -> int:
 
 
 @njit_inlined
-def collect(episode: Episode, scratch: Scratch, consumer: int, search: Search) -> int:
+def collect(episode: Episode, scratch: Scratch, consumer: int, search: NodeSearch) -> int:
     """Offers the nodes of a search that are of use to a consumer; returns how many there are."""
     cloud, offer = episode.cloud, scratch.offer
     spec, left = episode.consumers[consumer], episode.agents[consumer].left
@@ -209,7 +209,12 @@ def collect(episode: Episode, scratch: Scratch, consumer: int, search: Search) -
 
 @njit_inlined
 def complete(
-    episode: Episode, scratch: Scratch, consumer: int, search: Search, order: int, key: np.uint64
+    episode: Episode,
+    scratch: Scratch,
+    consumer: int,
+    search: NodeSearch,
+    order: int,
+    key: np.uint64,
 ) -> tuple[int, int]:
     """Picks from the nodes of a search what a consumer lacks beside those that it holds.
 
@@ -252,7 +257,7 @@ def fit(episode: Episode, scratch: Scratch, consumer: int, order: int, key: np.u
     # In one rack, else in one region, else anywhere.
     while chosen == 0 and level >= lowest:
         for place in range(cloud.num_places[level]):
-            search = Search(level, place, now, 0.0)
+            search = NodeSearch(level, place, now, 0.0)
             picked, cores = complete(episode, scratch, consumer, search, order, key)
             score = 1.0 * cores
             if picked and order == FASTEST:
@@ -282,7 +287,7 @@ def finish_early(episode: Episode, scratch: Scratch, consumer: int) -> tuple[int
             for slowest in cloud.type_speed:
                 for k in range(-1, episode.progress[0].num_running):
                     until = now if k < 0 else episode.agents[episode.running[k]].finish
-                    search = Search(level, place, until, slowest)
+                    search = NodeSearch(level, place, until, slowest)
                     picked, cores = complete(episode, scratch, consumer, search, _BEST_FIT, _NO_KEY)
                     if picked == 0:
                         continue
@@ -312,7 +317,7 @@ def propose(episode: Episode, scratch: Scratch, consumer: int) -> bool:
     for level in range(spec.topology, lowest - 1, -1):
         for place in range(cloud.num_places[level]):
             for slowest in cloud.type_speed:
-                search = Search(level, place, episode.progress[0].time, slowest)
+                search = NodeSearch(level, place, episode.progress[0].time, slowest)
                 picked, cores = complete(episode, scratch, consumer, search, _BEST_FIT, _NO_KEY)
                 if picked:
                     keep_best(episode, scratch, consumer, picked, cores)

@@ -9,7 +9,7 @@ from cluster_env.core.batch import Batch, BatchSimulator
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Pieces, Schedule
 from cluster_env.objectives import Objective
-from cluster_env.worlds.panda.agents import Decisions
+from cluster_env.worlds.panda.agents import AgentDecisions
 from cluster_env.worlds.panda.allocation import CHOICES, ORDERS, Rule
 from cluster_env.worlds.panda.consumers import (
     CORE_TYPE,
@@ -235,7 +235,7 @@ class PandaSimulator(BatchSimulator):
         rewards: NDArray[np.float64] = _NO_REWARDS,
         rule: Rule | None = None,
     ) -> int:
-        decisions = Decisions(rows, bits, needs, rewards, self._held_before)
+        decisions = AgentDecisions(rows, bits, needs, rewards, self._held_before)
         num_active = run_episodes(
             *(self.world.cloud, self._jobs, self._episodes, mode, decisions),
             *(rule or self._no_rule, self._scratch),

@@ -25,7 +25,7 @@ _PIECE = 1024  # rows; four times as many take three times as long each
 Draws = tuple[NDArray[np.int32], Floats]
 
 
-class Snapshot:
+class ScorerWeights:
     """Weights as compiled code takes them, and room to work in.
 
     Attributes:
@@ -76,7 +76,7 @@ class SetScorerSampler:
             network, world = SetScorer(world.world.feature_names, network.options), world.world
         self._network, self._world = network.eval(), world
         self._network.load_state_dict(state)
-        snapshot = Snapshot(network)
+        snapshot = ScorerWeights(network)
         self._path: Sampler = FeatureSampler(network, snapshot, world)
         if fast and world.kind in FAST_PATHS.names():
             self._path = found(FAST_PATHS.get(world.kind))(network, snapshot, world)
@@ -103,7 +103,7 @@ class SetScorerSampler:
 class FeatureSampler:
     """What every world has: its features, their scores, a draw."""
 
-    def __init__(self, network: SetScorer, snapshot: Snapshot, world: World) -> None:
+    def __init__(self, network: SetScorer, snapshot: ScorerWeights, world: World) -> None:
         self._network, self._world = network, world
         self._packed, self._room = snapshot.packed, snapshot.room(world)
 

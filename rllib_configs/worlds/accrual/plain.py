@@ -60,7 +60,7 @@ class PlainJob:
 
 
 @dataclass(frozen=True)
-class Offer:
+class PlainOffer:
     """A candidate: the job, those that it preempts, and the server's state then."""
 
     job: PlainJob
@@ -69,7 +69,7 @@ class Offer:
     unit: float
 
 
-Choice = Callable[[str, Vector, Sequence[Offer]], int | None]
+Choice = Callable[[str, Vector, Sequence[PlainOffer]], int | None]
 """What decides: from ``preempt`` or ``squeeze``, the server and the candidates, one of them."""
 
 
@@ -203,7 +203,7 @@ class PlainServer:
             job.start = self.now
         self.running.append(job)
 
-    def _offers(self, kind: str) -> list[Offer]:
+    def _offers(self, kind: str) -> list[PlainOffer]:
         if kind == "squeeze":
             if not self.free:
                 return []
@@ -222,12 +222,12 @@ class PlainServer:
                 found.append(self._offer(job, preempted, job.size))
         return found
 
-    def _offer(self, job: PlainJob, preempted: list[PlainJob], processors: int) -> Offer:
+    def _offer(self, job: PlainJob, preempted: list[PlainJob], processors: int) -> PlainOffer:
         stay = [(other, other.held) for other in self.running if other not in preempted]
         x = self.state([*stay, (job, processors)])
-        return Offer(job, preempted, x, job.unit(job.end(self.now, processors)))
+        return PlainOffer(job, preempted, x, job.unit(job.end(self.now, processors)))
 
-    def _take(self, offer: Offer) -> None:
+    def _take(self, offer: PlainOffer) -> None:
         for job in offer.preempted:
             self.running.remove(job)
             job.held = 0
@@ -237,13 +237,13 @@ class PlainServer:
         self._settle()
 
 
-def smallest(kind: str, x: Vector, offers: Sequence[Offer]) -> int | None:
+def smallest(kind: str, x: Vector, offers: Sequence[PlainOffer]) -> int | None:
     """The aggressive policy: the smallest job, of equal ones the one with the highest utility."""
     best = max(range(len(offers)), key=lambda k: (-offers[k].job.size, round(offers[k].unit, 6)))
     return best
 
 
-def nothing(kind: str, x: Vector, offers: Sequence[Offer]) -> int | None:
+def nothing(kind: str, x: Vector, offers: Sequence[PlainOffer]) -> int | None:
     """Neither preempts nor squeezes."""
     return None
 
@@ -251,7 +251,7 @@ def nothing(kind: str, x: Vector, offers: Sequence[Offer]) -> int | None:
 def by_value(value: Callable[[Vector], float]) -> Choice:
     """Takes the candidate of the highest value, if that is above the server's own."""
 
-    def choose(kind: str, x: Vector, offers: Sequence[Offer]) -> int | None:
+    def choose(kind: str, x: Vector, offers: Sequence[PlainOffer]) -> int | None:
         values = [value(offer.x) for offer in offers]
         best = max(range(len(offers)), key=values.__getitem__)
         return best if values[best] > value(x) else None

@@ -33,7 +33,7 @@ _SHARES = np.arange(LONGEST_PAUSE + 1) / LONGEST_PAUSE
 
 
 @dataclass(frozen=True)
-class Block:
+class TableBlock:
     """A block of the image and its part of the table.
 
     The part has ``rows x prefixes`` entries, row-major. With ``w`` the weights of the block's
@@ -82,15 +82,15 @@ class LookupLayout:
         return ImageLayout(self.layout.cluster)
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[TableBlock, ...]:
         """All blocks, in the order of their columns; their entries fill the table."""
         cluster = self.layout.cluster
-        found: list[Block] = []
+        found: list[TableBlock] = []
 
         def add(kind: Kind, columns: slice, rows: int, prefixes: int) -> None:
             first = found[-1].entries.stop if found else 0
             entries = slice(first, first + rows * prefixes)
-            found.append(Block(kind, columns, entries, rows, prefixes))
+            found.append(TableBlock(kind, columns, entries, rows, prefixes))
 
         for r, units in enumerate(cluster.capacity):
             add("occupied", self.image.occupied_columns(r), cluster.horizon, units + 1)

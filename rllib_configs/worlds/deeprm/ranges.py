@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from cluster_env.core.errors import InputError
 from cluster_env.objectives.classes import class_slowdown_name
 from cluster_env.worlds.deeprm.workloads import LOWEST_LOAD
-from rllib_configs.ranges import Ranges
+from rllib_configs.ranges import TaskRanges
 from rllib_configs.sections import Count, Positive, Share, WholeNumber
 from rllib_configs.task_schema import TaskSection
 
@@ -39,7 +39,7 @@ _OF_MADE_UP_JOBS = (
 )
 
 
-class DeepRMRanges(Ranges):
+class DeepRMRanges(TaskRanges):
     """What differs from task to task; what has no range stays as in the base."""
 
     objectives: tuple[str | dict[str, WholeNumber | float], ...] = ()

@@ -21,13 +21,13 @@ from cluster_env.worlds.deeprm.state import StateShape
 from rllib_configs.networks.sampling import sample_actions
 from rllib_configs.networks.set_scorer.kernels import Floats, Kept, Records, score_rows
 from rllib_configs.networks.set_scorer.network import SetScorer
-from rllib_configs.networks.set_scorer.sampler import Draws, Snapshot, open_logits
+from rllib_configs.networks.set_scorer.sampler import Draws, ScorerWeights, open_logits
 
 
 class DeepRMFastPath:
     """See `rllib_configs.networks.set_scorer.sampler.FAST_PATHS`."""
 
-    def __init__(self, network: SetScorer, snapshot: Snapshot, world: DeepRM) -> None:
+    def __init__(self, network: SetScorer, snapshot: ScorerWeights, world: DeepRM) -> None:
         self._space = world.state_space
         self._scorer = (
             world.layout.shape,
@@ -79,7 +79,7 @@ def _logits(
         states: uint8 ``(n, state_size)``.
         shape: of the states.
         try_last_start: the rule of that name of the world that is acted in.
-        packed: of a `Snapshot`.
+        packed: of a `ScorerWeights`.
         room: for one row, likewise.
 
     Returns:

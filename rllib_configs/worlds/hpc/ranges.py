@@ -10,12 +10,12 @@ from cluster_env.core.conditioned import draw_weights
 from cluster_env.objectives import mixture
 from rllib_configs.dimensions import Dimension
 from rllib_configs.loading import parse_section
-from rllib_configs.ranges import Ranges, streams
+from rllib_configs.ranges import TaskRanges, streams
 from rllib_configs.sections import Count
 from rllib_configs.task_schema import TaskSection
 
 
-class HPCRanges(Ranges):
+class HPCRanges(TaskRanges):
     """What differs from site to site; what has no range stays as in the base."""
 
     objective_weights: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class HPCRanges(Ranges):
         return names
 
     def draw(self, base: TaskSection, rng: np.random.Generator) -> TaskSection:
-        """Draws a task; see `Ranges.draw`.
+        """Draws a task; see `TaskRanges.draw`.
 
         Raises:
             InputError: if the base is impossible, or cannot have a value.

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cluster_env.core.errors import InputError
-from cluster_env.workloads.slurm.conf import Site, read_slurm_conf
+from cluster_env.workloads.slurm.conf import SlurmSite, read_slurm_conf
 from tests.golden import stored
 
 CONF = r"""
@@ -31,7 +31,7 @@ PartitionName=big Nodes=b1 PriorityTier=5
 """
 
 
-def site(folder: Path, text: str) -> Site:
+def site(folder: Path, text: str) -> SlurmSite:
     path = folder / "slurm.conf"
     path.write_text(text)
     return read_slurm_conf(path)
@@ -96,4 +96,4 @@ def test_a_wrong_file_is_refused(tmp_path: Path, text: str, words: str) -> None:
 
 def test_the_golden_example(golden: Path) -> None:
     found = read_slurm_conf(stored(golden / "slurm" / "slurm.conf.example"))
-    assert found == Site(128, 2 * 262_144, 16, "fcfs", "strict", {}, ())
+    assert found == SlurmSite(128, 2 * 262_144, 16, "fcfs", "strict", {}, ())
