@@ -65,6 +65,7 @@ NETWORKS.register("wide")(NetworkEntry(WideOptions, "my_extension:NETWORK"))
 
 @pytest.fixture
 def extension(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    extensions.load_extensions()  # ours stay entered when the registries are put back
     (tmp_path / "my_extension.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv(extensions.IMPORTS, "tests, my_extension")
