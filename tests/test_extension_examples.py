@@ -34,6 +34,7 @@ SMOKE = ["--no-track", "--set", "training.iterations=2", "--set", "evaluation.jo
 @pytest.fixture
 def extend(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Names examples in METASCHED_IMPORTS; what they register is gone after the test."""
+    extensions.load_extensions()  # ours stay entered when the registries are put back
     monkeypatch.syspath_prepend(FOLDER)
     monkeypatch.setattr(extensions, "_loaded", set(extensions._loaded))
     for registry in REGISTRIES:

@@ -52,6 +52,7 @@ CONFIG = {
 @pytest.fixture(scope="module")
 def toy() -> Iterator[object]:
     """The module of the world; what it registers is gone after these tests."""
+    extensions.load_extensions()  # ours stay entered when the registries are put back
     with pytest.MonkeyPatch.context() as patch:
         for registry in (WORLDS, OBJECTIVES):
             patch.setattr(registry, "_things", dict(registry._things))

@@ -79,6 +79,7 @@ def work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[...
     for module in ("reporting", "guarding"):
         name = f"tune_jobs.comparing.{module}"
         monkeypatch.setattr(import_module(name), "CALIBRATION_JOBSETS", 4)
+    extensions.load_extensions()  # ours stay entered when the registries are put back
     monkeypatch.setattr(extensions, "_loaded", set(extensions._loaded))
     heuristics = WORLDS.get("deeprm").heuristics
     monkeypatch.setattr(heuristics, "_things", dict(heuristics._things))
