@@ -16,12 +16,16 @@ import pytest
 from click.testing import CliRunner
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import load_config
+from rllib_configs.loading import config_text, load_config
 from rllib_configs.policies import load_policy
 from rllib_configs.secrets import hide_secrets, holds_secret
+from tests.tune_jobs.sweeps.tiny import sweep
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import cli, sync
 from tune_jobs.runs.checkpoints import MANIFEST, Checkpoints
+from tune_jobs.runs.resuming import find_resumption
+from tune_jobs.sweeps import launching
+from tune_jobs.sweeps.folder import SweepFolder, create_sweep
 from tune_jobs.tracking import Tracker, local_store, local_uri, tracking_dir
 from tune_jobs.tracking.notes import NOTE_TAG
 from tune_jobs.tracking.places import server_uri
@@ -126,6 +130,37 @@ def test_no_run_of_a_stranger_names_where_credentials_go(
     assert models(tmp_path / "runs") == []
     assert "Comparison" in (note := note_of(run))
     assert host not in note
+
+
+def test_no_run_or_sweep_of_a_stranger_says_it_when_it_is_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    planted = "http://127.0.0.1:9"
+    run, text = tmp_path / "run", config_text(load_config("deeprm", {"tracking.uri": planted}))
+    run.mkdir()
+    (run / "config.yaml").write_text(text)
+    assert find_resumption(run).config.tracking.uri is None
+    assert f"recorded at {planted}, too; add --tracking-uri" in caplog.text
+    mine = find_resumption(run, {"tracking.uri": "sqlite:///mine.db"}).config
+    assert mine.tracking.uri == "sqlite:///mine.db"
+
+    (tmp_path / "preset.yaml").write_text(text)
+    preset = str(tmp_path / "preset.yaml")
+    tiny = sweep(preset=preset, settings={"tracking.uri": planted})
+    folder = create_sweep(tiny, tmp_path, tmp_path / "sweep")
+    folder.unlock()
+    resumed: list[SweepFolder] = []
+
+    def stop(folder: SweepFolder, **options: object) -> None:
+        resumed.append(folder)
+        raise InputError("enough")
+
+    monkeypatch.setattr(launching, "run_sweep", stop)
+    for more, uri in ([], None), (["--tracking-uri", "sqlite:///mine.db"], "sqlite:///mine.db"):
+        assert cli.run(cli.metasched, ["tune", "--resume", str(folder.path), *more]) == 2
+        preset, settings = resumed[-1].sweep.preset, resumed[-1].sweep.settings
+        assert load_config(preset).tracking.uri == planted
+        assert load_config(preset, settings).tracking.uri == uri
 
 
 def models(runs: Path) -> list[Any]:

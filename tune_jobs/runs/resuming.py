@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
-from rllib_configs.changes import Changes
+from rllib_configs.changes import Changes, changed_keys
 from rllib_configs.loading import load_config
 from rllib_configs.schema import ExperimentConfig
+from rllib_configs.secrets import hide_secrets
 from tune_jobs.runs.checkpoints import Checkpoint, as_checkpoint
 from tune_jobs.runs.directory import CONFIG, RunDirectory, open_run
 from tune_jobs.tracking.values import flatten
@@ -48,7 +49,8 @@ def find_resumption(path: Path, overrides: Changes = ()) -> Resumption:
 
     Args:
         path: a run's folder, or one of its checkpoints.
-        overrides: as for `load_config`; only `CHANGEABLE` settings may differ.
+        overrides: as for `load_config`; only `CHANGEABLE` settings may differ. They or the
+            environment say where records go, and with them credentials: the run may be anybody's.
 
     Raises:
         InputError: if there is no run, the checkpoint is damaged, a setting must not be changed,
@@ -58,6 +60,14 @@ def find_resumption(path: Path, overrides: Changes = ()) -> Resumption:
     run = open_run(chosen.path.parent.parent if chosen else path)
     before = run.config()
     config = load_config(run.path / CONFIG, overrides)
+    if before.tracking.uri is not None and "tracking.uri" not in changed_keys(overrides):
+        tracking = config.tracking.model_copy(update={"uri": None})
+        config = config.model_copy(update={"tracking": tracking})
+        logger.warning(
+            "%s was recorded at %s, too; add --tracking-uri to send records there again",
+            run.path,
+            hide_secrets(before.tracking.uri),
+        )
     _check_changes(before, config)
     if chosen is None and run.is_unsaved:
         return Resumption(run, None, config)

@@ -63,8 +63,13 @@ def launch_sweep(options: SweepOptions, draw: DrawFigure) -> None:
                 "--trials or --seed"
             )
         folder = open_sweep(options.resume)
-        concurrent = options.num_concurrent
-        changed = {} if concurrent is None else {"concurrent": concurrent}
+        # A sweep may be somebody else's: it does not say where records and credentials go.
+        settings = {**folder.sweep.settings, "tracking.uri": options.tracking_uri}
+        if options.no_track:
+            settings["tracking.enabled"] = False
+        changed: dict[str, Any] = {"settings": settings}
+        if options.num_concurrent is not None:
+            changed["concurrent"] = options.num_concurrent
         sweep = SweepFolder(folder.path, folder.sweep.model_copy(update=changed))
     elif options.sweep is None:
         raise InputError("say what to try: the name of a sweep (--sweeps lists them) or a file")
