@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 import click
 
 from tune_jobs.terminal.signals import heard
+from tune_jobs.terminal.usage import explain_usage
 
 PACKAGES = ("cluster_env", "rllib_configs", "meta", "tune_jobs")
 
@@ -114,11 +115,7 @@ def run(
         error.show()
         return _BAD_INPUT
     except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        path = context.command_path if context else prog_name
-        message = " ".join(error.format_message().split()).rstrip(".")
-        usage = f"{message[:1].lower()}{message[1:]} ({path} --help says what there is)"
-        return _report_error(usage, error.exit_code)
+        return _report_error(explain_usage(error, prog_name), error.exit_code)
     except BrokenPipeError:
         return _FAILED
     except OSError as error:
