@@ -169,5 +169,4 @@ def write_config(config: ExperimentConfig, path: Path) -> None:
 
 def config_text(config: ExperimentConfig) -> str:
     """The whole config, defaults included, as YAML that `load_config` reads back."""
-    text: str = yaml.safe_dump(config.to_dict(), sort_keys=False)
-    return text
+    return yaml.safe_dump(config.to_dict(), sort_keys=False)

@@ -92,10 +92,9 @@ class ReinforceWork:
             rollouts.time,
             training.discount_per,
         )
-        advantages: NDArray[np.float64] = subtract_decision_baseline(
+        return subtract_decision_baseline(
             returns, rollouts.row, rollouts.decision, rollouts.row_jobset
         )
-        return advantages
 
 
 class ReinforceLearner(UnitLearner):

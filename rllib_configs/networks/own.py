@@ -31,8 +31,7 @@ def masked_logits(network: nn.Module, world: World, states: State) -> torch.Tens
     """Logits, float32 ``(rows, num_actions)``, of states, ``(rows, state_size)``."""
     seen = world.features(states)
     logits = network(torch.from_numpy(seen.items), torch.from_numpy(seen.context))
-    found: torch.Tensor = logits.masked_fill(torch.from_numpy(~seen.allowed), _FORBIDDEN)
-    return found
+    return logits.masked_fill(torch.from_numpy(~seen.allowed), _FORBIDDEN)
 
 
 class OwnSampler:
@@ -55,9 +54,7 @@ class OwnSampler:
         self, states: State, uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `Sampler`."""
-        drawn: tuple[NDArray[np.int32], NDArray[np.float32]]
-        drawn = sample_actions(self.logits(states), uniforms)
-        return drawn
+        return sample_actions(self.logits(states), uniforms)
 
 
 @dataclass(frozen=True)

@@ -118,8 +118,7 @@ class Runners:
 
     def run_locally(self, request: Request) -> Answer:
         """Has the driver do what no runner is left for."""
-        answer: Answer = self._group.local_env_runner.sample(request=request)
-        return answer
+        return self._group.local_env_runner.sample(request=request)
 
     def lose(self, runner: int, *, hangs: bool) -> None:
         """Calls a runner no more until it answers again; Ray starts its process anew.

@@ -110,13 +110,11 @@ class FeatureSampler:
     def logits(self, states: State) -> Floats:
         """See `Sampler`."""
         shown = self._network.shown(self._world.features(states))
-        logits: Floats = _logits(shown, self._packed, self._room)
-        return logits
+        return _logits(shown, self._packed, self._room)
 
     def sample(self, states: State, uniforms: NDArray[np.float64]) -> Draws:
         """See `Sampler`."""
-        drawn: Draws = sample_actions(self.logits(states), uniforms)
-        return drawn
+        return sample_actions(self.logits(states), uniforms)
 
 
 @njit(cache=True, nogil=True)

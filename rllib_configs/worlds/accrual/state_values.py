@@ -51,8 +51,7 @@ class StateValuesSampler:
         gains = (values - values[:, -1:]).astype(np.float32)
         # A candidate that is worth as much as the server itself is not taken.
         gains[:, :-1][gains[:, :-1] == 0] = -np.finfo(np.float32).tiny
-        found: NDArray[np.float32] = np.where(seen.allowed, gains, _FORBIDDEN)
-        return found
+        return np.where(seen.allowed, gains, _FORBIDDEN)
 
     def sample(
         self, states: NDArray[np.int32], uniforms: NDArray[np.float64]

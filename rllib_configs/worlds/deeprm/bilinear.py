@@ -76,8 +76,7 @@ class BilinearSampler:
         """
         require_states(states, self._space)
         plain = states if states.flags.carray else states.copy()
-        scores: Floats = score(plain, *self._arguments)
-        return scores
+        return score(plain, *self._arguments)
 
     def sample(
         self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]

@@ -38,13 +38,11 @@ class DeepRMFastPath:
 
     def logits(self, states: NDArray[np.uint8]) -> Floats:
         """See `rllib_configs.networks.sampling.Sampler`."""
-        logits: Floats = _logits(self._checked(states), *self._scorer)
-        return logits
+        return _logits(self._checked(states), *self._scorer)
 
     def sample(self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> Draws:
         """See `rllib_configs.networks.sampling.Sampler`."""
-        drawn: Draws = _sample(self._checked(states), uniforms, *self._scorer)
-        return drawn
+        return _sample(self._checked(states), uniforms, *self._scorer)
 
     def _checked(self, states: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The states as an array of the one type that the kernels are compiled for."""

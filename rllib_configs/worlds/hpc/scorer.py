@@ -41,9 +41,7 @@ class ScorerSampler:
         self, states: State, uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `Sampler`."""
-        drawn: tuple[NDArray[np.int32], NDArray[np.float32]]
-        drawn = sample_actions(self.logits(states), uniforms)
-        return drawn
+        return sample_actions(self.logits(states), uniforms)
 
     def play(self, simulator: HPCSimulator, void_bias: float) -> None:
         """Plays whole episodes, with the lowest score first and the whole queue in sight.
@@ -58,8 +56,7 @@ class ScorerSampler:
         self, simulator: Any, rows: NDArray[np.int32], void_bias: float
     ) -> NDArray[np.int32]:
         """The actions of `play` in some rows under way, int32 ``(m,)``."""
-        actions: NDArray[np.int32] = simulator.choose(self._biased(void_bias), rows)
-        return actions
+        return simulator.choose(self._biased(void_bias), rows)
 
     def _biased(self, void_bias: float) -> Scorer:
         weights = self._scorer.weights.copy()
