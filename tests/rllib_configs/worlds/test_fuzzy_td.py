@@ -21,8 +21,8 @@ from rllib_configs.networks import make_sampler, network_of
 from rllib_configs.policies import load_policy, save_policy
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
-from rllib_configs.worlds.accrual import Learning, Setting, learn_values
 from rllib_configs.worlds.accrual.fuzzy_td import ServersWork, server_units
+from rllib_configs.worlds.accrual.servers import Learning, Setting, learn_values
 from rllib_configs.worlds.accrual.state_values import NETWORK
 from tests.rllib_configs.training import assert_equal, assert_same_numbers
 from tests.tune_jobs.tracking.test_recorded_metrics import listed
