@@ -65,7 +65,7 @@ class Evolution(UnitAlgorithm):
         found = self._validate(search)
         sums = played.part.sums
         ended = perf_counter()
-        self.log_values(
+        self.log_iteration(
             {
                 "train/return_mean": -float(costs.mean()),
                 "train/return_max": -float(costs.min()),
@@ -79,10 +79,10 @@ class Evolution(UnitAlgorithm):
                 "time/runner_s": played.runner_s,
                 "time/learn_s": ended - answered,
                 "time/iteration_s": ended - started,
-            }
+            },
+            decisions=int(sums["jobs"]),
+            episodes=int(sums["episodes"]),
         )
-        self.log_workers()
-        self.count({"total/decisions": int(sums["jobs"]), "total/episodes": int(sums["episodes"])})
 
     def work(self) -> tuple[Sequence[CandidateUnit], dict[str, NDArray[np.float32]]]:
         """The units of the iteration, and the candidates that play them."""

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,13 +136,6 @@ class CandidateWork:
                 drawn.append(_Played(places, world, jobsets, wanted, references, slack))
             self._drawn = key, drawn
         return self._drawn[1]
-
-    def set_parameters(self, parameters: Any) -> None:
-        """A search has no gradient."""
-
-    def gradient(self, rows: None, step: Any) -> Part:
-        """See `set_parameters`."""
-        raise NotImplementedError("a search goes by the order of costs and has no gradient")
 
     def _measure(self, schedule: Schedule) -> dict[str, NDArray[np.float64]]:
         """The metrics that have limits, each by episode."""

@@ -233,7 +233,7 @@ class Iteration:
         """Has units compute their part of an update, each where its rows are.
 
         Args:
-            step: which update; see `rllib_configs.runners.units.UnitWork`.
+            step: which update; see `rllib_configs.runners.units.UpdateWork`.
             parameters: at which gradients are computed, float32 ``(num_learned,)``.
             indices: of the units that are asked, by default all.
 

@@ -98,13 +98,6 @@ class ServersWork:
         }
         return Part(None, sums, {unit.index: (learners.p, averages_of(learners))}), None
 
-    def set_parameters(self, parameters: Any) -> None:
-        """Servers learn while they play; there is no round after it."""
-
-    def gradient(self, rows: None, step: Any) -> Part:
-        """See `set_parameters`."""
-        raise NotImplementedError("servers learn while they play")
-
     def _learners(self, machines: range) -> Learners:
         """Those of some machines go on where they were, but for the state that they last saw."""
         own = slice(machines.start, machines.stop)
@@ -130,10 +123,6 @@ class ValuesKeeper(UnitLearner):
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
         """Each server takes its steps itself."""
 
-    def make_optimizer(self, groups: list[dict[str, Any]]) -> Any:
-        """See `configure_optimizers_for_module`, which needs none."""
-        raise NotImplementedError("servers learn while they play")
-
     def keep(self, values: NDArray[np.float32], averages: NDArray[np.float32]) -> None:
         """Takes what servers know after an iteration."""
         module = self.module[DEFAULT_MODULE_ID].unwrapped()
@@ -156,7 +145,7 @@ class FuzzyTD(UnitAlgorithm):
         skipped = self._go_back_where_broken(found, [weights["values"], weights["averages"]])
         self.on_learner(lambda learner: learner.keep(*found))
         sums, elapsed = gathered.part.sums, perf_counter() - started
-        self.log_values(
+        self.log_iteration(
             {
                 "train/return_mean": sums["earned"] / sums["episodes"],
                 "train/return_max": sums["earned"] / sums["episodes"],  # one episode of a jobset
@@ -169,10 +158,9 @@ class FuzzyTD(UnitAlgorithm):
                 "time/sample_s": elapsed,
                 "time/runner_s": gathered.runner_s,
                 "time/iteration_s": elapsed,
-            }
+            },
+            episodes=int(sums["episodes"]),
         )
-        self.log_workers()
-        self.count({"total/episodes": int(sums["episodes"])})
 
     def _learned(
         self, values: NDArray[np.float32], averages: NDArray[np.float32]

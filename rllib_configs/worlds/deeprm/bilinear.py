@@ -14,6 +14,7 @@ from cluster_env.core.world import World
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.features import IDLE_PATIENCE
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
+from rllib_configs.networks.sampling import Draws
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.deeprm.bilinear_kernels import Floats, score
 
@@ -78,9 +79,7 @@ class BilinearSampler:
         plain = states if states.flags.carray else states.copy()
         return score(plain, *self._arguments)
 
-    def sample(
-        self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int32], Floats]:
+    def sample(self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> Draws:
         """The highest score: a search tries no other, so nothing is drawn; see `Sampler`."""
         actions = self.logits(states).argmax(axis=1).astype(np.int32)
         return actions, np.zeros(actions.size, np.float32)

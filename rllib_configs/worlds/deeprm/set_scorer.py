@@ -18,10 +18,10 @@ from cluster_env.worlds.deeprm.features import (
     write_slots,
 )
 from cluster_env.worlds.deeprm.state import StateShape
-from rllib_configs.networks.sampling import sample_actions
+from rllib_configs.networks.sampling import Draws, sample_actions
 from rllib_configs.networks.set_scorer.kernels import Floats, Kept, Records, score_rows
 from rllib_configs.networks.set_scorer.network import SetScorer
-from rllib_configs.networks.set_scorer.sampler import Draws, ScorerWeights, open_logits
+from rllib_configs.networks.set_scorer.sampler import ScorerWeights, open_logits
 
 
 class DeepRMFastPath:

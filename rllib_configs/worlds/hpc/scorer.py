@@ -12,7 +12,7 @@ from cluster_env.worlds.hpc.scoring import score_states
 from cluster_env.worlds.hpc.simulator import HPCSimulator
 from rllib_configs.networks.conditions import told
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
-from rllib_configs.networks.sampling import sample_actions
+from rllib_configs.networks.sampling import Sampler
 from rllib_configs.schema import ExperimentConfig
 
 _NOT_ALLOWED = np.float32(-1e9)
@@ -24,8 +24,8 @@ START = {"log_estimate": 1.0, "log_share": 1.0, "constant": -0.5}
 """Small areas first, and the larger ones held: what a search begins with."""
 
 
-class ScorerSampler:
-    """Acts with a scorer; see `rllib_configs.networks.sampling.Sampler`."""
+class ScorerSampler(Sampler):
+    """Acts with a scorer."""
 
     def __init__(self, scorer: Scorer, world: HPC) -> None:
         self._scorer, self._world = scorer, world
@@ -36,12 +36,6 @@ class ScorerSampler:
         logits = np.where(allowed[:, :-1], -scores, _NOT_ALLOWED).astype(np.float32)
         void = np.where(allowed[:, -1], np.float32(0.0), _NOT_ALLOWED)
         return np.concatenate([logits, void[:, None]], axis=1)
-
-    def sample(
-        self, states: State, uniforms: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """See `Sampler`."""
-        return sample_actions(self.logits(states), uniforms)
 
     def play(self, simulator: HPCSimulator, void_bias: float) -> None:
         """Plays whole episodes, with the lowest score first and the whole queue in sight.
