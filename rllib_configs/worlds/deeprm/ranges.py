@@ -22,16 +22,8 @@ Burstiness = Annotated[float, Field(ge=0, lt=1)]
 
 _CLASS_SLOWDOWN = "class_slowdown"
 _DRAWS = (
-    "objective",
-    "load",
-    "window",
-    "small_share",
-    "small_low",
-    "small_high",
-    "large_low",
-    "large_high",
-    "dominant",
-    "bursts",
+    *("objective", "load", "window", "small_share", "small_low", "small_high"),
+    *("large_low", "large_high", "dominant", "bursts"),
 )
 _OF_MADE_UP_JOBS = (
     *("load", "small_share", "small_duration", "large_duration"),
