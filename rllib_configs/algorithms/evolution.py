@@ -121,15 +121,11 @@ class Evolution(UnitAlgorithm):
         if self._search is None:
             experiment = self.config.experiment
             training = experiment.training
-            start = joined(module_weights(self), self._shapes())
+            start = joined(module_weights(self), searched_shapes(experiment))
             self._search = CandidateSearch(
                 start, training.step_size, training.episodes_per_jobset, experiment.seed
             )
         return self._search
-
-    def _shapes(self) -> Any:
-        experiment = self.config.experiment
-        return searched_shapes(experiment, experiment.task.world)
 
     def _fixed(self) -> dict[str, NDArray[np.float32]]:
         """Weights that all candidates have."""
@@ -167,7 +163,7 @@ class Evolution(UnitAlgorithm):
         return {"train/validation_cost": cost, "train/best_cost": self._best}
 
     def _hold(self, flat: Vector) -> None:
-        weights = split_up(flat, self._shapes())
+        weights = split_up(flat, searched_shapes(self.config.experiment))
         self.on_learner(lambda learner: learner.hold(weights))
 
 

@@ -24,7 +24,6 @@ from rllib_configs.networks.set_scorer.kernels import (
     PARAMETERS,
     Floats,
     Kept,
-    Records,
     pack,
     score_rows,
     weights_type,
@@ -111,43 +110,29 @@ class PolicyGradient:
         """
         packed = weights.view(self._weights)
         back = transposed(packed)
-        bounds = choices.bounds.tolist()
+        (items, context, allowed), bounds = choices.features, choices.bounds.tolist()
         gradients = np.zeros((len(bounds) - 1, weights.size), np.float32)
         entropy = 0.0
         for gradient, begin, end in zip(gradients, bounds, bounds[1:], strict=False):
+            total = gradient.view(self._weights)
             # Pieces begin anew in each group, so its gradient does not depend on those before it.
             for first in range(begin, end, _PIECE):
                 piece = slice(first, min(first + _PIECE, end))
-                entropy += self._add(packed, back, choices, piece, loss, gradient)
+                features = Features(items[piece], context[piece], allowed[piece])
+                score_rows(packed, features, self._kept, True, self._logits, self._pooled)
+                entropy += _differentiate(
+                    self._logits,
+                    features.allowed,
+                    choices.actions[piece],
+                    choices.log_probabilities[piece],
+                    choices.advantages[piece],
+                    loss,
+                    choices.num_rows,
+                    self._slopes,
+                )
+                slopes = self._slopes, self._no_slopes
+                backward_rows(packed, back, features, self._kept, *slopes, self._block, total)
         return gradients, entropy / max(1, choices.num_rows)
-
-    def _add(
-        self,
-        packed: Records,
-        back: Records,
-        choices: Choices,
-        piece: slice,
-        loss: PolicyLoss,
-        gradient: Floats,
-    ) -> float:
-        """Adds the gradient of some rows; returns the sum of their entropies."""
-        items, context, allowed = choices.features
-        features = Features(items[piece], context[piece], allowed[piece])
-        score_rows(packed, features, self._kept, True, self._logits, self._pooled)
-        entropy: float = _differentiate(
-            self._logits,
-            features.allowed,
-            choices.actions[piece],
-            choices.log_probabilities[piece],
-            choices.advantages[piece],
-            loss,
-            choices.num_rows,
-            self._slopes,
-        )
-        total = gradient.view(self._weights)
-        slopes = self._slopes, self._no_slopes
-        backward_rows(packed, back, features, self._kept, *slopes, self._block, total)
-        return entropy
 
 
 class UnitGradient:
