@@ -117,7 +117,7 @@ class Trainer:
         self.save_policy(folder / POLICY)
 
     def save_policy(self, folder: Path) -> None:
-        """Writes the policy; see `rllib_configs.policies.load_policy`."""
+        """Writes the policy; see `rllib_configs.policy_files.load_policy`."""
         from rllib_configs.policies import save_policy
 
         save_policy(self._algorithm, self.config, folder)
