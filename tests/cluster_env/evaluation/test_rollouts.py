@@ -44,22 +44,6 @@ def test_random_decisions_do_not_depend_on_the_batch(batch: int) -> None:
     np.testing.assert_array_equal(whole.jobset, parts.jobset)
 
 
-def test_jobsets_evaluated_beside_do_not_change_a_jobset() -> None:
-    policy = heuristic("random")
-    whole = evaluate(policy, JOBSETS, WORLD)
-    first = evaluate(policy, JOBSETS[:4], WORLD)
-    assert np.array_equal(whole.start[whole.jobset[whole.episode] < 4], first.start)
-
-
-def test_episodes_of_a_jobset_and_seeds_draw_different_numbers() -> None:
-    policy = heuristic("random")
-    schedule = evaluate(policy, JOBSETS[:1], WORLD, episodes_per_jobset=2)
-    starts = [schedule.start[schedule.episode == episode] for episode in (0, 1)]
-    other = evaluate(policy, JOBSETS[:1], WORLD, run_seed=1)
-    assert not np.array_equal(starts[0], starts[1])
-    assert not np.array_equal(starts[0], other.start)
-
-
 def test_policies_are_asked_about_active_episodes_only() -> None:
     spy = Spy()
     short = JobSet.of([0], [1], [[1, 1]], window=2)

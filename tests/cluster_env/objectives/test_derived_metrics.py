@@ -26,7 +26,7 @@ from cluster_env.objectives import (
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from tests.cluster_env.schedules import schedule_of
-from tests.cluster_env.worlds.deeprm.stepping import step_all
+from tests.cluster_env.worlds.stepping import step_all
 
 
 def random_schedule(rng: np.random.Generator, num_episodes: int, most_jobs: int) -> Schedule:
