@@ -1,8 +1,8 @@
 """Kills and stops at random moments: a command that is given again ends as if nothing had happened.
 
 ``train`` loses its driver or its runner, ``tune`` its driver or a trial, ``results`` its driver;
-all are stopped by SIGTERM and SIGINT, too. METASCHED_KILLS=50 makes it so many for each of the three;
-by default they are twenty together.
+all are stopped by SIGTERM and SIGINT, too. By default these are twenty together;
+METASCHED_KILLS=50 makes it so many for each of the three.
 """
 
 import contextlib
