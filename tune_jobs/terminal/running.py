@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
+from rllib_configs.secrets import hide_secrets
 from tune_jobs.terminal.signals import heard
 
 PACKAGES = ("cluster_env", "rllib_configs", "meta", "tune_jobs")
@@ -148,7 +149,6 @@ def _report_unknown(error: Exception) -> int:
 
 def _report_error(message: str, status: int) -> int:
     from cluster_env.core.errors import shortened
-    from rllib_configs.secrets import hide_secrets
 
     if _debug:
         click.echo(hide_secrets(traceback.format_exc()), err=True, nl=False)
@@ -162,6 +162,4 @@ class _Discreet(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The message, without what must not be seen."""
-        from rllib_configs.secrets import hide_secrets
-
         return hide_secrets(super().format(record))
