@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
+from rllib_configs.secrets import hide_secrets
 from tune_jobs.terminal.signals import heard
 from tune_jobs.terminal.usage import explain_usage
 
@@ -145,7 +146,6 @@ def _report_unknown(error: Exception) -> int:
 
 def _report_error(message: str, status: int) -> int:
     from cluster_env.core.errors import shortened
-    from rllib_configs.secrets import hide_secrets
 
     if _debug:
         click.echo(hide_secrets(traceback.format_exc()), err=True, nl=False)
@@ -159,6 +159,4 @@ class _Discreet(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The message, without what must not be seen."""
-        from rllib_configs.secrets import hide_secrets
-
         return hide_secrets(super().format(record))
