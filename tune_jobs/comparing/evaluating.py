@@ -65,10 +65,7 @@ class Evaluation:
     ) -> Iterator[list[Evaluated]]:
         """What became of the specs, place by place.
 
-        Args:
-            progress: already started; stepped once for each piece.
-            spread: what does the pieces, a spec at a place each.
-            num_done: steps of it that were made before.
+        The progress has been started and may have made some steps; it makes one for each piece.
         """
         pieces = list(product(range(len(self.places)), range(len(self.specs))))
         results = iter(spread(evaluate_piece, self, pieces))
@@ -88,10 +85,7 @@ def evaluation_of(
 ) -> Evaluation:
     """An evaluation of some specs, and where a place guards of all heuristics of its world.
 
-    Args:
-        places: where, at least one.
-        compared: what is evaluated on held-out jobsets.
-        guarded: learned specs that guards decide about and that are not compared.
+    There is at least one place. Guards decide about learned specs that need not be compared.
     """
     known = {spec.key for spec in compared}
     guards = any(place.num_guard_jobsets for place in places)
@@ -137,9 +131,7 @@ def evaluate_group(place: EvaluationProtocol, group: PolicyGroup) -> Result:
 def trusted(estimate: Estimate, num_disjoint: int | None) -> Estimate:
     """An estimate without its interval where too few windows of a log fit side by side.
 
-    Args:
-        estimate: any.
-        num_disjoint: windows that fit side by side; none where jobsets are drawn one by one.
+    Where jobsets are drawn one by one, `num_disjoint` is None.
     """
     few = num_disjoint is not None and num_disjoint < MIN_DISJOINT
     return replace(estimate, low=math.nan, high=math.nan, over="nothing") if few else estimate

@@ -31,6 +31,7 @@ from tune_jobs.comparing.table import about_windows, policy_lines
 from tune_jobs.comparing.trained_runs import TrainedRun, find_runs, load_runs
 from tune_jobs.comparing.wording import described, jobs_in
 from tune_jobs.tables.columns import column, with_interval, within_range
+from tune_jobs.tables.frames import estimate_cells
 from tune_jobs.tables.printing import WIDTH, aligned, folded, title_case
 from tune_jobs.terminal.output import print_json
 from tune_jobs.terminal.progress import NoProgress, Progress
@@ -293,13 +294,9 @@ def _as_data(
         "limits": plain_limits(decision.limits),
         "candidates": [
             {
-                "policy": one.name,
-                "mean": one.mean.value,
-                "low": one.mean.low,
-                "high": one.mean.high,
-                "difference": one.difference.value,
-                "difference_low": one.difference.low,
-                "difference_high": one.difference.high,
+                **{"policy": one.name, "mean": one.mean.value},
+                **{"low": one.mean.low, "high": one.mean.high},
+                **estimate_cells("difference", one.difference),
                 "unfinished": one.num_unfinished,
                 **one.side_metrics,
                 "too_dear": one.too_dear,

@@ -145,11 +145,8 @@ def tuned_void_bias(policy: "LearnedPolicy", protocol: EvaluationProtocol) -> "L
 
     How much it pays to hold jobs back depends on how long they keep arriving and how crowded the
     cluster gets, which a policy that was trained elsewhere cannot know. Which job to start next
-    carries over far better. One number sets it right, without training.
-
-    Args:
-        policy: any whose last action is void.
-        protocol: what it is to suit; the first of equally good ones wins.
+    carries over far better. One number sets it right, without training. The last action is void;
+    of equally good numbers the first wins.
     """
     policies = {bias: replace(policy, void_bias=bias, decode="argmax") for bias in VOID_BIASES}
     score = rank_on(

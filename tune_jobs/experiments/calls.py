@@ -155,9 +155,7 @@ class Call:
         """Calls the command in a process of its own, with a group of its own.
 
         Else a terminal's Ctrl-C would reach it twice, and a second signal means to stop at once.
-
-        Args:
-            captured: whether what it prints goes into a pipe.
+        What it prints goes into a pipe if that is to be captured.
         """
         return subprocess.Popen(
             [sys.executable, "-m", __name__, json.dumps([self.name, dict(self.options)])],

@@ -116,10 +116,8 @@ class FigureRequest:
 class FigureRecipe:
     """How a figure is made; the module of a single figure has two functions of these names.
 
-    Attributes:
-        collect: gives rows, from recorded runs or by running what it needs.
-        draw: makes an image from the CSV file of those rows, and from nothing else. It raises
-            `InputError` if the file does not hold them.
+    Rows come from recorded runs or by running what is needed, the image from the CSV file of those
+    rows and from nothing else. `draw` raises `InputError` if the file does not hold them.
     """
 
     collect: Callable[[FigureRequest], list[Row]]

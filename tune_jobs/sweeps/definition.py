@@ -116,9 +116,8 @@ def find_sweep(source: str | Path) -> Path:
     Raises:
         InputError: if there is none.
     """
-    path = Path(source)
-    if path.suffix in (".yaml", ".yml"):
-        return path
+    if Path(source).suffix in (".yaml", ".yml"):
+        return Path(source)
     if str(source) not in sweep_names():
         raise unknown("sweep", str(source), sweep_names())
     return NAMED / f"{source}.yaml"

@@ -63,13 +63,9 @@ def run_sweep(
 ) -> SweepResult:
     """Runs all trials, or those that are left of a sweep that was interrupted.
 
-    Args:
-        sweep: a new one, or the folder of an interrupted one.
-        runs: folder of runs and sweeps, for a new one.
-        path: folder of a new one, instead of one with a made-up name.
-        address: Ray cluster; see `tune_jobs.terminal.ray_session.ray_session`.
-        table: shows where everything is; by default on the standard error.
-        draw: draws the figure of a sweep that has ended; by default nobody does.
+    A new sweep has a folder of its own below `runs`, or `path`; for the address see
+    `tune_jobs.terminal.ray_session.ray_session`. By default nobody draws the figure of a sweep that
+    has ended.
 
     Raises:
         InputError: before anything has started, if the sweep cannot run.

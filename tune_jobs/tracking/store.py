@@ -290,9 +290,6 @@ class LocalStore(Store):
 
     Whoever hands on a folder of runs may have changed all of it. So files go to and come from the
     folder beside the database, whatever address the database has for them.
-
-    Args:
-        home: the folder of runs.
     """
 
     def __init__(self, home: Path) -> None:
@@ -332,13 +329,9 @@ class LocalStore(Store):
             super().note(run_id, sections)
 
     def points_after(self, run_id: str, row: int) -> Iterator[tuple[int, Point]]:
-        """The points of a run as they were written, each with the number of its row.
+        """The points of a run as they were written, behind a row (0 for all), each with its row.
 
         MLflow can only be asked for all points of a metric, again and again.
-
-        Args:
-            run_id: of the run.
-            row: the last one that is known; 0 for none.
         """
         question = (
             "SELECT rowid, key, value, is_nan, timestamp, step FROM metrics "
