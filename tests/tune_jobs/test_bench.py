@@ -16,7 +16,7 @@ from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.image import image
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.worlds.deeprm.plain import PlainCluster
-from tests.cluster_env.worlds.deeprm.stepping import step_all
+from tests.cluster_env.worlds.stepping import step_all
 from tests.tune_jobs.untrained_scorers import make_family
 from tune_jobs import bench, cli
 from tune_jobs.benchmarks import measuring, replay, reporting, training

@@ -3,7 +3,8 @@
 import time
 from dataclasses import replace
 
-from rllib_configs.worlds.accrual import COLUMNS, POLICIES, Setting, experiment, plain_experiment
+from rllib_configs.worlds.accrual.plain import plain_experiment
+from rllib_configs.worlds.accrual.servers import COLUMNS, POLICIES, Setting, experiment
 from tune_jobs.benchmarks.measuring import ROUNDS, Entry
 
 PLAIN_STEPS = 4_000

@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from tune_jobs.tracking.places import local_store
-from tune_jobs.tracking.store import PARENT_TAG, LocalStore, Point, reason, refused
+from tune_jobs.tracking.store import PARENT_TAG, LocalStore, reason, refused
+from tune_jobs.tracking.values import Point
 from tune_jobs.tracking.worker import LogThrottle, Worker
 
 logger = logging.getLogger("tune_jobs.tracking")
