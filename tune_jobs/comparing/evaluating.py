@@ -20,19 +20,12 @@ _KEPT: dict[tuple[str, str], list[JobSet]] = {}
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """What became of a spec at a place.
+    """What became of a spec at a place."""
 
-    Attributes:
-        group: its policies, tuned.
-        results: what it achieves on the held-out jobsets; empty if it is not compared there.
-        calibration: of each policy, what it achieves on the jobsets that guards decide on.
-        seconds: that tuning and ``calibration`` took.
-    """
-
-    group: PolicyGroup
-    results: tuple[Result, ...]
-    calibration: tuple[Result, ...]
-    seconds: float
+    group: PolicyGroup  # tuned
+    results: tuple[Result, ...]  # on the held-out jobsets; empty if it is not compared there
+    calibration: tuple[Result, ...]  # of each policy, on the jobsets that guards decide on
+    seconds: float  # that tuning and ``calibration`` took
 
     @property
     def result(self) -> Result:
@@ -42,18 +35,11 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is to be evaluated.
-
-    Attributes:
-        places: where; those that guard have jobsets for it.
-        specs: what, each at each place.
-        num_compared: how many of the specs, the first ones, are evaluated on held-out jobsets; the
-            others are there for guards alone.
-    """
+    """Specs that are to be evaluated, each at each place; places that guard have jobsets for it."""
 
     places: Sequence[EvaluationProtocol]
     specs: Sequence[PolicySpec]
-    num_compared: int
+    num_compared: int  # the first specs, on held-out jobsets; the others are for guards alone
 
     @property
     def num_pieces(self) -> int:

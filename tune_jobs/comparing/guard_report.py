@@ -52,18 +52,14 @@ class GuardOptions(EvaluationOptions):
 class Later:
     """What became of a decision on other jobsets: of a log, those of later weeks.
 
-    Attributes:
-        num_jobsets: how many.
-        num_disjoint: how many of them fit side by side into the log's later part; none where
-            jobsets are drawn one by one.
-        results: of the reference, of what was chosen, and of the learned policy if it was not.
-        beyond: for each limit that what was chosen does not keep there, by how much its metric is
-            worse than the reference's, as a share.
+    So many of these fit side by side into its later part; jobsets may also be drawn one by one. For
+    each limit that what was chosen does not keep there, `beyond` has by how much its metric is
+    worse than the reference's, as a share.
     """
 
     num_jobsets: int
     num_disjoint: int | None
-    results: tuple[Result, ...]
+    results: tuple[Result, ...]  # of the reference, what was chosen, and the learned policy
     beyond: Mapping[str, float]
 
 

@@ -60,22 +60,13 @@ def knows_no_log(run: TrainedRun) -> bool:
 
 @dataclass(frozen=True)
 class Guarded:
-    """A learned spec behind the guard.
+    """A learned spec behind the guard."""
 
-    Attributes:
-        spec: its line, ``guarded NAME``.
-        result: what it achieved, on the jobsets of the comparison.
-        decisions: of the guard, one for each training seed.
-        num_jobsets: how many the guard decided on.
-        seconds: that the guard took, whoever did it: tuning the heuristics, evaluating them and the
-            policies.
-    """
-
-    spec: PolicySpec
-    result: Result
-    decisions: tuple[GuardDecision, ...]
-    num_jobsets: int
-    seconds: float
+    spec: PolicySpec  # ``guarded NAME``
+    result: Result  # on the jobsets of the comparison
+    decisions: tuple[GuardDecision, ...]  # one for each training seed
+    num_jobsets: int  # that the guard decided on
+    seconds: float  # of tuning the heuristics, evaluating them and the policies, whoever did it
 
     def cells(self) -> dict[str, Value]:
         """The columns of its row that other rows lack."""

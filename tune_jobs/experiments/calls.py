@@ -40,19 +40,12 @@ _LAST_LINES_S = 10.0
 
 @dataclass(frozen=True)
 class Call:
-    """One call.
-
-    Attributes:
-        name: of the command.
-        options: its options and arguments, by name without dashes.
-        run: folder of the run that it trains; None if it trains none.
-        num_iterations: of that run.
-    """
+    """One call of a command."""
 
     name: str
-    options: Options
-    run: Path | None = None
-    num_iterations: int = 0
+    options: Options  # and arguments, by name without dashes
+    run: Path | None = None  # folder of the run that it trains, if it trains one
+    num_iterations: int = 0  # of that run
 
     @cached_property
     def command(self) -> click.Command:

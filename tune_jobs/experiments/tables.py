@@ -31,20 +31,15 @@ _OVER_BASELINE = ", cost over that of the best baseline on each task; the rest a
 
 @dataclass(frozen=True)
 class Layout:
-    """How the policies of a figure stand in a table.
+    """How the policies of a figure stand in a table, see `policy_table`.
 
-    Attributes:
-        columns: by which its CSV file is known, beside those of all tables of policies.
-        first: numbers before the side metrics, behind the mean by the metric of the rows.
-        last: numbers behind the side metrics.
-        kept: a column and what stands in it, if some rows alone are of policies.
-        mean: columns of the mean, and beginning of those of its interval; the metric's if empty.
+    Its CSV file is known by some columns, beside those of all tables of policies.
     """
 
     columns: tuple[str, ...]
     first: Numbers = field(default_factory=dict)
     last: Numbers = field(default_factory=dict)
-    kept: tuple[str, str] | None = None
+    kept: tuple[str, str] | None = None  # a column and its text, if some rows alone are of policies
     mean: str = "value"
 
     def table(self, rows: list[Cells]) -> str:

@@ -50,25 +50,15 @@ _PLACE = ["step", "meta_seed", "task", "seed"]  # axes of `Method.ratios`
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """Runs that differ in their seed alone, on the tasks of one family.
-
-    Attributes:
-        family: the tasks'.
-        label: what figures call it.
-        steps: after how many steps it was evaluated, ascending.
-        episodes: how many episodes those took.
-        ratios: cost over baseline, float64 ``(steps, meta-seeds, tasks, adaptations)``.
-        objectives: of each task.
-        side_metrics: what costs were bought with, means by their names, float64 as ``ratios``.
-    """
+    """Runs that differ in their seed alone, on the tasks of one family."""
 
     family: str
     label: str
-    steps: tuple[int, ...]
-    episodes: tuple[int, ...]
-    ratios: Ratios
-    objectives: tuple[str, ...]
-    side_metrics: Mapping[str, Ratios] = field(default_factory=dict)
+    steps: tuple[int, ...]  # after which it was evaluated, ascending
+    episodes: tuple[int, ...]  # that those took
+    ratios: Ratios  # cost over baseline, ``(steps, meta-seeds, tasks, adaptations)``
+    objectives: tuple[str, ...]  # of each task
+    side_metrics: Mapping[str, Ratios] = field(default_factory=dict)  # as ``ratios``, by name
 
     @property
     def kind(self) -> str:

@@ -46,12 +46,7 @@ Group = tuple[World, list[JobSet]]  # sequences that one machine runs
 
 @dataclass(frozen=True)
 class Ratios:
-    """A figure of ratios in several scenarios.
-
-    Attributes:
-        title: what the image shows.
-        scenarios: from what was asked for; `Scenario.named` may also be one of `Training.families`.
-    """
+    """A figure of ratios in scenarios; `Scenario.named` may also be one of `Training.families`."""
 
     title: str
     scenarios: Callable[[FigureRequest], Iterator[Scenario]]

@@ -38,21 +38,13 @@ _TITLE_CHARACTERS = 12
 
 @dataclass(frozen=True)
 class Scenario:
-    """What all policies are measured on once.
-
-    Attributes:
-        name: what the figure calls it.
-        preset: that `settings` change.
-        settings: of the task, without ``task.``.
-        named: see `EvaluationProtocol.named`.
-        warmup: steps at both ends whose jobs do not count, unless somebody asks for others.
-    """
+    """What all policies are measured on once."""
 
     name: str
     preset: str
-    settings: Mapping[str, object]
-    named: str = ""
-    warmup: int = 0
+    settings: Mapping[str, object]  # of the task, without ``task.``, that differ from the preset's
+    named: str = ""  # see `EvaluationProtocol.named`
+    warmup: int = 0  # steps at both ends whose jobs do not count, unless somebody asks for others
 
     def changes(self, request: FigureRequest) -> list[str]:
         """What differs from the preset, as ``KEY=VALUE``; what was asked for comes last."""
@@ -189,21 +181,13 @@ def written(metric: str, value: float, time: Time = plain_time) -> str:
 
 @dataclass(frozen=True)
 class ScenarioFigure:
-    """A figure or a table of the same policies in several scenarios.
-
-    Attributes:
-        title: what the image shows.
-        scenarios: from what was asked for.
-        metric: what decides who is best.
-        baselines_only: whether heuristics that are no baselines of the world are left out.
-        draw: makes the image from the CSV file of `collect`.
-    """
+    """A figure or a table of the same policies in several scenarios, by one metric."""
 
     title: str
     scenarios: Callable[[FigureRequest], Iterable[Scenario]]
     metric: str = "bounded_slowdown"
-    baselines_only: bool = False
-    draw: Callable[[Path], Figure] = draw_scenarios
+    baselines_only: bool = False  # leaves out heuristics that are no baselines of the world
+    draw: Callable[[Path], Figure] = draw_scenarios  # from the CSV file of `collect`
 
     def collect(self, request: FigureRequest) -> list[Row]:
         """Evaluates the heuristics of the world, and the runs' policies, in each scenario.

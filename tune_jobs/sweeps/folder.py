@@ -276,21 +276,16 @@ def open_sweep(path: Path) -> SweepFolder:
 
 @dataclass
 class SweepWork:
-    """What there is to do.
+    """What there is to do: points to go on with or, where they were drawn beforehand, to begin.
 
-    Attributes:
-        points: trials to go on with or, where they were drawn beforehand, to begin.
-        records: of the former, by index.
-        states: how far those are: iteration and packed state, by index.
-        over: trials of an interrupted sweep that are left as they are.
-        new: indices of the trials that a searcher will begin after those.
+    Of the former there are records and, by index, how far they are: iteration and packed state.
     """
 
     points: list[Point] = field(default_factory=list)
     records: dict[int, TrialRecord] = field(default_factory=dict)
     states: dict[int, tuple[int, bytes]] = field(default_factory=dict)
-    over: list[TrialRecord] = field(default_factory=list)
-    new: list[int] = field(default_factory=list)
+    over: list[TrialRecord] = field(default_factory=list)  # left as they are
+    new: list[int] = field(default_factory=list)  # that a searcher will begin after those
 
     @property
     def num_trials(self) -> int:

@@ -35,15 +35,10 @@ class _Stream(IntEnum):
 
 @dataclass(frozen=True)
 class Point:
-    """One trial, before it runs.
+    """One trial, before it runs."""
 
-    Attributes:
-        index: from 0; what its seed is derived from.
-        settings: what the space says for it, by key.
-    """
-
-    index: int
-    settings: dict[str, Any]
+    index: int  # from 0; what its seed is derived from
+    settings: dict[str, Any]  # what the space says for it, by key
 
     def describe(self, keys: Sequence[str] | None = None) -> str:
         """Its settings, or those of some keys, short: ``lr=0.001 objective=makespan``."""
