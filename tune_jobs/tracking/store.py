@@ -83,9 +83,7 @@ def refused(error: Exception) -> bool:
 class Store:
     """A connection to the store at ``uri``. Importing MLflow takes seconds: build it in a thread.
 
-    Args:
-        uri: MLflow tracking URI.
-        artifacts: folder for artifacts of a store that is no server.
+    Artifacts of a store that is no server lie in a folder.
 
     Raises:
         StoreAway: The store does not answer, or the URI means nothing to MLflow.
