@@ -83,9 +83,7 @@ def refused(error: Exception) -> bool:
 class Store:
     """A connection to the store at ``uri``. Importing MLflow takes seconds: build it in a thread.
 
-    Args:
-        uri: MLflow tracking URI.
-        artifacts: folder for artifacts of a store that is no server.
+    Artifacts of a store that is no server lie in a folder.
 
     Raises:
         StoreAway: The store does not answer, or the URI means nothing to MLflow.
@@ -279,9 +277,6 @@ class LocalStore(Store):
 
     Whoever hands on a folder of runs may have changed all of it. So files go to and come from the
     folder beside the database, whatever address the database has for them.
-
-    Args:
-        home: the folder of runs.
     """
 
     def __init__(self, home: Path) -> None:
@@ -321,13 +316,9 @@ class LocalStore(Store):
             super().note(run_id, sections)
 
     def points_after(self, run_id: str, row: int) -> Iterator[tuple[int, Point]]:
-        """The points of a run as they were written, each with the number of its row.
+        """The points of a run as they were written, behind a row (0 for all), each with its row.
 
         MLflow can only be asked for all points of a metric, again and again.
-
-        Args:
-            run_id: of the run.
-            row: the last one that is known; 0 for none.
         """
         question = (
             "SELECT rowid, key, value, is_nan, timestamp, step FROM metrics "
