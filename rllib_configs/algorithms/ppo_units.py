@@ -1,6 +1,5 @@
 """What PPO has its runners do: sample a unit, keep its rows, and take gradients from them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,6 +112,7 @@ class PPOWork:
         self._experiment, self._module = experiment, module
         self._training = experiment.training
         self._sample = UnitSampler(experiment)
+        self.expect = self._sample.expect
         self._policy: Sampler
         self._compiled: UnitGradient | None = None
         network = getattr(module, "network", None)
@@ -123,10 +123,6 @@ class PPOWork:
         """Takes the weights that sample, and say what states are worth."""
         self._policy = make_sampler(self._experiment, weights, self._sample.task.world)
         self._module.set_state(dict(weights))
-
-    def expect(self, units: Sequence[SampleUnit]) -> None:
-        """Takes note of the units that are played next."""
-        self._sample.expect(units)
 
     def play(self, unit: SampleUnit) -> tuple[Part, HeldRows]:
         """Samples, and weighs the decisions."""

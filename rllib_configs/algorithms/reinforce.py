@@ -1,6 +1,5 @@
 """REINFORCE as DeepRM uses it (section 3.3, figure 3), on RLlib's new API stack."""
 
-from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
@@ -40,16 +39,13 @@ class ReinforceWork:
     def __init__(self, experiment: ExperimentConfig, module: Any) -> None:
         self._experiment, self._module = experiment, module
         self._sample = UnitSampler(experiment)
+        self.expect = self._sample.expect
         self._policy: Sampler
 
     def set_weights(self, weights: Arrays) -> None:
         """Takes the weights for both."""
         self._policy = make_sampler(self._experiment, weights, self._sample.task.world)
         self._module.set_state(dict(weights))
-
-    def expect(self, units: Sequence[SampleUnit]) -> None:
-        """Takes note of the units that are played next."""
-        self._sample.expect(units)
 
     def play(self, unit: SampleUnit) -> tuple[Part, None]:
         """Samples a unit, and sums up over its decisions.
