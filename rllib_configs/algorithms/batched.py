@@ -25,7 +25,7 @@ from rllib_configs.learning.flat import (
     shaped,
 )
 from rllib_configs.learning.optimizers import Adam
-from rllib_configs.networks import Weights, network_of
+from rllib_configs.networks.registry import Weights, network_of
 from rllib_configs.runners.dispatch import Iteration, Runners
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.unit_runner import UnitEnvRunner

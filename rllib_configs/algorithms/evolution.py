@@ -15,7 +15,7 @@ from rllib_configs.algorithms.batched import (
     module_weights,
 )
 from rllib_configs.learning.evolution import CandidateSearch, Vector
-from rllib_configs.networks import network_of
+from rllib_configs.networks.registry import network_of
 from rllib_configs.runners.candidates import (
     CANDIDATES,
     CandidateUnit,

@@ -16,7 +16,7 @@ from rllib_configs.learning.agents import advantages_of_agents
 from rllib_configs.learning.equalizing import Equalizer, Spreads
 from rllib_configs.learning.flat import flat_gradient, load_flat
 from rllib_configs.learning.losses import clipped_loss, symlog
-from rllib_configs.networks import make_sampler
+from rllib_configs.networks.registry import make_sampler
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss, UnitGradient

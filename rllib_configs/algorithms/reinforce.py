@@ -20,7 +20,7 @@ from rllib_configs.learning.advantages import returns_to_go, subtract_decision_b
 from rllib_configs.learning.flat import flat_gradient
 from rllib_configs.learning.losses import policy_gradient_loss
 from rllib_configs.learning.optimizers import RootMeanSquare
-from rllib_configs.networks import make_sampler
+from rllib_configs.networks.registry import make_sampler
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.sampling import SampleUnit, UnitSampler, iteration_units
