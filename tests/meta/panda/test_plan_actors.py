@@ -15,7 +15,7 @@ from meta.panda.sampler import AdvisedSampler
 from meta.panda.specifications import consumer_tree, consumers_table, specifications
 from rllib_configs.learning.losses import clipped_loss, log_probabilities_of
 from rllib_configs.loading import load_config
-from rllib_configs.networks import make_sampler
+from rllib_configs.networks.registry import make_sampler
 from rllib_configs.policy_files import policy_of
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, units_of
 from rllib_configs.search_problem import joined, searched_shapes
