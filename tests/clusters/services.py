@@ -12,7 +12,7 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,6 +26,7 @@ psutil = importlib.import_module("psutil")
 
 DOCKER = REPOSITORY / "docker"
 STOP_TIMEOUT_S = 10.0
+LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
 
 
 def of_programs() -> dict[str, str]:
@@ -129,10 +130,10 @@ class Service:
 
     def listening(self) -> set[str]:
         """Addresses on which it and everything below it wait for others."""
-        found = [
-            each for process in _family(self._process) for each in process.net_connections("tcp")
-        ]
-        return {each.laddr.ip for each in found if each.status == psutil.CONN_LISTEN}
+        return listening(self._family())
+
+    def _family(self) -> list[Any]:
+        return [] if self._process is None or self.has_ended() else family(self._process.pid)
 
     def has_ended(self) -> bool:
         """Whether it is not running."""
@@ -140,11 +141,11 @@ class Service:
 
     def kill(self) -> None:
         """Kills it and everything below it at once, as a machine that loses its power."""
-        self._end(_family(self._process), signal.SIGKILL)
+        self._end(self._family(), signal.SIGKILL)
 
     def stop(self) -> None:
         """Asks it to end, and kills what is left."""
-        family = _family(self._process)
+        family = self._family()
         if not self.has_ended():
             assert self._process is not None
             self._process.terminate()
@@ -165,12 +166,20 @@ class Service:
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
 
-def _family(process: subprocess.Popen[bytes] | None) -> list[Any]:
-    """A process and all below it, as far as they live."""
-    if process is None or process.poll() is not None:
-        return []
+def family(pid: int) -> list[Any]:
+    """All processes below one and itself, as far as they live."""
     try:
-        parent = psutil.Process(process.pid)
+        parent = psutil.Process(pid)
         return [*parent.children(recursive=True), parent]
     except psutil.NoSuchProcess:
         return []
+
+
+def listening(processes: Iterable[Any]) -> set[str]:
+    """Addresses on which processes wait for others."""
+    found = set()
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            connections = process.net_connections("tcp")
+            found |= {each.laddr.ip for each in connections if each.status == psutil.CONN_LISTEN}
+    return found

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.clusters.local_cluster import LocalCluster, timed
-from tests.clusters.services import DOCKER, Service, psutil, request
+from tests.clusters.services import DOCKER, LOOPBACK, Service, psutil, request
 from tests.conftest import REPOSITORY
 from tests.extensions.train_all import MODULES
 from tests.test_extension_examples import FOLDER, TRAIN_ALL, assert_trained_by_two
@@ -139,7 +139,7 @@ def test_nothing_listens_beyond_this_machine(cluster):
     for service in (cluster.head, *cluster.workers, cluster.mlflow):
         addresses = service.listening()
         assert addresses, "nothing listens, so this looks in the wrong place"
-        assert addresses <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+        assert addresses <= LOOPBACK
 
 
 def test_jobs_outlive_a_worker_and_the_tracking_server(cluster, times, tmp_path):

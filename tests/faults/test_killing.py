@@ -3,18 +3,20 @@
 METASCHED_KILLS=20 makes it as many kills; by default there are two.
 """
 
-import contextlib
 import math
 import os
-import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.clusters.services import LOOPBACK, family, listening, psutil
+from tests.waiting import wait_for
 from tune_jobs.runs.checkpoints import Checkpoints
 from tune_jobs.runs.history import History
 from tune_jobs.tracking.run_file import read_run_file
@@ -33,11 +35,6 @@ SETTINGS = [
     "checkpoint.every=2",
     "evaluation.every=0",
 ]
-LOOPBACK = {
-    "0100007F",
-    "0000000000000000FFFF00000100007F",
-    "00000000000000000000000001000000",
-}
 UNSTEADY = ("time/", "workers/")
 ROUNDED = ("train/gradient_norm", "train/entropy")
 """Means over all decisions: PyTorch sums them in an order that depends on where they lie."""
@@ -81,54 +78,29 @@ class Training:
         """Kills the env runner; one that was lost before is waited for."""
         deadline = time.monotonic() + LIMIT_S
         while True:
-            for pid in descendants(self.process.pid):
-                if "UnitEnvRunner" in command_of(pid):
-                    os.kill(pid, signal.SIGKILL)
-                    return
+            for process in family(self.process.pid):
+                with suppress(psutil.NoSuchProcess):
+                    if "UnitEnvRunner" in " ".join(process.cmdline()):
+                        process.kill()
+                        return
             assert time.monotonic() < deadline, "there is no runner to kill"
             time.sleep(0.02)
 
     def end(self) -> int:
         return self.process.wait(LIMIT_S)
 
-    def kill(self) -> list[int]:
+    def kill(self) -> list[Any]:
         """Kills the driver; returns what it had started, which has to end by itself."""
-        started = list(descendants(self.process.pid))
+        started = family(self.process.pid)[:-1]
         self.process.kill()
         self.process.wait(LIMIT_S)
         return started
 
 
-def descendants(root: int) -> dict[int, int]:
-    """Processes below one, with their parents."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                stat = (entry / "stat").read_text()
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
-    found: dict[int, int] = {}
-    news = {root}
-    while news:
-        news = {pid for pid, parent in parents.items() if parent in news and pid not in found}
-        found |= {pid: parents[pid] for pid in news}
-    return found
-
-
-def command_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text()
-    except OSError:
-        return ""
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+def is_alive(process: Any) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def weights_of(run: Path) -> bytes:
@@ -168,30 +140,14 @@ def train_undisturbed(folder: Path) -> Path:
     training = Training(folder / "reference", folder / "reference.log")
     try:
         training.wait_for_rows(3)
-        addresses = listening([training.process.pid, *descendants(training.process.pid)])
+        addresses = listening(family(training.process.pid))
         assert training.end() == 0, training.log.read_text()
     finally:
         if training.process.poll() is None:
             training.kill()
     assert addresses, "nothing listens, so this looks in the wrong place"
-    assert set(addresses) <= LOOPBACK
+    assert addresses <= LOOPBACK
     return training.run
-
-
-def listening(pids: list[int]) -> list[str]:
-    """Addresses that processes listen on, as the kernel writes them."""
-    known = {}
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-            words = line.split()
-            if words[3] == "0A":
-                known[f"socket:[{words[9]}]"] = words[1].partition(":")[0]
-    found = []
-    for pid in pids:
-        for link in Path(f"/proc/{pid}/fd").glob("*"):
-            with contextlib.suppress(OSError):
-                found.append(known.get(os.readlink(link)))
-    return [address for address in found if address]
 
 
 @pytest.mark.timeout(900 + 300 * KILLS)
@@ -201,7 +157,7 @@ def test_random_kills_of_driver_and_runners_change_no_number(tmp_path: Path) -> 
     targets = ["driver", "runner"] * (KILLS // 2) + ["driver"] * (KILLS % 2)
     log = tmp_path / "log"
     training = Training(tmp_path / "run", log)
-    orphans: list[int] = []
+    orphans: list[Any] = []
     try:
         for target in rng.permutation(targets):
             done = training.rows() if training.run.exists() else 0
@@ -217,10 +173,7 @@ def test_random_kills_of_driver_and_runners_change_no_number(tmp_path: Path) -> 
     finally:
         if training.process.poll() is None:
             training.kill()
-    deadline = time.monotonic() + LIMIT_S
-    while left := [pid for pid in orphans if is_alive(pid)]:
-        assert time.monotonic() < deadline, [command_of(pid) for pid in left]
-        time.sleep(0.1)
+    wait_for(lambda: not any(map(is_alive, orphans)), f"the end of {orphans}", LIMIT_S)
     assert weights_of(tmp_path / "run") == weights_of(reference)
     assert_each_point_is_recorded_once(tmp_path / "run")
     assert numbers(tmp_path / "run") == numbers(reference)
