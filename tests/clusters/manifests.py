@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import yaml
@@ -11,10 +12,10 @@ from tests.clusters.services import DOCKER
 MANIFESTS = sorted((DOCKER / "kubernetes").glob("*.yaml"))
 
 
-def documents() -> Iterator[dict[str, Any]]:
+@cache
+def documents() -> tuple[dict[str, Any], ...]:
     """All Kubernetes objects."""
-    for manifest in MANIFESTS:
-        yield from yaml.safe_load_all(manifest.read_text())
+    return tuple(one for path in MANIFESTS for one in yaml.safe_load_all(path.read_text()))
 
 
 def clusters() -> list[dict[str, Any]]:

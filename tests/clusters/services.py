@@ -147,7 +147,6 @@ class Service:
         """Asks it to end, and kills what is left."""
         family = self._family()
         if not self.has_ended():
-            assert self._process is not None
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(STOP_TIMEOUT_S)

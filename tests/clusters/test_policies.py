@@ -8,9 +8,6 @@ import yaml
 
 from tests.clusters.manifests import DOCKER, MANIFESTS, Pod, documents, pods
 
-RAY_PORTS = {8265}
-
-
 PODS = {pod.name: pod for pod in pods()}
 CONTAINERS = {
     f"{pod.name}/{container['name']}": container for pod in pods() for container in pod.containers
@@ -105,6 +102,11 @@ class TestProbes:
         assert asked == expected[container["name"]]
 
 
+head, worker = PODS["metasched-train-head"], PODS["metasched-train-runners"]
+submitter, mlflow = PODS["metasched-train-submitter"], PODS["mlflow"]
+database = PODS["metasched-database"]
+
+
 class TestNetwork:
     def policies(self) -> list[dict[str, Any]]:
         return [each["spec"] for each in documents() if each["kind"] == "NetworkPolicy"]
@@ -145,9 +147,6 @@ class TestNetwork:
         return False
 
     def test_what_must_talk_can_talk(self):
-        head, worker = PODS["metasched-train-head"], PODS["metasched-train-runners"]
-        mlflow, database = PODS["mlflow"], PODS["metasched-database"]
-        submitter = PODS["metasched-train-submitter"]
         for caller, called, port in (
             (head, worker, 12345),
             (worker, head, 6379),
@@ -159,9 +158,6 @@ class TestNetwork:
             assert self.may_call(caller, called, port), (caller.name, called.name, port)
 
     def test_nobody_else_can(self):
-        head, worker = PODS["metasched-train-head"], PODS["metasched-train-runners"]
-        mlflow, database = PODS["mlflow"], PODS["metasched-database"]
-        submitter = PODS["metasched-train-submitter"]
         stranger = Pod("stranger", {"app": "else"}, {"containers": []})
         for called in PODS.values():
             for port in (5000, 5432, 6379, 8265, 52365):

@@ -121,7 +121,6 @@ def numbers(run: Path) -> list[dict[str, float]]:
 def assert_each_point_is_recorded_once(run: Path) -> None:
     """Compares the local store with the run's own table."""
     file, store = read_run_file(run), LocalStore(run.parent)
-    assert file is not None
     run_id = str(store.find_run(file.experiment, file.key))
     assert store.run(run_id).info.status == "FINISHED"
     points = [point for _, point in store.points_after(run_id, 0)]

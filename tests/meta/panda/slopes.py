@@ -54,7 +54,6 @@ def slopes(
                 parameter += sign * 1e-6 * direction
                 values.append(float(loss()))
                 parameter -= sign * 1e-6 * direction
-        assert parameter.grad is not None
         yield name, float((parameter.grad * direction).sum()), (values[0] - values[1]) / 2e-6
 
 
