@@ -286,7 +286,7 @@ def sample_step(
 def save_adapted(policy: MetaPolicy, task: Task, parameters: Parameters, folder: Path) -> None:
     """Writes an adapted policy with its task, so that it can be compared, and adapted further.
 
-    `rllib_configs.policies.load_policy` reads it; the folder is created if need be.
+    `rllib_configs.policy_files.load_policy` reads it; the folder is created if need be.
     """
     name = f"{policy.config.name.removesuffix(_ADAPTED)}{_ADAPTED}"
     config = policy.config.model_copy(update={"task": TaskSection.of(task), "name": name})

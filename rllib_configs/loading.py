@@ -10,28 +10,13 @@ from pydantic import ValidationError
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
-from rllib_configs.changes import Changes, change, changed_keys, parse_override
+from rllib_configs.changes import Changes, change, changed_keys
 from rllib_configs.explaining import explain, refuse_truth
 from rllib_configs.extensions import load_extensions
 from rllib_configs.machines import OPTION, machine_changes
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.sections import Section
 from rllib_configs.yaml_text import MAX_CHARACTERS, YAMLFault, parse_yaml
-
-__all__ = [
-    "change",
-    "config_text",
-    "load_config",
-    "make_config",
-    "make_config_of_log",
-    "parse_config",
-    "parse_override",
-    "parse_section",
-    "preset_names",
-    "read_config",
-    "read_yaml",
-    "write_config",
-]
 
 S = TypeVar("S", bound=Section)
 
@@ -169,5 +154,4 @@ def write_config(config: ExperimentConfig, path: Path) -> None:
 
 def config_text(config: ExperimentConfig) -> str:
     """The whole config, defaults included, as YAML that `load_config` reads back."""
-    text: str = yaml.safe_dump(config.to_dict(), sort_keys=False)
-    return text
+    return yaml.safe_dump(config.to_dict(), sort_keys=False)

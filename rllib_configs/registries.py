@@ -133,5 +133,4 @@ def prepare(config: C) -> C:
         InputError: if the algorithm cannot use it.
     """
     step = ALGORITHMS.get(config.training.algorithm).prepare
-    made: C = config if step is None else found(step)(config)
-    return made
+    return config if step is None else found(step)(config)

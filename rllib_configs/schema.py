@@ -16,16 +16,6 @@ from rllib_configs.secrets import holds_secret
 from rllib_configs.sections import Count, Section, Seed, WholeNumber, refusing_choice, validated
 from rllib_configs.task_schema import TaskSection
 
-__all__ = [
-    "CheckpointSection",
-    "EvaluationSection",
-    "ExperimentConfig",
-    "ResourcesSection",
-    "TrackingSection",
-    "TrainingSection",
-]
-
-
 _STORE = re.compile(
     r"(https?://[^/\s]|sqlite:///\S|file:///|(postgresql|mysql|mssql)(\+\w+)?://\S|databricks)"
 )

@@ -150,10 +150,10 @@ def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
     return experiment
 
 
-def searched_shapes(experiment: ExperimentConfig, world: World) -> Shapes:
+def searched_shapes(experiment: ExperimentConfig) -> Shapes:
     """Shapes of the weights that a search looks for, by name."""
     network = network_of(experiment)
-    shapes = network.shapes(experiment, world)
+    shapes = network.shapes(experiment, experiment.task.world)
     return {name: shape for name, shape in shapes.items() if name not in network.fixed}
 
 

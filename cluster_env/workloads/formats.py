@@ -3,15 +3,14 @@
 from functools import lru_cache
 from pathlib import Path
 
-from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
+from cluster_env.workloads.clock import Clock
 from cluster_env.workloads.csv_jobs import read_csv_jobs
 from cluster_env.workloads.files import opened, version_of
+from cluster_env.workloads.record_jobs import jobs_of
 from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.workloads.records import Findings
 from cluster_env.workloads.slurm import jobcomp, sacct
-from cluster_env.workloads.slurm.jobs import jobs_of
-from cluster_env.workloads.slurm.record import Findings
-from cluster_env.workloads.slurm.values import Clock
 from cluster_env.workloads.swf import read_swf_jobs
 
 AUTO = "auto"
@@ -75,7 +74,7 @@ def _read_slurm_version(
 ) -> RecordedJobs:
     clock, findings = Clock.of(time_zone), Findings()
     with opened(path, "the log", newline="\n", errors="replace") as text:
-        jobs = jobs_of(path, _OF_SLURM[log_format](path, text, clock, findings), findings)
-    if not findings.rows:
-        raise InputError(f"{path} holds no job")
+        jobs = jobs_of(
+            path, _OF_SLURM[log_format](path, text, clock, findings), findings, "longest"
+        )
     return jobs

@@ -103,7 +103,7 @@ class HeldRows:
 
 
 class PPOWork:
-    """See `rllib_configs.runners.units.UnitWork`.
+    """See `rllib_configs.runners.units.UpdateWork`.
 
     Decisions with only one allowed action, two thirds of them, have no gradient and are left out:
     their log-probability is exactly 0.

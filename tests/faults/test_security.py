@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import config_text, load_config
-from rllib_configs.policies import load_policy
+from rllib_configs.policy_files import load_policy
 from rllib_configs.secrets import hide_secrets, holds_secret
 from tests.tune_jobs.sweeps.tiny import sweep
 from tests.tune_jobs.untrained_runs import make_run

@@ -27,7 +27,7 @@ from meta.tasks import Task, get_distribution, objective_kind
 from rllib_configs.task_schema import TaskSection
 from tune_jobs.adapting.sources import SCRATCH, Source, method_of, trained_on
 from tune_jobs.tables.frames import Row, Value, number, read_table, write_table
-from tune_jobs.terminal.spreading import Spread, here
+from tune_jobs.terminal.pieces import Spread, here
 from tune_jobs.tracking.provenance import made_with
 
 HEURISTICS_FILE = "heuristics.csv"

@@ -11,8 +11,8 @@ from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
 from tune_jobs.comparing.table import beside
 from tune_jobs.tables.frames import Row, Value, estimate_cells
+from tune_jobs.terminal.pieces import Spread, here
 from tune_jobs.terminal.progress import NoProgress, Progress
-from tune_jobs.terminal.spreading import Spread, here
 
 WITH_INTERVAL = ("completion_time", "makespan", "utilization", "within_2")
 """Metrics with an interval beside the headline and the side metrics, as far as there are any."""

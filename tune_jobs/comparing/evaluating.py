@@ -12,8 +12,8 @@ from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.wording import jobs_of
 from tune_jobs.tables.columns import within_range
+from tune_jobs.terminal.pieces import Spread, here
 from tune_jobs.terminal.progress import Progress
-from tune_jobs.terminal.spreading import Spread, here
 
 _KEPT: dict[tuple[str, str], list[JobSet]] = {}
 

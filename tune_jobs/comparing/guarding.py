@@ -23,7 +23,7 @@ from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, TrainedRun
 from tune_jobs.tables.frames import Value
 from tune_jobs.terminal.files import replacing
-from tune_jobs.terminal.spreading import Spread, here
+from tune_jobs.terminal.pieces import Spread, here
 
 CALIBRATION_JOBSETS = 500
 """Validation jobsets that the guard decides on: of heuristics that are nearly equally good, the

@@ -18,9 +18,9 @@ from cluster_env.evaluation.comparison import pooled
 from cluster_env.evaluation.intervals import Estimate, Pooled, ratio_interval, two_level_interval
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.terminal.own_processes import own_processes
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.ray_session import num_local_cpus
-from tune_jobs.terminal.spreading import own_processes
 
 Starts = NDArray[np.int32]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rllib_configs.policy_files import LearnedPolicy
 
 VOID_BIASES = (4.0, 2.0, 1.0, 0.0, -1.0, -2.0, -3.0, -4.0, -6.0, -8.0, -16.0)
-"""What ``tuned`` tries, see `rllib_configs.policies.LearnedPolicy.void_bias`."""
+"""What ``tuned`` tries, see `rllib_configs.policy_files.LearnedPolicy.void_bias`."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import parse_override
+from rllib_configs.changes import parse_override
 from tune_jobs.sweeps.definition import Sweep, load_sweep
 from tune_jobs.sweeps.folder import SweepFolder, open_sweep
 from tune_jobs.sweeps.results import (

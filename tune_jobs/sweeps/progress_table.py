@@ -12,7 +12,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from tune_jobs.sweeps.folder import TrialRecord
-from tune_jobs.terminal.progress import LINE_EVERY_S, duration, is_terminal, live_display
+from tune_jobs.terminal.live import live_display
+from tune_jobs.terminal.progress import LINE_EVERY_S, duration, is_terminal
 
 _SHOWN = 6
 _REFRESH_S = 0.5

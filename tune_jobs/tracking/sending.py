@@ -23,12 +23,9 @@ ReadRows = Callable[[Path], Iterable[tuple[int, Mapping[str, float]]]]
 
 @dataclass(frozen=True)
 class LostRuns:
-    """What became of the runs of a folder that have not ended.
+    """Names of runs that had not ended and are KILLED now.
 
-    Attributes:
-        killed: names of those that are KILLED now.
-        elsewhere: host of the process that they belong to, if nobody here can see whether it still
-            lives; empty otherwise.
+    ``elsewhere`` is the host of their process, if nobody here can see whether it still lives.
     """
 
     killed: tuple[str, ...] = ()

@@ -20,11 +20,12 @@ from tune_jobs.tracking.model import about, build_model, fingerprint, may_be_mod
 from tune_jobs.tracking.moving import mend_addresses
 from tune_jobs.tracking.notes import NOTE_TAG, with_section
 from tune_jobs.tracking.places import ARTIFACT_FOLDER, database_of, local_store, local_uri
-from tune_jobs.tracking.values import as_numbers
+from tune_jobs.tracking.values import Point, as_numbers
 
 if TYPE_CHECKING:
-    from mlflow import MlflowClient
     from mlflow.entities import Run
+
+    from tune_jobs.tracking.client import Client
 
 T = TypeVar("T")
 
@@ -68,10 +69,6 @@ QUIET_LOGGERS = {"alembic": logging.WARNING, "urllib3.connectionpool": logging.E
 
 # What a store answers when a record itself is at fault, so that sending it again cannot help.
 REFUSALS = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "RESOURCE_DOES_NOT_EXIST"}
-
-
-Point = tuple[str, float, int, int]
-"""Name, value, time in milliseconds since 1970, step."""
 
 
 class StoreAway(Exception):
@@ -187,28 +184,22 @@ class Store:
 
     def points(self, run_id: str, points: Sequence[Point]) -> None:
         """Adds points to the curves of a run."""
-        from mlflow.entities import Metric
-
         for chunk in batched(points, MAX_METRICS):
-            self._client.log_batch(run_id, metrics=[Metric(*point) for point in chunk])
+            self._client.add_points(run_id, chunk)
 
     def params(self, run_id: str, params: Mapping[str, str]) -> None:
         """Adds parameters. MLflow keeps the first value; another becomes a tag ``changed.NAME``."""
-        from mlflow.entities import Param
-
         known = self.run(run_id).data.params
-        new = [Param(name, value) for name, value in params.items() if name not in known]
+        new = [(name, value) for name, value in params.items() if name not in known]
         for chunk in batched(new, MAX_PARAMS):
-            self._client.log_batch(run_id, params=chunk)
+            self._client.add_params(run_id, chunk)
         changed = {n: value for n, value in params.items() if known.get(n, value) != value}
         self.tags(run_id, {f"changed.{name}": value for name, value in changed.items()})
 
     def tags(self, run_id: str, tags: Mapping[str, str]) -> None:
         """Sets tags; a later value replaces an earlier one."""
-        from mlflow.entities import RunTag
-
         for chunk in batched(tags.items(), MAX_TAGS):
-            self._client.log_batch(run_id, tags=[RunTag(*tag) for tag in chunk])
+            self._client.set_tags(run_id, chunk)
 
     def artifact(self, run_id: str, path: Path, folder: str | None = None) -> None:
         """Copies a file, or a folder under its own name, into the run's artifacts."""
@@ -228,8 +219,6 @@ class Store:
         config = read_policy_config(policy)
         if not may_be_model(config):
             return
-        from mlflow.entities import LoggedModelOutput
-
         key = fingerprint(policy)
         experiment = self._client.get_run(run_id).info.experiment_id
         found = self._client.search_logged_models(
@@ -250,7 +239,7 @@ class Store:
                 build_model(policy, Path(folder) / MODEL_NAME, model_id, run_id)
                 self._client.log_model_artifacts(model_id, str(Path(folder) / MODEL_NAME))
             self._client.finalize_logged_model(model_id, "READY")
-            self._client.log_outputs(run_id, [LoggedModelOutput(model_id, 0)])
+            self._client.add_model(run_id, model_id)
         if register is not None:
             self._register(register, model_id, run_id, key)
 
@@ -393,11 +382,11 @@ def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield chunk
 
 
-def _open(uri: str) -> "MlflowClient":
+def _open(uri: str) -> "Client":
     """A client that has been answered."""
-    import mlflow
+    from tune_jobs.tracking.client import Client  # MLflow, which takes seconds
 
-    client = mlflow.MlflowClient(tracking_uri=uri, registry_uri=uri)
+    client = Client(tracking_uri=uri, registry_uri=uri)
     client.search_experiments(max_results=1)
     return client
 

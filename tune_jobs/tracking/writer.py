@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from tune_jobs.tracking.places import local_store
-from tune_jobs.tracking.store import PARENT_TAG, LocalStore, Point, reason, refused
+from tune_jobs.tracking.store import PARENT_TAG, LocalStore, reason, refused
+from tune_jobs.tracking.values import Point
 from tune_jobs.tracking.worker import LogThrottle, Worker
 
 logger = logging.getLogger("tune_jobs.tracking")
@@ -107,27 +108,24 @@ class Writer:
         )
 
     def _write_all(self) -> None:
+        """Writes record by record; points that follow each other are written together."""
         while self._waiting:
-            self._write_next()
-
-    def _write_next(self) -> None:
-        """Writes the first record, and with it the points that follow each other."""
-        key, what = self._waiting[0]
-        if callable(what):
-            self._try(key, what)
-            self._waiting.popleft()
-            return
-        points: dict[str, list[Point]] = defaultdict(list)
-        count = 0
-        for key, what in list(self._waiting):
+            key, what = self._waiting[0]
             if callable(what):
-                break
-            points[key] += what
-            count += 1
-        for key, found in points.items():
-            self._try(key, partial(self._add, found))
-        for _ in range(count):
-            self._waiting.popleft()
+                self._try(key, what)
+                self._waiting.popleft()
+                continue
+            points: dict[str, list[Point]] = defaultdict(list)
+            count = 0
+            for key, what in list(self._waiting):
+                if callable(what):
+                    break
+                points[key] += what
+                count += 1
+            for key, found in points.items():
+                self._try(key, partial(self._add, found))
+            for _ in range(count):
+                self._waiting.popleft()
 
     def _try(self, key: str, what: Write) -> None:
         """Writes something, unless the fault is its own.

@@ -8,7 +8,7 @@ from cluster_env.core.compiled import njit
 from cluster_env.core.conditioned import ConditionedWorld
 from cluster_env.core.world import Features, Mask, State, World
 from rllib_configs.learning.losses import symexp
-from rllib_configs.networks.sampling import Sampler, sample_actions
+from rllib_configs.networks.sampling import Draws, Sampler
 from rllib_configs.networks.set_scorer.kernels import (
     FORBIDDEN,
     Floats,
@@ -21,8 +21,6 @@ from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.registries import FAST_PATHS, found
 
 _PIECE = 1024  # rows; four times as many take three times as long each
-
-Draws = tuple[NDArray[np.int32], Floats]
 
 
 class ScorerWeights:
@@ -41,7 +39,7 @@ class ScorerWeights:
         return Kept.room(1, world.num_actions - 1, self.packed["void"].shape[1])
 
 
-class SetScorerSampler:
+class SetScorerSampler(Sampler):
     """Samples actions from a `SetScorer`, row by row; a snapshot of the weights.
 
     Args:
@@ -100,7 +98,7 @@ class SetScorerSampler:
         return values * self._network.critic_scale.numpy()
 
 
-class FeatureSampler:
+class FeatureSampler(Sampler):
     """What every world has: its features, their scores, a draw."""
 
     def __init__(self, network: SetScorer, snapshot: ScorerWeights, world: World) -> None:
@@ -110,13 +108,7 @@ class FeatureSampler:
     def logits(self, states: State) -> Floats:
         """See `Sampler`."""
         shown = self._network.shown(self._world.features(states))
-        logits: Floats = _logits(shown, self._packed, self._room)
-        return logits
-
-    def sample(self, states: State, uniforms: NDArray[np.float64]) -> Draws:
-        """See `Sampler`."""
-        drawn: Draws = sample_actions(self.logits(states), uniforms)
-        return drawn
+        return _logits(shown, self._packed, self._room)
 
 
 @njit(cache=True, nogil=True)

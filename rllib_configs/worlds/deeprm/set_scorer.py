@@ -18,10 +18,10 @@ from cluster_env.worlds.deeprm.features import (
     write_slots,
 )
 from cluster_env.worlds.deeprm.state import StateShape
-from rllib_configs.networks.sampling import sample_actions
+from rllib_configs.networks.sampling import Draws, sample_actions
 from rllib_configs.networks.set_scorer.kernels import Floats, Kept, Records, score_rows
 from rllib_configs.networks.set_scorer.network import SetScorer
-from rllib_configs.networks.set_scorer.sampler import Draws, ScorerWeights, open_logits
+from rllib_configs.networks.set_scorer.sampler import ScorerWeights, open_logits
 
 
 class DeepRMFastPath:
@@ -38,13 +38,11 @@ class DeepRMFastPath:
 
     def logits(self, states: NDArray[np.uint8]) -> Floats:
         """See `rllib_configs.networks.sampling.Sampler`."""
-        logits: Floats = _logits(self._checked(states), *self._scorer)
-        return logits
+        return _logits(self._checked(states), *self._scorer)
 
     def sample(self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> Draws:
         """See `rllib_configs.networks.sampling.Sampler`."""
-        drawn: Draws = _sample(self._checked(states), uniforms, *self._scorer)
-        return drawn
+        return _sample(self._checked(states), uniforms, *self._scorer)
 
     def _checked(self, states: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The states as an array of the one type that the kernels are compiled for."""

@@ -124,7 +124,7 @@ def test_a_search_leaves_the_topology_alone_and_begins_as_the_shared_actor(task,
     assert (done[0] == done[1]).all()
     assert (started["network.tree_parent"] == own["network.tree_parent"]).all()
 
-    searched = searched_shapes(config, task.world)
+    searched = searched_shapes(config)
     topology = {name: value for name, value in started.items() if name not in searched}
     assert {name.rpartition("_")[0] for name in topology} == {"network.tree"}
     work = CandidateWork(config)

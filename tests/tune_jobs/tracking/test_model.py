@@ -23,7 +23,7 @@ from click.testing import CliRunner
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, generator
 from rllib_configs.loading import load_config
-from rllib_configs.policies import load_policy, write_policy
+from rllib_configs.policy_files import load_policy, write_policy
 from rllib_configs.schema import ExperimentConfig
 from tests.waiting import PATIENCE_S
 from tune_jobs.sync import command as sync

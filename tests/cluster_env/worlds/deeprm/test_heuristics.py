@@ -13,7 +13,7 @@ from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.state import StateLayout
 from tests.cluster_env.worlds.deeprm.golden_episodes import golden_episodes
-from tests.cluster_env.worlds.deeprm.stepping import step_all
+from tests.cluster_env.worlds.stepping import step_all
 
 CLUSTER = Cluster(capacity=(10, 10), horizon=20, num_slots=5)
 VOID = 5

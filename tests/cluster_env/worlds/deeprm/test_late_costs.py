@@ -12,7 +12,7 @@ from cluster_env.objectives import LateCost, Objective
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.rules import PAPER_RULES, RELEASED_RULES, Rules
-from tests.cluster_env.worlds.deeprm.stepping import step_all
+from tests.cluster_env.worlds.stepping import step_all
 
 CLUSTER = Cluster(capacity=(4, 3), horizon=6, num_slots=2, backlog_view=2)
 RULES = {

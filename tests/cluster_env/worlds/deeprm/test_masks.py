@@ -13,7 +13,7 @@ from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.observations import placeable_mask, start_now_mask
 from cluster_env.worlds.deeprm.rules import PAPER_RULES, RELEASED_RULES, Rules
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
-from tests.cluster_env.worlds.deeprm.stepping import step_all
+from tests.cluster_env.worlds.stepping import step_all
 
 
 def test_small_state_by_hand() -> None:

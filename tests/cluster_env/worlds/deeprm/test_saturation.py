@@ -6,7 +6,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from tests.cluster_env.worlds.deeprm.stepping import step_all
+from tests.cluster_env.worlds.stepping import step_all
 
 VOID = np.array([1], np.int32)
 
