@@ -7,7 +7,7 @@ from typing import Any
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.task import Task
-from cluster_env.workloads.formats import AUTO, read_log
+from cluster_env.workloads.formats import READ_OPTIONS, read_log
 from cluster_env.workloads.recorded import RecordedJobs
 from rllib_configs.machines import units_named, units_of_log
 from tune_jobs.comparing.choices import changed_config
@@ -35,18 +35,18 @@ class LogOptions:
 def read_as_said(
     path: Path, overrides: Sequence[str], task_options: Mapping[str, Any]
 ) -> RecordedJobs:
-    """A log in the format and time zone that were said of it, wherever they were given.
+    """A log, read with the options that were said of it, wherever they were given.
 
     Raises:
         InputError: if it cannot be read; what was said is checked with the other settings.
     """
     texts = (text.partition("=") for text in overrides)
     said = {name: value for name, _, value in texts}
-    log_format, time_zone = (
-        said.get(f"task.workload.{key}", str(task_options.get(key.replace("_", "-"), "")))
-        for key in ("log_format", "time_zone")
-    )
-    return read_log(path, log_format or AUTO, time_zone)
+    options: dict[str, Any] = {
+        name: said.get(f"task.workload.{name}", str(task_options.get(name.replace("_", "-"), "")))
+        for name in READ_OPTIONS
+    }
+    return read_log(path, **{name: value for name, value in options.items() if value})
 
 
 def task_of_log(
