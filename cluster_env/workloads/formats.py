@@ -62,8 +62,8 @@ def read_log(
     num_resources: int | None = None,
     *,
     columns: str = "",
-    partition: str = "",
-    missing_limits: str = LONGEST,
+    partition: str | int = "",
+    missing_limits: str | int = LONGEST,
 ) -> RecordedJobs:
     """Reads a log, plain or with gzip.
 
@@ -87,6 +87,7 @@ def read_log(
     path = Path(path)
     if log_format not in FORMATS:
         raise unknown("format of logs", log_format, FORMATS)
+    partition, missing_limits = str(partition), str(missing_limits)
     check_missing_limits(missing_limits)
     if log_format == AUTO:
         log_format = _format_of(path, columns)

@@ -97,8 +97,8 @@ class LogWorkload(ABC):
     log_format: str = AUTO
     time_zone: str = ""
     columns: str = ""
-    partition: str = ""
-    missing_limits: str = LONGEST
+    partition: str | int = ""
+    missing_limits: str | int = LONGEST
     hash_users: bool = False
 
     @abstractmethod

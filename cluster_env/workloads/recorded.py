@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,21 @@ class RecordedJobs:
         """
         work = self.run.astype(np.float64) @ self.demand
         return np.asarray(work / np.asarray(capacity) / (span or self.span), np.float64)
+
+    @cached_property
+    def most_in_use(self) -> NDArray[np.int64] | None:
+        """Units of each resource that jobs held at once at the site, int64 ``(num_resources,)``.
+
+        None where the file does not say of all jobs how long they waited.
+        """
+        if self.wait is None:
+            return None
+        start = self.submit + self.wait
+        times = np.concatenate([start + self.run, start])
+        held = np.concatenate([-self.demand, self.demand])
+        # Stable: at one moment the jobs that end give back before others start.
+        order = np.argsort(times, kind="stable")
+        return np.asarray(np.cumsum(held[order], axis=0).max(axis=0))
 
     @property
     def span(self) -> int:

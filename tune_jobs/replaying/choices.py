@@ -9,7 +9,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.task import Task
 from cluster_env.workloads.formats import READ_OPTIONS, read_log
 from cluster_env.workloads.recorded import RecordedJobs
-from rllib_configs.machines import units_named, units_of_log
+from rllib_configs.machines import misfits, units_named, units_of_log
 from tune_jobs.comparing.choices import changed_config
 from tune_jobs.comparing.trained_runs import TrainedRun
 
@@ -64,7 +64,8 @@ def task_of_log(
         path: the log.
         overrides: texts of the form ``key=value``.
         task_options: values, or texts of them, by names of the world's options.
-        guess: whether a machine of which nobody knows the size is as large as the largest job.
+        guess: whether a machine of which nobody knows the size is as large as what was in use at
+            once, see `units_of_log`.
         runs: the trained policies that are to act; the world is that of the first, but for what is
             said, and for its machine unless it was trained on jobs of a log.
         seed: of the policies' random numbers.
@@ -95,4 +96,5 @@ def task_of_log(
     recorded = getattr(workload_of, "recorded", None)
     if not isinstance(recorded, RecordedJobs):
         raise InputError(f"--set must leave the jobs as those of {path}")
-    return task, recorded, words
+    capacity: tuple[int, ...] = getattr(task.world, "capacity", ())
+    return task, recorded, [*words, *misfits(recorded, capacity)]

@@ -150,7 +150,10 @@ def test_trace_says_what_was_dropped_and_why(golden: Path, capsys: Shown) -> Non
     assert cli.run(cli.metasched, ["trace", str(path)]) == 0
     shown = capsys.readouterr().out
     section = shown.partition("Left out\n")[2].partition("\n\n")[0]
-    assert [line.rsplit(None, 2) for line in section.splitlines()[1:]] == [
+    head, *rows, note = section.splitlines()
+    assert head.split()[-4:] == ["rows", "first", "in", "line"]
+    assert note == "  (of 10 rows; jobs: 6)"
+    assert [line.rsplit(None, 2) for line in rows] == [
         ["has no run time above 0", "2", "7"],
         ["asks for no processor", "1", "11"],
         ["is larger than the machine of 64 processors", "1", "14"],
