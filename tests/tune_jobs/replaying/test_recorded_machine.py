@@ -1,5 +1,6 @@
-"""What a recording says of its machine: what was in use at once, and what cannot have been."""
+"""What a recording says: of its machine, of its waits, and where no simulation explains them."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,39 @@ def test_partitions_of_swf_are_those_of_the_last_fields(tmp_path: Path, capsys: 
         shown = " ".join(capsys.readouterr().out.split())
         assert f"jobs {jobs} " in shown
         assert ("processors 64 " in shown) == (jobs == 3)  # the header is that of the whole
+
+
+def test_replay_begins_with_what_was_recorded(tmp_path: Path, capsys: Shown) -> None:
+    run(capsys, tmp_path, "trace")
+    line = ["replay", str(tmp_path / "jobs.csv"), "--processors", "7", "--policy", "fcfs,sjf"]
+    assert cli.run(cli.metasched, [*line, "--json"]) == 0
+    recorded, *others = json.loads(capsys.readouterr().out)["replay"]
+    assert recorded["policy"] == "as recorded"
+    assert {row["policy"] for row in others} == {"fcfs", "sjf"}
+    assert recorded["mean_wait"] == pytest.approx((0 + 40 + 130) / 3)
+    assert recorded["longest_wait"] == 130
+    assert recorded["makespan"] == 150 + 60
+    assert recorded["bounded_slowdown"] == pytest.approx((1 + 1.4 + 190 / 60) / 3)
+    work = 100 * 3 + 100 * 4 + 60 * 2
+    assert recorded["to_end"] == pytest.approx(work / 7 / 210)
+    # Where jobs come faster than they did, the recorded waits are not of these arrivals.
+    assert cli.run(cli.metasched, [*line, "--json", "--set", "task.workload.stretch=0.5"]) == 0
+    rows = json.loads(capsys.readouterr().out)["replay"]
+    assert {row["policy"] for row in rows} == {"fcfs", "sjf"}
+
+
+def test_waits_that_nothing_here_explains_are_said(tmp_path: Path, capsys: Shown) -> None:
+    rows = tuple(f"{100 * k},90,1,90,{3000 if k % 2 else 10}," for k in range(40))
+    shown = run(capsys, tmp_path, "replay", "--processors", "64", "--policy", "fcfs", rows=rows)
+    assert "as recorded, jobs waited 25.1 min in the mean, here at most 0 s" in shown
+    shown = run(capsys, tmp_path, "replay", "--processors", "64", "--calibrate", rows=rows)
+    assert "Can this log be replayed? Not: under priority:conservative, the one rule" in shown
+
+
+def test_a_rule_that_cannot_carry_the_load_is_named(tmp_path: Path, capsys: Shown) -> None:
+    # A job of one processor and a job of three, in turn, which cannot share three processors.
+    rows = tuple(f"{50 * k},90,{1 + k % 2 * 2},90,," for k in range(200))
+    line = ("replay", "--policy", "fcfs:strict", "--processors")
+    words = "fcfs:strict cannot carry this load: its last job ends after"
+    assert words not in run(capsys, tmp_path, *line, "4", rows=rows)
+    assert words in run(capsys, tmp_path, *line, "3", rows=rows)

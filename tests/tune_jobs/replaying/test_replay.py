@@ -110,9 +110,9 @@ def test_the_size_of_the_machine_comes_from_the_log_if_it_says_it(
 ) -> None:
     path = tmp_path / "log.swf"
     path.write_text("; MaxProcs: 2\n" + "1 0 0 100 2 -1 -1 2 100 -1 1 1 1 -1 1 -1 -1 -1\n" * 2)
-    assert replayed(capsys, path, "--policy", "fcfs")["replay"][0]["makespan"] == 200
+    assert by_policy(replayed(capsys, path, "--policy", "fcfs"))["fcfs"]["makespan"] == 200
     wide = replayed(capsys, path, "--policy", "fcfs", "--processors", "4")
-    assert wide["replay"][0]["makespan"] == 100
+    assert by_policy(wide)["fcfs"]["makespan"] == 100
 
 
 def test_trained_runs_play_in_the_world_that_they_know(
