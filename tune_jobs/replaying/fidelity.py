@@ -129,7 +129,7 @@ def in_all(log: RecordedWaits) -> Sheet:
         "wait; correlation of ranks; gain over saying the recorded median of every job"
     )
     if not ranked and len(rows) > 1:
-        note += "; as all gains are about 0, rules stand in the order in which they were given"
+        note += "; as all gains are about 0, policies stand in the order in which they were given"
     return Sheet("fidelity", "Simulated waits against recorded ones", shown, rows, note)
 
 
@@ -164,7 +164,7 @@ def verdict(best: Mapping[str, Any], num_rules: int) -> tuple[str, str]:
     if gain >= _GOOD_GAIN and mean_holds:
         return GOOD, f"{waits}; {each}"
     if gain >= _SOME_GAIN:
-        return PARTLY, f"{waits}; {each}: believe orders of rules rather than numbers"
+        return PARTLY, f"{waits}; {each}: believe orders of policies rather than numbers"
     why = "the means agree, but " if mean_holds else ""
     return NOT, f"{waits}; {why}{each}: something that is not simulated decides here"
 

@@ -208,7 +208,7 @@ def overloaded(schedules: Mapping[str, Schedule]) -> list[str]:
         taken = float(makespan(schedule)[0])
         if taken > _TOO_LATE * needed:
             sentences.append(
-                f"{name} cannot carry this load: its last job ends after {duration(taken)}, "
+                f"{name} cannot keep up with these jobs: its last job ends after {duration(taken)}, "
                 f"{taken / needed:.1f} times what the jobs need at least, and waits grow with the "
                 f"length of the log"
             )
