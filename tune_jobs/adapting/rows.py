@@ -27,11 +27,11 @@ from meta.tasks import Task, get_distribution, objective_kind
 from rllib_configs.task_schema import TaskSection
 from tune_jobs.adapting.sources import SCRATCH, Source, method_of, trained_on
 from tune_jobs.tables.frames import Row, Value, number, read_table, write_table
+from tune_jobs.terminal.options import SPECIALISTS_TABLE
 from tune_jobs.terminal.pieces import Spread, here
 from tune_jobs.tracking.provenance import made_with
 
 HEURISTICS_FILE = "heuristics.csv"
-SPECIALISTS_FILE = "specialists.csv"
 
 COLUMNS = (
     "family",
@@ -211,7 +211,7 @@ def read_rows(folders: Iterable[str | Path]) -> tuple[list[dict[str, str]], list
     heuristics: list[dict[str, str]] = []
     for folder in map(Path, folders):
         for file in sorted(folder.glob("**/*.csv")):
-            if file.name == SPECIALISTS_FILE:
+            if file.name == SPECIALISTS_TABLE:
                 continue
             if file.name == HEURISTICS_FILE:
                 heuristics += read_table(file, ("family", "method", "task", "ratio"))

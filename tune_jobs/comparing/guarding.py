@@ -16,6 +16,7 @@ from cluster_env.objectives import get_objective
 from cluster_env.workloads import DividedWorkload
 from cluster_env.worlds import get_heuristic, get_spec, shipped_policies
 from rllib_configs.networks.conditions import Wanted
+from rllib_configs.policy_files import load_policy
 from rllib_configs.task_schema import TaskSection
 from tune_jobs.comparing.evaluating import Evaluated, Evaluation, evaluate_group, judged_heuristics
 from tune_jobs.comparing.policy_specs import PolicySpec
@@ -228,8 +229,6 @@ def load_decided(path: Path | str) -> Policy:
     Raises:
         InputError: if the file or the run cannot be read.
     """
-    from rllib_configs.policy_files import load_policy  # imports PyTorch
-
     try:
         data = json.loads(Path(path).read_text())
         use, run, decode, name = (str(data[key]) for key in ("use", "run", "decode", "objective"))

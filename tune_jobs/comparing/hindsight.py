@@ -20,7 +20,7 @@ from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.terminal.own_processes import own_processes
 from tune_jobs.terminal.progress import Progress
-from tune_jobs.terminal.ray_session import num_local_cpus
+from tune_jobs.terminal.running import num_local_cpus
 
 Starts = NDArray[np.int32]
 

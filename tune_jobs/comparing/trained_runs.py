@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
@@ -15,11 +15,9 @@ from cluster_env.core.world import differences
 from cluster_env.worlds import WORLDS, World, get_spec, policy_in, shipped_policies, spec_of
 from rllib_configs.extensions import load_extensions
 from rllib_configs.networks.registry import network_of
+from rllib_configs.policy_files import LearnedPolicy, load_policy
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.wording import short
-
-if TYPE_CHECKING:
-    from rllib_configs.policy_files import LearnedPolicy
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +40,7 @@ class TrainedRun:
 
     path: Path
     config: ExperimentConfig
-    policy: "LearnedPolicy"
+    policy: LearnedPolicy
 
     @property
     def config_file(self) -> Path:
@@ -126,8 +124,6 @@ def load_runs(paths: Iterable[Path], decode: Decode) -> list[TrainedRun]:
     paths = list(paths)
     if not paths:
         return []
-    from rllib_configs.policy_files import load_policy
-
     loaded = []
     for path in paths:
         policy, config = load_policy(path, "argmax" if decode == "tuned" else decode)

@@ -17,7 +17,6 @@ from matplotlib.ticker import LogLocator, MaxNLocator, PercentFormatter
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import Pooled, ratio_interval, seeds_interval
-from tune_jobs.adapting.rows import SPECIALISTS_FILE
 from tune_jobs.figures.adaptation import draw_methods, side_means
 from tune_jobs.figures.adaptation_data import (
     CONDITIONED,
@@ -38,6 +37,7 @@ from tune_jobs.figures.kit.dots import draw_dots, name_lines
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
 from tune_jobs.tables.frames import Row, estimate_cells, read_frame
+from tune_jobs.terminal.options import SPECIALISTS_TABLE
 
 TEXTS = ("family", "method", "reference")
 NUMBERS = (
@@ -275,7 +275,7 @@ def collect_headroom(request: FigureRequest) -> list[Row]:
     methods, _ = load_methods(request)
     rows: list[Row] = []
     for family in dict.fromkeys(method.family for method in methods):
-        files = [Path(folder) / family / SPECIALISTS_FILE for folder in request.rows]
+        files = [Path(folder) / family / SPECIALISTS_TABLE for folder in request.rows]
         file = next(filter(Path.is_file, files), None)
         if file is not None:
             mine = [method for method in methods if method.family == family]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
+from meta.panda.specifications import SAMPLE, cluster_consumers, specifications
 from tune_jobs.figures.agents import require_agents
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, style_of, styled
@@ -27,8 +28,6 @@ def collect_dendrogram(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: if the task is of another world, or the config cannot be used.
     """
-    from meta.panda.specifications import SAMPLE, cluster_consumers
-
     _, config = request.load()
     task = config.task.build(config.name, request.seed)
     require_agents(task.world.kind)
@@ -107,7 +106,6 @@ def collect_advisor(request: FigureRequest) -> list[Row]:
     import torch
 
     from meta.panda.sampler import AdvisedSampler
-    from meta.panda.specifications import specifications
 
     runs, config = request.load()
     if not runs:

@@ -13,6 +13,7 @@ from tune_jobs.comparing.choices import parse_values
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.registry import FIGURES, OPTIONS, FigureRequest, make_figure
+from tune_jobs.figures.saving import save
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.tracking import Tracker
 from tune_jobs.tracking.recording import HasFigures, record_figure
@@ -86,7 +87,6 @@ def draw_figure(name: str, run: HasFigures, tracker: Tracker, **request: Any) ->
 
 def draw_comparison(table: Path, image: Path) -> None:
     """Draws the table of a comparison."""
-    from tune_jobs.figures import comparison  # these import matplotlib, which refusals do without
-    from tune_jobs.figures.style import save
+    from tune_jobs.figures import comparison  # it imports matplotlib, which refusals do without
 
     save(comparison.draw(table), image)

@@ -14,6 +14,7 @@ from tune_jobs.comparing.choices import choose_config
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, TrainedRun, find_runs, load_runs
+from tune_jobs.figures.saving import save
 from tune_jobs.tables.frames import Row, write_table
 from tune_jobs.terminal.progress import NoProgress, Progress
 
@@ -181,8 +182,6 @@ def make_figure(
         if table is None and not folder.is_dir():
             raise InputError(f"there is no folder {folder} of rows; metasched study writes one")
     recipe: FigureRecipe = kind.load()
-    from tune_jobs.figures.style import save  # imports matplotlib, which refusals do without
-
     if table is None:
         for path in request.traces:
             read_log(path)

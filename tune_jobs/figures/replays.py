@@ -9,7 +9,8 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from cluster_env.core.errors import InputError
 from tune_jobs.figures.kit.gantt import lay_out
-from tune_jobs.figures.style import INK, headline, new_figure, save, style_of, styled
+from tune_jobs.figures.saving import save
+from tune_jobs.figures.style import INK, headline, new_figure, style_of, styled
 from tune_jobs.tables.frames import read_frame
 
 LIMITS = (1.0, 2.0, 10.0, 100.0)

@@ -3,7 +3,6 @@
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from cluster_env.worlds import WORLDS, get_spec
-from tune_jobs.terminal.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -204,10 +202,3 @@ def headline(figure: Figure, title: str, note: str) -> None:
         annotation_clip=False,
     )
     small.set_in_layout(False)
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Writes a figure, atomically; the folder is created if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as aside:
-        figure.savefig(aside, format="png", dpi=figure.dpi)

@@ -45,7 +45,7 @@ Waits = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class RecordedWaits:
-    """A log with its recorded waits, and those under some rules.
+    """A log with its recorded waits, and those under some policies.
 
     Attributes:
         arrival: int64 ``(num_jobs,)``, seconds, never falling.
@@ -133,18 +133,18 @@ def in_all(log: RecordedWaits) -> Sheet:
     return Sheet("fidelity", "Simulated waits against recorded ones", shown, rows, note)
 
 
-def verdict(best: Mapping[str, Any], num_rules: int) -> tuple[str, str]:
+def verdict(best: Mapping[str, Any], num_policies: int) -> tuple[str, str]:
     """Whether a log can be replayed, and why, from the numbers of the rule that comes nearest.
 
     Args:
         best: a row of `in_all`.
-        num_rules: that were tried.
+        num_policies: that were tried.
 
     Returns:
         `GOOD`, `PARTLY` or `NOT`, and a sentence.
     """
     recorded, simulated, gain = best["recorded"], best["simulated"], best["gain"]
-    which = "the one rule" if num_rules == 1 else f"the nearest of {num_rules:,} rules"
+    which = "the one policy" if num_policies == 1 else f"the nearest of {num_policies:,} policies"
     waits = (
         f"under {best['policy']}, {which}, jobs wait {duration(simulated)} in the mean, at the "
         f"site {duration(recorded)}"

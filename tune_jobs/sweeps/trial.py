@@ -21,6 +21,7 @@ from ray import tune
 from cluster_env.core.errors import InputError
 from tune_jobs.runs.checkpoints import Checkpoints
 from tune_jobs.runs.history import MetricRow
+from tune_jobs.runs.validation import RATIO
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import pack, trial_name, unpack
 from tune_jobs.sweeps.points import Point, Presets, trial_config
@@ -184,8 +185,6 @@ class SweepTrial(tune.Trainable):
         (folder / _PLACE).write_text(json.dumps(place))
 
     def _note_score(self, trainer: "Trainer", row: MetricRow) -> None:
-        from tune_jobs.runs.validation import RATIO
-
         metric = self._context.sweep.metric
         if metric in row:
             self._scores.append(row[metric])
