@@ -5,7 +5,6 @@ A world is held to all of this by its registration alone; the smallest one that 
 """
 
 import importlib
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -30,6 +29,7 @@ from cluster_env.objectives import OBJECTIVES, get_objective, mixture
 from cluster_env.workloads import sample_jobsets
 from tests.cluster_env.schedules import assert_same_schedule
 from tests.cluster_env.worlds.stepping import choosing, play_to_the_end
+from tests.registries import own_registrations
 
 MOST_JOBS = 16
 
@@ -37,21 +37,11 @@ NEEDED = {("hpc", "every_step"): {"time_step": 60}}
 """Options that a switch has to have beside it."""
 
 
-REGISTRIES = (WORLDS, OBJECTIVES)
-
-
 @contextmanager
 def toy_registered() -> Iterator[None]:
-    """Registers the toy world, which no other test is to see."""
-    before = [registry._things for registry in REGISTRIES]
-    for registry in REGISTRIES:
-        registry._things = dict(registry._things)
-    sys.modules.pop("tests.toy_world", None)
-    importlib.import_module("tests.toy_world")
-    yield
-    sys.modules.pop("tests.toy_world", None)
-    for registry, things in zip(REGISTRIES, before, strict=True):
-        registry._things = things
+    with own_registrations((WORLDS, OBJECTIVES), ["tests.toy_world"]):
+        importlib.import_module("tests.toy_world")
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

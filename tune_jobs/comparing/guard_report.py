@@ -25,7 +25,7 @@ from tune_jobs.comparing.choices import EvaluationOptions
 from tune_jobs.comparing.comparison import check_specs
 from tune_jobs.comparing.evaluating import estimate_of, evaluation_of, trusted
 from tune_jobs.comparing.guarding import calibrate, plain_limits, with_guard_jobs, write_decision
-from tune_jobs.comparing.policy_specs import learned_specs, wanted_in
+from tune_jobs.comparing.policy_specs import learned_spec, wanted_in
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import about_windows, policy_lines
 from tune_jobs.comparing.trained_runs import TrainedRun, find_runs, load_runs
@@ -77,7 +77,7 @@ def report_decision(options: GuardOptions, *, wide: bool, as_json: bool, out: Pa
         )
     runs = load_runs(paths, options.decode)
     whole = options.protocol(runs, options.num_jobsets)
-    (spec,) = learned_specs(runs, options.decode)
+    spec = learned_spec(paths[0].resolve().name, runs, options.decode)  # by the name it has here
     protocol = with_guard_jobs(whole.at(*whole.values()), [spec])
     check_specs(protocol, [spec])
     started = perf_counter()

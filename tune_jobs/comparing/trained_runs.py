@@ -14,7 +14,7 @@ from cluster_env.core.spec import heuristics_of
 from cluster_env.core.world import differences
 from cluster_env.worlds import WORLDS, World, get_spec, policy_in, shipped_policies, spec_of
 from rllib_configs.extensions import load_extensions
-from rllib_configs.networks import network_of
+from rllib_configs.networks.registry import network_of
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.wording import short
 

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster_env.core.durations import duration
+from cluster_env.core.errors import printable
 from tune_jobs.tables.columns import Column, column
 from tune_jobs.tables.frames import plain, write_table
 
@@ -33,6 +34,7 @@ def aligned(lines: Sequence[Sequence[str]], *, names: int, width: int = 0) -> li
         width: characters of a line, if it is to have no more where that can be done by breaking
             the last column of names.
     """
+    lines = [list(map(printable, cells)) for cells in lines]
     needed = width_of(lines)
     if width:
         longest = max(cell_len(cells[names - 1]) for cells in lines)
@@ -56,7 +58,7 @@ def width_of(lines: Sequence[Sequence[str]]) -> int:
 
 def markdown(lines: Sequence[Sequence[str]], *, names: int) -> str:
     """Lines of cells, the first a head, as a table in Markdown; `names` as for `aligned`."""
-    head, *rows = [[cell.replace("|", r"\|") for cell in line] for line in lines]
+    head, *rows = [[printable(cell).replace("|", r"\|") for cell in line] for line in lines]
     rule = [":--" if place < names else "--:" for place in range(len(head))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
 

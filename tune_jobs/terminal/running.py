@@ -145,18 +145,20 @@ def _report_unknown(error: Exception) -> int:
 
 
 def _report_error(message: str, status: int) -> int:
-    from cluster_env.core.errors import shortened
+    from cluster_env.core.errors import printable, shortened
 
     if _debug:
         click.echo(hide_secrets(traceback.format_exc()), err=True, nl=False)
     line = " ".join(hide_secrets(f"metasched: {message}").split())
-    click.echo(shortened(line, _LONGEST_LINE), err=True)
+    click.echo(shortened(printable(line), _LONGEST_LINE), err=True)
     return status
 
 
 class _Discreet(logging.Formatter):
-    """Shows no secrets."""
+    """Shows no secrets, and nothing that a terminal obeys."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The message, without what must not be seen."""
-        return hide_secrets(super().format(record))
+        from cluster_env.core.errors import printable
+
+        return printable(hide_secrets(super().format(record)))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cluster_env.core.errors import InputError
 from tune_jobs.terminal.files import FileLock
-from tune_jobs.tracking.model import build_model, fingerprint, may_be_model
+from tune_jobs.tracking.model import about, build_model, fingerprint, may_be_model
 from tune_jobs.tracking.moving import mend_addresses
 from tune_jobs.tracking.notes import NOTE_TAG, with_section
 from tune_jobs.tracking.places import ARTIFACT_FOLDER, database_of, local_store, local_uri
@@ -214,7 +214,8 @@ class Store:
         """
         from rllib_configs.policy_files import read_policy_config
 
-        if not may_be_model(read_policy_config(policy)):
+        config = read_policy_config(policy)
+        if not may_be_model(config):
             return
         key = fingerprint(policy)
         experiment = self._client.get_run(run_id).info.experiment_id
@@ -226,7 +227,10 @@ class Store:
             model_id = known[0]
         else:
             model = self._client.create_logged_model(
-                experiment, MODEL_NAME, source_run_id=run_id, tags={WEIGHTS_TAG: key}
+                experiment,
+                MODEL_NAME,
+                source_run_id=run_id,
+                tags={WEIGHTS_TAG: key, NOTE_TAG: about(config)},
             )
             model_id = model.model_id
             with tempfile.TemporaryDirectory(prefix="metasched-model-") as folder:

@@ -161,7 +161,6 @@ def test_a_mixture_weighs_the_gains_of_its_parts(own: Callable[[Objective], str]
     mixed = get_objective(f"3 {name} + 1 completion_time")
     [(rows, jobset)] = two_jobs().by_episode
     assert rows.tolist() == [1, 0]
-    assert mixed.finish_gain is not None
     assert mixed.finish_gain(jobset).tolist() == [30, 6]
     assert mixed.metric.values(two_jobs()).tolist() == [8 - 3 * 2]
     assert mixture({"slowdown": 1}).finish_gain is None
