@@ -41,10 +41,11 @@ def command(**options: Any) -> None:
     """Describe a job log before anything is trained on it.
 
     FILE is a log in the Standard Workload Format, a CSV file in seconds, an export of Slurm's sacct
-    --parsable2 or a file of its jobcomp/filetxt, plain or with gzip. You see its span, jobs and
-    users, what was left out and why, run times, sizes, how good estimates are, and week by week how
-    much work came and how busy the machine was. Queues and use are as recorded; where the log does
-    not say how long jobs waited, they are those of first come, first served with EASY backfilling.
+    (--parsable2 or --json), a file of its jobcomp/filetxt or an accounting log of PBS, plain or
+    with gzip. You see its span, jobs and users, what was left out and why, run times, sizes, how
+    good estimates are, and week by week how much work came and how busy the machine was. Queues and
+    use are as recorded; where the log does not say how long jobs waited, they are those of first
+    come, first served with EASY backfilling.
 
     \b
     Examples:

@@ -212,7 +212,12 @@ class Judge:
         if math.isnan(worst):
             return f"nobody can say whether {words[0]} stays within {limit:.0%} of {words[1]}"
         most = limit + worst / reference
-        return f"{words[0]} may be {most:.0%} {side} {words[1]}, which is more than {limit:.0%}"
+        # As many digits as tell the two apart: 25% is not more than 25%.
+        digits = next((k for k in range(4) if f"{most:.{k}%}" != f"{limit:.{k}%}"), 4)
+        return (
+            f"{words[0]} may be {most:.{digits}%} {side} {words[1]}, which is more than "
+            f"{limit:.{digits}%}"
+        )
 
 
 def rank_finishing(result: Result, metric: str) -> tuple[bool, float]:

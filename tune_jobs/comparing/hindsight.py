@@ -18,9 +18,9 @@ from cluster_env.evaluation.comparison import pooled
 from cluster_env.evaluation.intervals import Estimate, Pooled, ratio_interval, two_level_interval
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.terminal.progress import NoProgress, Progress
+from tune_jobs.terminal.own_processes import own_processes
+from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.ray_session import num_local_cpus
-from tune_jobs.terminal.spreading import own_processes
 
 Starts = NDArray[np.int32]
 
@@ -118,22 +118,18 @@ def look_back(
     protocol: EvaluationProtocol,
     *,
     time_limit_s: float,
-    progress: Progress | None = None,
+    progress: Progress,
 ) -> Hindsight:
     """Evaluates policies on held-out jobsets and searches for the best schedule of each jobset.
 
-    Args:
-        specs: the policies. Their schedules are where the search begins.
-        protocol: what they are evaluated on; its metric is one of `metric_in_hindsight`.
-        time_limit_s: seconds to search for the schedule of one of them.
-        progress: shows where it is; by default nothing is shown.
+    The policies' schedules are where the search begins. The metric of the protocol is one of
+    `metric_in_hindsight`.
 
     Raises:
         InputError: if OR-tools is not installed, no job arrives, or a policy is for another
             world.
     """
     optimum_of(protocol.task)
-    progress = progress or NoProgress()
     jobsets = protocol.held_out()
     if not any(jobset.num_jobs for jobset in jobsets):
         raise InputError(

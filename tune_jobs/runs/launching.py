@@ -8,7 +8,8 @@ import click
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.spec import spec_of
-from rllib_configs.loading import config_text, load_config, parse_override
+from rllib_configs.changes import parse_override
+from rllib_configs.loading import config_text, load_config
 from rllib_configs.registries import prepare
 from tune_jobs.runs.resuming import find_continuation, find_lost_start, find_resumption
 from tune_jobs.runs.training import run_training

@@ -43,17 +43,13 @@ class NoMetric(InputError):
 class TrialContext:
     """What all trials of a sweep know.
 
-    Attributes:
-        sweep: its definition.
-        trials: folder of the trials, as the sweep's own process sees it.
-        presets: what the trials begin with; see `tune_jobs.sweeps.points.read_presets`.
-        states: for trials that are gone on with, by index: iteration, and a reference to what
-            `tune_jobs.sweeps.folder.pack` made of the state.
+    Of trials that are gone on with there are states by index: iteration, and a reference to what
+    `tune_jobs.sweeps.folder.pack` made of the state.
     """
 
     sweep: Sweep
-    trials: Path
-    presets: Presets
+    trials: Path  # their folder, as the sweep's own process sees it
+    presets: Presets  # see `tune_jobs.sweeps.points.read_presets`
     states: Mapping[int, tuple[int, ray.ObjectRef]] = field(default_factory=dict)
 
 

@@ -229,6 +229,13 @@ cluster_options = together(
 """Where training happens, and where it is recorded."""
 
 
+def print_list(entries: Iterable[tuple[str, str]]) -> None:
+    """Prints names, each with a line about it."""
+    formatter = click.HelpFormatter(width=100)
+    formatter.write_dl(list(entries))
+    click.echo(formatter.getvalue(), nl=False)
+
+
 def list_option(
     flag: str, what: str, entries: Callable[[], Iterable[tuple[str, str]]]
 ) -> Decorator:
@@ -242,9 +249,7 @@ def list_option(
 
     def show(context: click.Context, parameter: click.Parameter, value: bool) -> None:
         if value and not context.resilient_parsing:
-            formatter = click.HelpFormatter(width=100)
-            formatter.write_dl(list(entries()))
-            click.echo(formatter.getvalue(), nl=False)
+            print_list(entries())
             context.exit()
 
     return click.option(

@@ -15,7 +15,9 @@ from typing import Any, NoReturn
 
 import click
 
+from rllib_configs.secrets import hide_secrets
 from tune_jobs.terminal.signals import heard
+from tune_jobs.terminal.usage import explain_usage
 
 PACKAGES = ("cluster_env", "rllib_configs", "meta", "tune_jobs")
 
@@ -114,11 +116,7 @@ def run(
         error.show()
         return _BAD_INPUT
     except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        path = context.command_path if context else prog_name
-        message = " ".join(error.format_message().split()).rstrip(".")
-        usage = f"{message[:1].lower()}{message[1:]} ({path} --help says what there is)"
-        return _report_error(usage, error.exit_code)
+        return _report_error(explain_usage(error, prog_name), error.exit_code)
     except BrokenPipeError:
         return _FAILED
     except OSError as error:
@@ -147,21 +145,20 @@ def _report_unknown(error: Exception) -> int:
 
 
 def _report_error(message: str, status: int) -> int:
-    from cluster_env.core.errors import shortened
-    from rllib_configs.secrets import hide_secrets
+    from cluster_env.core.errors import printable, shortened
 
     if _debug:
         click.echo(hide_secrets(traceback.format_exc()), err=True, nl=False)
     line = " ".join(hide_secrets(f"metasched: {message}").split())
-    click.echo(shortened(line, _LONGEST_LINE), err=True)
+    click.echo(shortened(printable(line), _LONGEST_LINE), err=True)
     return status
 
 
 class _Discreet(logging.Formatter):
-    """Shows no secrets."""
+    """Shows no secrets, and nothing that a terminal obeys."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The message, without what must not be seen."""
-        from rllib_configs.secrets import hide_secrets
+        from cluster_env.core.errors import printable
 
-        return hide_secrets(super().format(record))
+        return printable(hide_secrets(super().format(record)))

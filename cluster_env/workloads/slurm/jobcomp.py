@@ -5,15 +5,22 @@ are not searched for: the line as a whole has to fit the order in which Slurm wr
 line that fits in two ways is no evidence of anything.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TextIO, TypeVar
 
-from cluster_env.core.errors import InputError
+from cluster_env.workloads.clock import Clock, Unreadable
+from cluster_env.workloads.records import (
+    PART_OF_GPU,
+    BadRow,
+    Findings,
+    Record,
+    with_times,
+    wrong_value,
+)
 from cluster_env.workloads.slurm import values
-from cluster_env.workloads.slurm.record import Findings, Record, wrong_value
-from cluster_env.workloads.slurm.values import Clock, Unreadable
 
 T = TypeVar("T")
 
@@ -26,7 +33,6 @@ _LINES = tuple(re.compile(_NAMED.format(shortest=mark)) for mark in ("", "?"))
 _MOST_REPEATS = 20  # of a key in a line, or to try all ways would take seconds
 _PAIR = re.compile(r"(\w+)=(\S*)")
 _NEEDED = ("JobState", "StartTime", "EndTime", "NodeList", "NodeCnt", "ProcCnt", "SubmitTime")
-_GRES = re.compile(r"(?:gres[:/])?gpu(?::[A-Za-z][\w.-]*)?[:=](\d{1,6})(?:\(.*\))?")
 _NOWHERE = {"", "(null)"}
 
 
@@ -36,30 +42,40 @@ def is_line(line: str) -> bool:
 
 
 def read_lines(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Iterator[Record]:
-    """Records of all lines that are jobs; the others are counted in ``findings``.
-
-    Raises:
-        InputError: if a line is none of a job, or a value is wrong; it names line and field.
-    """
+    """Records of all lines that are jobs; the others are counted in ``findings``."""
     for number, ended in enumerate(text, start=1):
         line = ended.strip("\r\n ")
         if not line:
             continue
-        if not is_line(line):
-            raise InputError(
-                f"{path}, line {number}: a job begins with JobId=NUMBER, as jobcomp/filetxt writes "
-                f"it, but this line does not"
-            )
         findings.rows += 1
-        # Keys inside of a name or folder: a line that fits in two ways is no evidence.
-        forged = max(line.count(" JobState="), line.count(" WorkDir=")) > _MOST_REPEATS
-        ways = [] if forged else _ways(line)
-        if not ways and not forged:
-            raise InputError(f"{path}, line {number}: {_what_is_wrong(line)}")
-        if forged or any(way != ways[0] for way in ways):
-            findings.drop("has keys in its name or folder, who knows which", number)
+        try:
+            record = _record_of(path, number, line, clock, findings)
+        except BadRow as bad:
+            findings.spoil(bad)
             continue
-        yield _Line(path, number, ways[0]).record(clock, findings)
+        if record is not None:
+            yield record
+
+
+def _record_of(
+    path: Path, number: int, line: str, clock: Clock, findings: Findings
+) -> Record | None:
+    """The record of a line; none where it could be read in two ways, which is counted."""
+    if not is_line(line):
+        raise BadRow(
+            path,
+            number,
+            "a job begins with JobId=NUMBER, as jobcomp/filetxt writes it, but this line does not",
+        )
+    # Keys inside of a name or folder: a line that fits in two ways is no evidence.
+    forged = max(line.count(" JobState="), line.count(" WorkDir=")) > _MOST_REPEATS
+    ways = [] if forged else _ways(line)
+    if not ways and not forged:
+        raise BadRow(path, number, _what_is_wrong(line))
+    if forged or any(way != ways[0] for way in ways):
+        findings.drop("has keys in its name or folder, who knows which", number)
+        return None
+    return _Line(path, number, ways[0]).record(clock, findings)
 
 
 def _ways(line: str) -> list[dict[str, str]]:
@@ -88,7 +104,7 @@ class _Line:
     def __init__(self, path: Path, line: int, pairs: dict[str, str]) -> None:
         self.path, self.line, self.pairs = path, line, pairs
 
-    def wrong(self, name: str, expected: str) -> InputError:
+    def wrong(self, name: str, expected: str) -> BadRow:
         return wrong_value(self.path, self.line, name, expected, self.pairs.get(name, ""))
 
     def read(self, name: str, reader: Callable[[str], T]) -> T:
@@ -100,31 +116,26 @@ class _Line:
 
     def record(self, clock: Clock, findings: Findings) -> Record:
         """The record of a line; notices what only the text tells."""
-        submit, eligible, start, end = (
-            self.read(name, clock.seconds)
-            for name in ("SubmitTime", "EligibleTime", "StartTime", "EndTime")
-        )
-        if submit is None:
+        names = ("SubmitTime", "EligibleTime", "StartTime", "EndTime")
+        times = [self.read(name, clock.readings) for name in names]
+        doubts = clock.doubts()
+        if times[0] == (None,):
             raise self.wrong("SubmitTime", "a time")
-        findings.doubt(clock.doubts(), self.line)
+        findings.doubt(doubts, self.line)
         if "ArrayTaskId" in self.pairs:
             findings.notice("element of an array: a job of its own", self.line)
         limit = self.read("TimeLimit", values.limit_s)
         nodes = self.read("NodeCnt", values.count)
         memory, gpus = self._held(nodes, findings)
-        return Record(
+        record = Record(
             line=self.line,
             job=self.read("JobId", values.count),
             het=self.read("HetJobId", values.count),
             state=self.pairs["JobState"],
-            submit=submit,
-            eligible=eligible,
-            start=start,
-            end=end,
             elapsed=None,
             limit=limit,
             no_limit="" if limit else self.pairs.get("TimeLimit", ""),
-            ran=self.pairs["NodeList"] not in _NOWHERE and nodes > 0 and start is not None,
+            held=self.pairs["NodeList"] not in _NOWHERE and nodes > 0,
             processors=self.read("ProcCnt", values.count),
             memory=memory,
             gpus=gpus,
@@ -132,6 +143,7 @@ class _Line:
             account=self.pairs.get("Account") or self.pairs.get("GroupId", "").partition("(")[0],
             partition=self.pairs.get("Partition", ""),
         )
+        return with_times(record, *times)
 
     def _held(self, nodes: int, findings: Findings) -> tuple[int | None, int]:
         """MiB and GPUs; where there is no Tres, ``Gres`` of older versions says GPUs per node."""
@@ -141,9 +153,10 @@ class _Line:
             memory = values.memory_mib(held.get("mem", ""))
         except Unreadable as error:
             raise self.wrong("Tres", str(error)) from None
+        if gpus != int(gpus):
+            findings.notice(PART_OF_GPU, self.line)
         if typed:
             findings.notice("names the type of its GPUs: counted once", self.line)
         if not held:  # older Slurm has no Tres, and Gres counts what each node gave
-            parts = (_GRES.fullmatch(part) for part in self.pairs.get("Gres", "").split(","))
-            gpus = nodes * sum(int(part[1]) for part in parts if part)
-        return (memory[0] if memory else None), gpus
+            gpus = nodes * values.gpus_of_gres(self.pairs.get("Gres", ""))
+        return (memory[0] if memory else None), math.ceil(gpus)

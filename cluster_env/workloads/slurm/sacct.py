@@ -1,21 +1,29 @@
-"""Rows of ``sacct --parsable2`` as records.
+"""Rows of ``sacct --parsable2`` as records; those of ``sacct --json`` come in the same cells.
 
 The header names the columns, in any order and with any delimiter. Of the columns that Slurm knows
 only those are read that say when and how large; job names are read never, though they may hold the
 delimiter and so move what stands behind them.
 """
 
+import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TextIO, TypeVar
 
 from cluster_env.core.errors import InputError
+from cluster_env.workloads.clock import Clock, Unreadable
 from cluster_env.workloads.numbers import as_shown
+from cluster_env.workloads.records import (
+    PART_OF_GPU,
+    BadRow,
+    Findings,
+    Record,
+    with_times,
+    wrong_value,
+)
 from cluster_env.workloads.slurm import values
-from cluster_env.workloads.slurm.record import Findings, Record, wrong_value
-from cluster_env.workloads.slurm.values import Clock, Unreadable
 
 T = TypeVar("T")
 
@@ -31,6 +39,7 @@ _NEEDED = (
     ("End",),
     ("AllocCPUS", "NCPUS", "AllocTRES"),
 )
+STEP = "is a step of a job"
 _EXAMPLE = "sacct --allusers --duplicates --parsable2 --format=JobIDRaw,JobID,State,..."
 _DELIMITER = re.compile(r"\w+([^\w\s]+|\t)?")
 _HET = re.compile(r"(\d+)\+\d+")
@@ -48,7 +57,7 @@ class SacctColumns:
 
     def __init__(self, path: Path, line: int, header: str) -> None:
         self.path = path
-        first = _DELIMITER.match(header)  # the first name, and what stands behind it
+        first = _DELIMITER.match(header.strip(" "))  # the first name, and what stands behind it
         if not is_header(header) or not first:
             raise InputError(
                 f"{path}, line {line}: a header with names as JobIDRaw, State, Submit, Start, End "
@@ -74,7 +83,11 @@ class SacctColumns:
         self.place = {name: self.names.index(name) for name in self.names}
 
     def cells(self, line: int, text: str) -> list[list[str]]:
-        """The ways in which a line falls apart into cells: one, or one for each free text."""
+        """The ways in which a line falls apart into cells: one, or one for each free text.
+
+        Raises:
+            BadRow: if there are too few values, or too many and none is a text of a user's own.
+        """
         cells = text.split(self.delimiter)
         if self.closed and cells[-1] == "":
             cells.pop()
@@ -83,10 +96,8 @@ class SacctColumns:
             return [cells]
         # A job's name may hold the delimiter: each text that users choose could be the one.
         if more < 0 or not self.free:
-            raise InputError(
-                f"{self.path}, line {line}: {len(self.names)} values are expected, but there are "
-                f"{len(cells)}"
-            )
+            expected = f"{len(self.names)} values are expected"
+            raise BadRow(self.path, line, f"{expected}, but there are {len(cells)}")
         return [[*cells[:k], "", *cells[k + more + 1 :]] for k in self.free]
 
 
@@ -94,7 +105,7 @@ def read_rows(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Ite
     """Records of all rows that are jobs; the others are counted in ``findings``.
 
     Raises:
-        InputError: if the header lacks a column, or a value is wrong; it names line and field.
+        InputError: if the header lacks a column, or the log is of several clusters.
     """
     columns: SacctColumns | None = None
     clusters: set[str] = set()
@@ -110,64 +121,87 @@ def read_rows(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Ite
         if line == columns.header:
             findings.drop("is no job but the header once more", number)
             continue
-        ways = [_Row(columns, number, cells) for cells in columns.cells(number, line)]
-        if any("." in ways[0].get(name) for name in ("jobid", "jobidraw")):
-            findings.drop("is a step of a job", number)
+        try:
+            row, record = _row_of(columns, number, line, clock, findings)
+        except BadRow as bad:
+            findings.spoil(bad)
             continue
-        # Where the line could be cut in several ways, all of them have to make the same job.
-        row = ways[0]
-        if not row.is_whole(line):
-            fitting = _that_agree(ways, clock)
-            if fitting is None:
-                findings.drop("has the delimiter in its texts, who knows where", number)
-                continue
-            row = fitting
-            findings.notice("has the delimiter in its name: put together", number)
+        if record is None:
+            continue
         clusters.add(row.get("cluster"))
-        if len(clusters) > 1:
-            raise InputError(
-                f"{path}, line {number}: the log holds jobs of several clusters, of which this one "
-                f"is '{as_shown(row.get('cluster'))}'; export each by itself, with --clusters"
-            )
-        yield row.record(clock, findings)
+        require_one_cluster(path, number, clusters, row.get("cluster"))
+        yield record
     if columns is None:
         raise InputError(f"{path} holds no job")
 
 
-def _that_agree(ways: Sequence["_Row"], clock: Clock) -> "_Row | None":
+def _row_of(
+    columns: SacctColumns, number: int, line: str, clock: Clock, findings: Findings
+) -> tuple["SacctRow", Record | None]:
+    """A line as a row, and its record; none where it is no job, which is counted."""
+    ways = [
+        SacctRow(columns.path, number, dict(zip(columns.names, cells, strict=True)))
+        for cells in columns.cells(number, line)
+    ]
+    row = ways[0]
+    if row.is_step:
+        findings.drop(STEP, number)
+        return row, None
+    if line.count(columns.delimiter) <= columns.header.count(columns.delimiter):
+        return row, row.record(clock, findings)
+    # Where the line could be cut in several ways, all of them have to make the same job.
+    fitting = _that_agree(ways, clock)
+    if fitting is None:
+        findings.drop("has the delimiter in its texts, who knows where", number)
+        return row, None
+    findings.notice("has the delimiter in its name: put together", number)
+    return fitting, fitting.record(clock, findings)
+
+
+def require_one_cluster(path: Path, line: int, clusters: set[str], name: str) -> None:
+    """Refuses a log of several clusters, whose jobs never wait for each other.
+
+    Raises:
+        InputError: if there are several.
+    """
+    if len(clusters) > 1:
+        raise InputError(
+            f"{path}, line {line}: the log holds jobs of several clusters, of which this one is "
+            f"'{as_shown(name)}'; export each by itself, with --clusters"
+        )
+
+
+def _that_agree(ways: Sequence["SacctRow"], clock: Clock) -> "SacctRow | None":
     """The row, if all ways to cut it that make a job make the same job."""
-    records: dict[Record, _Row] = {}
+    records: dict[Record, SacctRow] = {}
     for row in ways:
         with suppress(InputError):  # a way that makes no job
             records.setdefault(row.record(clock, Findings()), row)
     return next(iter(records.values())) if len(records) == 1 else None
 
 
-class _Row:
-    """One line, whose values are read by the names of their columns."""
+class SacctRow:
+    """One job or step, whose values are read by the names of their columns, in small letters."""
 
-    def __init__(self, columns: SacctColumns, line: int, cells: Sequence[str]) -> None:
-        self.columns, self.line, self.cells = columns, line, cells
+    def __init__(self, path: Path, line: int, cells: Mapping[str, str]) -> None:
+        self.path, self.line, self.cells = path, line, cells
+
+    @property
+    def is_step(self) -> bool:
+        """Whether it is a step of a job: ``7.batch``."""
+        return any("." in self.get(name) for name in ("jobid", "jobidraw"))
 
     def get(self, *names: str) -> str:
         """The text of the first of some columns that the file has; nothing if it has none."""
-        for name in names:
-            place = self.columns.place.get(name)
-            if place is not None:
-                return self.cells[place].strip()
-        return ""
-
-    def is_whole(self, line: str) -> bool:
-        """Whether the cells are all that stands in the line."""
-        return self.columns.delimiter.join(self.cells) == line.removesuffix(
-            self.columns.delimiter if self.columns.closed else ""
-        )
+        return next((self.cells[name].strip() for name in names if name in self.cells), "")
 
     def has(self, name: str) -> bool:
-        return name in self.columns.place
+        """Whether the file has a column."""
+        return name in self.cells
 
-    def wrong(self, name: str, expected: str) -> InputError:
-        return wrong_value(self.columns.path, self.line, name, expected, self.get(name.lower()))
+    def wrong(self, name: str, expected: str) -> BadRow:
+        """The refusal of what a column holds."""
+        return wrong_value(self.path, self.line, name, expected, self.get(name.lower()))
 
     def read(self, name: str, reader: Callable[[str], T], text: str | None = None) -> T:
         """The value of a column, or of a part of its text; a wrong one is named by its column."""
@@ -177,6 +211,7 @@ class _Row:
             raise self.wrong(name, str(error)) from None
 
     def number(self, *names: str) -> int:
+        """The whole number in the first of some columns that the file has; 0 if it has none."""
         name = next((one for one in names if self.has(one.lower())), names[0])
         return self.read(name, values.count)
 
@@ -192,12 +227,11 @@ class _Row:
             findings.notice("elements of arrays in one row", self.line, num_tasks)
         elif "_" in shown:
             findings.notice("element of an array: a job of its own", self.line)
-        submit, eligible, start, end = (
-            self.read(name, clock.seconds) for name in ("Submit", "Eligible", "Start", "End")
-        )
-        if submit is None:
+        times = [self.read(name, clock.readings) for name in ("Submit", "Eligible", "Start", "End")]
+        doubts = clock.doubts()
+        if times[0] == (None,):
             raise self.wrong("Submit", "a time")
-        findings.doubt(clock.doubts(), self.line)
+        findings.doubt(doubts, self.line)
         state = re.match(r"[A-Z_]+", self.get("state"))  # of "CANCELLED by 1000" the first word
         if not state:
             raise self.wrong("State", "a word like COMPLETED")
@@ -208,20 +242,16 @@ class _Row:
             elapsed = self.number("ElapsedRaw")
         elif self.get("elapsed"):
             elapsed = self.read("Elapsed", values.length_s)
-        ran, processors, memory, gpus = self._held(findings)
-        return Record(
+        held, processors, memory, gpus = self._held(findings)
+        record = Record(
             line=self.line,
             job=int(number[0]),
             het=int(het[1]) if het else 0,
             state=state[0],
-            submit=submit,
-            eligible=eligible,
-            start=start,
-            end=end,
             elapsed=elapsed,
             limit=limit,
             no_limit="" if limit else self.get(limit_name.lower()),
-            ran=ran and start is not None,
+            held=held,
             processors=processors,
             memory=memory,
             gpus=gpus,
@@ -229,35 +259,47 @@ class _Row:
             account=self.get("account", "group", "gid"),
             partition=self.get("partition"),
         )
+        return with_times(record, *times)
 
     def _held(self, findings: Findings) -> tuple[bool, int, int | None, int]:
-        """Whether it ran; processors, MiB and GPUs that it held."""
+        """Whether the log says that it was given something; its processors, MiB and GPUs."""
         held = self.read("AllocTRES", values.resources)
-        requested = held or self.read("ReqTRES", values.resources)
         # Slurm's own count of processors goes before that of its trackable resources.
         processors = self.number("AllocCPUS", "NCPUS")
-        if not self.has("alloccpus") and not self.has("ncpus"):
+        if not processors:
             processors = self.read("AllocTRES", values.count, held.get("cpu", ""))
-        # A job that never started holds nothing; its AllocCPUS may say what it asked for.
-        ran = bool(held) if self.has("alloctres") else processors > 0
-        if not ran:
-            return False, processors, None, 0
-        if self.has("reqcpus") and 0 < self.number("ReqCPUS") < processors:
+        if not processors:
+            return bool(held), 0, None, 0
+        if held and self.has("reqcpus") and 0 < self.number("ReqCPUS") < processors:
             findings.notice("holds more processors than it asked for", self.line)
-        try:
-            gpus, typed = values.gpus_of(requested)
-        except Unreadable as error:
-            raise self.wrong("AllocTRES", str(error)) from None
-        if typed:
-            findings.notice("names the type of its GPUs: counted once", self.line)
+        nodes = self.number("NNodes", "AllocNodes")
+        nodes = nodes or self.read("AllocTRES", values.count, held.get("node", "")) or 1
         name = "AllocTRES" if "mem" in held else "ReqMem"
         memory = self.read(name, values.memory_mib, held.get("mem"))
+        gpus = self._gpus(held, nodes, findings)
         if memory is None:
-            return True, processors, None, gpus
+            return bool(held), processors, None, gpus
         mib, per = memory
         if per:  # before Slurm 21.08, ReqMem says it for each core or each node
             findings.notice("asks for memory per core or node (old Slurm)", self.line)
-            nodes = self.number("NNodes", "AllocNodes")
-            nodes = nodes or self.read("AllocTRES", values.count, held.get("node", "")) or 1
             mib *= processors if per == values.PER_CORE else nodes
-        return True, processors, mib, gpus
+        return bool(held), processors, mib, gpus
+
+    def _gpus(self, held: Mapping[str, str], nodes: int, findings: Findings) -> int:
+        """GPUs in the first column that names some: AllocTRES, ReqTRES, AllocGRES, ReqGRES."""
+        for name, said in (("AllocTRES", held), ("ReqTRES", None)):
+            if said is None:
+                said = {} if held else self.read(name, values.resources)
+            try:
+                gpus, typed = values.gpus_of(said)
+            except Unreadable as error:
+                raise self.wrong(name, str(error)) from None
+            if gpus != int(gpus):
+                findings.notice(PART_OF_GPU, self.line)
+            if typed:
+                findings.notice("names the type of its GPUs: counted once", self.line)
+            if gpus:
+                return math.ceil(gpus)
+        # Before Slurm 20.11: what a job was given in all, or what it asked for on each node.
+        given = values.gpus_of_gres(self.get("allocgres"))
+        return given or nodes * values.gpus_of_gres(self.get("reqgres"))

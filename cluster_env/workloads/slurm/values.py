@@ -5,15 +5,10 @@ Every function takes a text and raises `Unreadable` if it is none of what it exp
 
 import math
 import re
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
+from collections.abc import Mapping
+from datetime import timedelta
 
-from cluster_env.core.errors import InputError
-from cluster_env.workloads.numbers import as_shown
-
-NEVER = {"", "0", "unknown", "none", "n/a", "(null)"}
-"""What stands for a time that has not come, in small letters."""
+from cluster_env.workloads.clock import NEVER, Unreadable
 
 NO_LIMIT = {"", "0", "unlimited", "infinite", "partition_limit", "not_set", "invalid"}
 """What stands for a time limit that is no number, in small letters."""
@@ -24,69 +19,11 @@ MIB = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.
 PER_CORE, PER_NODE = "c", "n"
 """Endings of ReqMem before Slurm 21.08."""
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:?\d\d)?")
-_EPOCH = re.compile(r"\d{6,11}")
 _LENGTH = re.compile(r"(?:(\d{1,5})-)?(?:(\d{1,6}):)?(\d{1,6}):(\d\d)(?:\.\d+)?")
 _MEMORY = re.compile(r"(\d{1,15}(?:\.\d+)?)([KMGTP]?)([cn]?)")
+_GRES = re.compile(r"(?:gres[:/])?gpu(?:[:=][A-Za-z][\w.-]*)?(?:[:=](\d{1,6}))?")
 _TASKS = re.compile(r"\[([\d,:%-]+)(?:\.\.\.)?\]?")
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?(?::(\d{1,9}))?")
-
-
-class Unreadable(ValueError):
-    """A text that is not what its field holds; the message says what was expected."""
-
-
-@dataclass
-class Clock:
-    """Reads times, and remembers what was doubtful about them.
-
-    Attributes:
-        zone: of times that name none; UTC if it is None.
-        doubtful: what was doubtful about the latest times: ``zoneless``, and ``doubled`` where the
-            clocks of the zone were changed.
-    """
-
-    zone: ZoneInfo | None = None
-    doubtful: set[str] = field(default_factory=set)
-
-    @classmethod
-    def of(cls, name: str) -> "Clock":
-        """A clock of a zone of the IANA database, such as ``Europe/Berlin``; without one UTC.
-
-        Raises:
-            InputError: if there is no such zone.
-        """
-        try:
-            return cls(ZoneInfo(name) if name else None)
-        except (OSError, ValueError, KeyError):  # ZoneInfoNotFoundError is a KeyError
-            raise InputError(
-                f"there is no time zone '{as_shown(name)}'; take a name like UTC or Europe/Berlin"
-            ) from None
-
-    def doubts(self) -> set[str]:
-        """What was doubtful since this was asked last."""
-        found, self.doubtful = self.doubtful, set()
-        return found
-
-    def seconds(self, text: str) -> int | None:
-        """Unix time of a text; None for a time that has not come."""
-        if text.lower() in NEVER:
-            return None
-        if _EPOCH.fullmatch(text):
-            return int(text)
-        if not _TIME.fullmatch(text):
-            raise Unreadable("a time like 2026-03-01T08:00:00 or seconds since 1970")
-        try:
-            time = datetime.fromisoformat(text)
-        except ValueError:
-            raise Unreadable("a time of the calendar") from None
-        # In the hour in which clocks are turned back, a time without a zone may mean two.
-        if time.tzinfo is None:
-            self.doubtful.add("zoneless")
-            time = time.replace(tzinfo=self.zone or UTC)
-            if self.zone and time.utcoffset() != time.replace(fold=1).utcoffset():
-                self.doubtful.add("doubled")
-        return math.floor(time.timestamp())
 
 
 def length_s(text: str) -> int:
@@ -145,13 +82,27 @@ def resources(text: str) -> dict[str, str]:
     return found
 
 
-def gpus_of(held: dict[str, str]) -> tuple[int, bool]:
+def gpus_of(held: Mapping[str, str]) -> tuple[float, bool]:
     """GPUs in a TRES string, and whether it names types, whose counts repeat those without."""
     # gres/gpu counts all GPUs, gres/gpu:a100 those of a type once more.
     typed = [value for name, value in held.items() if name.startswith("gres/gpu:")]
     if "gres/gpu" in held:
-        return count(held["gres/gpu"]), bool(typed)
-    return sum(map(count, typed)), bool(typed)
+        return _share(held["gres/gpu"]), bool(typed)
+    return sum(map(_share, typed)), bool(typed)
+
+
+def _share(text: str) -> float:
+    """A count that may be a fraction, where devices are shared."""
+    if not re.fullmatch(r"\d{1,18}(\.\d{1,9})?", text):
+        raise Unreadable("a number")
+    return float(text)
+
+
+def gpus_of_gres(text: str) -> int:
+    """GPUs in a list of generic resources: ``gpu:2``, ``gpu:v100:4(S:0-1)``, ``gres:gpu:1``."""
+    parts = re.sub(r"\([^)]*\)", "", text).split(",")
+    found = (_GRES.fullmatch(part.strip()) for part in parts)
+    return sum(int(part[1] or 1) for part in found if part)
 
 
 def num_tasks(text: str) -> int:

@@ -18,7 +18,8 @@ from meta.maml.stages import StageEpisodes, StageScore
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
 from rllib_configs.loading import change, make_config
-from rllib_configs.policies import learned_policy, load_policy, save_policy, start_from
+from rllib_configs.policies import learned_policy, save_policy, start_from
+from rllib_configs.policy_files import load_policy
 from rllib_configs.registries import prepare
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.unit_runner import spaces_of

@@ -14,7 +14,7 @@ from meta.panda.sampler import AdvisedSampler
 from meta.panda.specifications import consumers_table, specifications
 from rllib_configs.learning.losses import log_probabilities_of
 from rllib_configs.loading import load_config
-from rllib_configs.networks import make_sampler
+from rllib_configs.networks.registry import make_sampler
 from rllib_configs.runners.rollout import rollout
 from tests.meta.panda.slopes import assert_slopes, leaves_of, weights_of
 

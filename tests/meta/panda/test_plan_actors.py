@@ -14,7 +14,7 @@ from meta.panda.entry import begin_as_shared
 from meta.panda.sampler import AdvisedSampler
 from meta.panda.specifications import consumer_tree, consumers_table, specifications
 from rllib_configs.loading import load_config
-from rllib_configs.networks import make_sampler
+from rllib_configs.networks.registry import make_sampler
 from rllib_configs.policy_files import policy_of
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, units_of
 from rllib_configs.search_problem import joined, searched_shapes
@@ -110,7 +110,7 @@ def test_a_search_leaves_the_topology_alone_and_begins_as_the_shared_actor(task,
     assert (done[0] == done[1]).all()
     assert (started["network.tree_parent"] == own["network.tree_parent"]).all()
 
-    searched = searched_shapes(config, task.world)
+    searched = searched_shapes(config)
     topology = {name: value for name, value in started.items() if name not in searched}
     assert {name.rpartition("_")[0] for name in topology} == {"network.tree"}
     work = CandidateWork(config)

@@ -113,8 +113,6 @@ def job(made: Export, columns: list[str], expect: bool = True, **changes: str) -
     made.clock += made.between(1, 400)
     made.number += 1
     arrival, wait, run = made.clock, made.between(0, 5000), made.between(1, 90_000)
-    if made.rng.random() < 0.1:
-        run = 0 if made.style["elapsed"] else run
     limit = 60 * made.between(1, 3000)
     processors, nodes = 2 * made.between(1, 32), made.between(1, 2)
     memory = processors * nodes * made.between(1, 50)
@@ -156,7 +154,7 @@ def job(made: Export, columns: list[str], expect: bool = True, **changes: str) -
         unlimited = any(not text[:1].isdigit() for key, text in changes.items() if "imelim" in key)
         made.jobs.append(
             Truth(
-                *(at, arrival, wait, max(run, 1), 0 if unlimited else limit),
+                *(at, arrival, wait, run, 0 if unlimited else limit),
                 *(processors, memory, gpus, user),
             )
         )
@@ -228,6 +226,14 @@ def cancelled_at_its_start(made: Export, columns: list[str]) -> None:
     made.dropped["was cancelled before it started"] += 1
 
 
+def without_run_time(made: Export, columns: list[str]) -> None:
+    """A run that ended in the second in which it began, and held its processors."""
+    moment = time(made, made.clock + 10_000)
+    changes = {"Start": moment, "End": moment, "Elapsed": "00:00:00", "ElapsedRaw": "0"}
+    job(made, columns, expect=False, State="COMPLETED", **changes)
+    made.dropped["has no run time above 0"] += 1
+
+
 def pending_array(made: Export, columns: list[str]) -> None:
     gone = {"State": "CANCELLED", "Start": "None", "AllocTRES": ""}
     job(made, columns, expect=False, JobID=f"{made.number}_[0-4,7%2]", **gone)
@@ -288,6 +294,7 @@ PLANTS = {
     "revoked": not_a_job("ran on another cluster (REVOKED)", State="REVOKED"),
     "running, cut": not_a_job("is cut off by the export's window (sacct -T)", State="RUNNING"),
     "pending array": pending_array,
+    "without run time": without_run_time,
     "repeated": repeated,
     "header again": header_again,
     "delimiter in name": delimiter_in_name,

@@ -92,7 +92,7 @@ def test_runs_requeues_and_what_never_ran(tmp_path: Path) -> None:
         tmp_path,
         line(job="1"),
         line(job="2", state="PENDING"),
-        line(job="3", state="CANCELLED", nodes="(null)"),
+        line(job="3", state="CANCELLED", nodes="(null)", end=PLAIN["start"]),
         line(job="4", state="TIMEOUT", limit="UNLIMITED"),
         line(job="5", more=" ArrayJobId=5 ArrayTaskId=1"),
         line(job="6", more=" HetJobId=6 HetJobOffset=0"),
@@ -130,7 +130,6 @@ def test_gpus(tmp_path: Path, held: str, gpus: int) -> None:
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ((line(), "and then"), "line 2: a job begins with JobId=NUMBER"),
         ((line().replace(" SubmitTime=", " Sub="),), "line 1: the job lacks SubmitTime="),
         ((line().replace(" WorkDir=", " Folder="),), "line 1: the job lacks WorkDir="),
         ((line(folder="/ TimeLimit=3").replace("TimeLimit=30 ", ""),), "not stand in the order"),
@@ -138,7 +137,10 @@ def test_gpus(tmp_path: Path, held: str, gpus: int) -> None:
         ((line(limit="a day"),), "line 1: TimeLimit must be a limit like"),
         ((line().replace("ProcCnt=8", "ProcCnt=-8"),), "line 1: ProcCnt must be a whole number"),
         ((line(held="Tres=cpu"),), "line 1: Tres must be resources like cpu=4,mem=4G,node=1"),
-        ((line(state="CANCELLED", nodes="(null)"),), "1 was cancelled before it started"),
+        (
+            (line(state="CANCELLED", nodes="(null)", end=PLAIN["start"]),),
+            "1 was cancelled before it started",
+        ),
     ],
 )
 def test_a_wrong_file_is_refused_with_line_and_field(
@@ -147,3 +149,11 @@ def test_a_wrong_file_is_refused_with_line_and_field(
     with pytest.raises(InputError) as refusal:
         read(tmp_path, *lines)
     assert words in str(refusal.value)
+
+
+def test_a_line_that_is_none_of_a_job_is_left_out_and_counted(tmp_path: Path) -> None:
+    jobs = read(tmp_path, line(), "and then", line(job="8", start="soon"))
+    assert [one.line for one in jobs.dropped] == [2, 3]
+    assert jobs.dropped[0].reason.startswith("cannot be read: a job begins with JobId=NUMBER")
+    assert jobs.dropped[1].reason.startswith("cannot be read: StartTime must be a time like")
+    assert (jobs.rows, jobs.num_jobs) == (3, 1)

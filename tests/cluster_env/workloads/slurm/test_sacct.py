@@ -66,7 +66,12 @@ def test_a_plain_job_has_its_numbers(tmp_path: Path) -> None:
         ({"State": "RUNNING"}, "is cut off by the export's window (sacct -T)"),
         ({"End": T0 + 119}, "ended before it started"),
         ({"Submit": T0 + 121}, "started before it was submitted"),
-        ({"AllocCPUS": 0}, "held no processor"),
+        ({"AllocCPUS": 0, "AllocTRES": "mem=2G,node=1"}, "held no processor"),
+        ({"ElapsedRaw": 0, "End": T0 + 120}, "has no run time above 0"),
+        (
+            {"ElapsedRaw": 0, "End": T0 + 120, "AllocTRES": ""},
+            "has no run time above 0",
+        ),
         ({"AllocCPUS": 2**31}, "has a number that is too large"),
     ],
 )
@@ -87,7 +92,6 @@ def test_what_is_no_job_is_counted_with_its_reason(
         ({"Eligible": T0 + 110}, "was eligible later than submitted: arrives then"),
         ({"ElapsedRaw": 310}, "ran longer than End - Start: Elapsed counts"),
         ({"ElapsedRaw": 100}, "was suspended, or clocks changed: Elapsed counts"),
-        ({"ElapsedRaw": 0, "End": T0 + 120}, "ran for less than a second: counts as one"),
         ({"Timelimit": "00:04:00"}, "outlived its time limit"),
         ({"ReqCPUS": 1}, "holds more processors than it asked for"),
         (
@@ -232,3 +236,46 @@ def test_a_run_that_stands_twice_counts_once_and_ids_may_come_again(tmp_path: Pa
     jobs = read(tmp_path, row(1), row(2), HEAD, row(1), later)
     assert dropped(jobs) == {"stands in the file twice": 1, "is no job but the header once more": 1}
     assert jobs.num_jobs == 3
+
+
+def test_no_column_alone_decides_whether_a_job_ran(tmp_path: Path) -> None:
+    jobs = read(
+        tmp_path,
+        row(1, AllocTRES=""),
+        row(2, AllocTRES="", State="CANCELLED by 7", ElapsedRaw=0),  # Start and End say it
+        row(3, AllocCPUS=0),  # AllocTRES says how many
+        row(4, Start="Unknown", State="FAILED"),  # 300 s before its end
+        row(5, End="None", State="TIMEOUT"),
+        row(6, AllocTRES="", Start="None", ElapsedRaw=0, State="CANCELLED"),
+    )
+    assert jobs.demand[:, 0].tolist() == [4] * 5
+    assert jobs.run.tolist() == [300] * 5
+    assert wait_of(jobs) == [20] * 5
+    assert dropped(jobs) == {"was cancelled before it started": 1}
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "gpus"),
+    [
+        ("gpu:3", "gpu:9", 3),
+        ("gpu:p100:5(S:0-1)", "", 5),
+        ("gpu:a:1,gpu:b:2,lustre:1", "", 3),
+        ("", "gpu:2", 6),  # on each of three nodes
+        ("(null)", "gpu:k80:1", 3),
+        ("", "gpu", 3),
+        ("", "craynetwork:1", 0),
+    ],
+)
+def test_gpus_of_slurm_before_tres_counted_them(
+    tmp_path: Path, given: str, asked: str, gpus: int
+) -> None:
+    head = f"{HEAD}|AllocGRES|ReqGRES"
+    lines = (f"{row(k, NNodes=3, AllocTRES=held)}" for k, held in enumerate(("cpu=4", "")))
+    jobs = read(tmp_path, *(f"{line}|{given}|{asked}" for line in lines), head=head)
+    assert jobs.demand[:, -1].tolist() == [gpus, gpus]
+
+
+def test_half_a_gpu_counts_as_one_and_is_noticed(tmp_path: Path) -> None:
+    jobs = read(tmp_path, row(1, AllocTRES="cpu=4,gres/gpu=0.5"), row(2, AllocTRES="gres/gpu=2.0"))
+    assert jobs.demand[:, -1].tolist() == [1, 2]
+    assert noticed(jobs) == {"asks for a part of a GPU: counted as a whole one": 1}

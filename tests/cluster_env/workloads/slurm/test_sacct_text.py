@@ -7,7 +7,15 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.formats import read_log
-from tests.cluster_env.workloads.slurm.sacct_rows import HEAD, T0, dropped, noticed, read, row
+from tests.cluster_env.workloads.slurm.sacct_rows import (
+    HEAD,
+    T0,
+    dropped,
+    noticed,
+    read,
+    row,
+    wait_of,
+)
 
 
 def test_the_delimiter_in_a_name_moves_nothing(tmp_path: Path) -> None:
@@ -71,13 +79,30 @@ def test_times_with_and_without_a_zone(tmp_path: Path, text: str, zone: str, sec
     assert jobs.submit.tolist() == [second]
 
 
-def test_the_hour_that_comes_twice_is_noticed_and_elapsed_believed(tmp_path: Path) -> None:
-    times = {"Submit": "2026-10-25T01:50:00", "Eligible": "2026-10-25T01:50:00"}
-    times |= {"Start": "2026-10-25T02:10:00", "End": "2026-10-25T02:10:00"}
-    jobs = read(tmp_path, row(1, ElapsedRaw=3600, **times), time_zone="Europe/Berlin")
-    assert noticed(jobs)["has a time at which clocks were changed"] == 1
-    assert noticed(jobs)["ran longer than End - Start: Elapsed counts"] == 1
-    assert jobs.run.tolist() == [3600]
+@pytest.mark.parametrize(
+    ("start", "end", "elapsed", "wait", "run"),
+    [
+        ("02:10:00", "02:10:00", 3600, 1200, 3600),  # from the first time to the second
+        ("02:50:00", "02:10:00", 1200, 3600, 1200),  # it seems to end before it starts
+        ("02:10:00", "03:05:00", 3300, 4800, 3300),  # it started when the hour came again
+        ("02:10:00", "03:05:00", 6900, 1200, 6900),  # when it came first
+        ("02:50:00", "02:10:00", "", 3600, 1200),  # their order decides
+    ],
+)
+def test_the_hour_that_comes_twice_is_noticed_and_elapsed_decides(
+    tmp_path: Path, start: str, end: str, elapsed: int | str, wait: int, run: int
+) -> None:
+    times = dict.fromkeys(("Submit", "Eligible"), "2026-10-25T01:50:00")
+    times |= {"Start": f"2026-10-25T{start}", "End": f"2026-10-25T{end}"}
+    times["Timelimit"] = "02:00:00"
+    head = HEAD if elapsed else HEAD.replace("ElapsedRaw", "QOS")
+    jobs = read(tmp_path, row(1, ElapsedRaw=elapsed, **times), head=head, time_zone="Europe/Berlin")
+    assert noticed(jobs) == {
+        "has a time at which clocks were changed": 1,
+        "has times without a zone": 1,
+    }
+    assert (wait_of(jobs), jobs.run.tolist()) == ([wait], [run])
+    assert dropped(jobs) == {}
 
 
 def test_jobs_that_the_window_cut_off_are_left_out(tmp_path: Path) -> None:
@@ -111,6 +136,11 @@ def test_signs_that_a_terminal_obeys_are_no_part_of_a_name(tmp_path: Path) -> No
         ((HEAD.replace("|Submit", ""), row(1)), "line 1: the header lacks the column Submit"),
         ((HEAD.replace("AllocCPUS", "x").replace("AllocTRES", "y"), row(1)), "AllocCPUS or NCPUS"),
         ((HEAD.replace("|", "   "), row(1)), "export with --parsable2"),
+        (
+            (HEAD, *(row(k) for k in range(9)), *(row(k)[:60] for k in range(4))),
+            "line 11: 17 values are expected, but there are 10; 4 of 13 rows cannot be read, and "
+            "no more than 3 are left out",
+        ),
         ((HEAD, row(1)[:60]), "line 2: 17 values are expected, but there are"),
         ((HEAD, row(1) + "|x"), "line 2: 17 values are expected, but there are 18"),
         ((HEAD, row(1, JobIDRaw="x")), "line 2: JobIDRaw must be a job's number, not 'x'"),

@@ -1,4 +1,4 @@
-"""From records of a Slurm log to jobs that can be scheduled, with a count of everything else."""
+"""From records of an accounting log to jobs that can be scheduled, and counts of all others."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -7,28 +7,36 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.errors import InputError
+from cluster_env.workloads.limits import estimates_of
 from cluster_env.workloads.recorded import RecordedJobs, to_ids
-from cluster_env.workloads.slurm.record import Findings, Record
+from cluster_env.workloads.records import (
+    NO_RUN_TIME,
+    RUNNING,
+    TOO_LARGE,
+    WAITING,
+    Findings,
+    Record,
+)
 
 DAY_S = 86_400
 _LARGEST = 2**31 - 1
 _CUT_TOGETHER = 3
 """Different times of jobs that begin or end together at the edge of a log that is its window's."""
 
-_WAITS = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "CONFIGURING"}
-_RUNS = {"RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"}
 _REQUEUED = {"REQUEUED", "PENDING", "REQUEUE_HOLD", "SPECIAL_EXIT"}
 
 
-def jobs_of(path: Path, records: Iterable[Record], findings: Findings) -> RecordedJobs:
+def jobs_of(
+    path: Path, records: Iterable[Record], findings: Findings, missing_limits: str
+) -> RecordedJobs:
     """Jobs by the time at which they became eligible; every record is one, or counted.
 
     A job arrives when it is eligible, since before that nothing could have started it. It runs for
-    its elapsed time and holds what was allocated. Its estimate is its time limit.
+    its elapsed time and holds what was allocated. Its estimate is its time limit, or where it has
+    none what `missing_limits` says, see `cluster_env.workloads.limits`.
 
     Raises:
-        InputError: if no job is left.
+        InputError: if no job is left, or too many rows cannot be read.
     """
     ran = []
     for record in records:
@@ -41,14 +49,11 @@ def jobs_of(path: Path, records: Iterable[Record], findings: Findings) -> Record
         ran.append(record)
     # Repeats go before parts are put together, or a part that stands twice would be added twice.
     whole = _without_cut(_gathered(_without_repeats(ran, findings), findings), findings)
+    findings.require_readable(len(whole))
     if not whole:
-        reasons = "; ".join(f"{one.count:,} {one.reason}" for one in findings.all_dropped())
-        raise InputError(
-            f"{path} holds no job that can be scheduled (of its {findings.rows:,} rows "
-            f"{reasons or 'none is a job'})"
-        )
+        raise findings.no_job(path)
     whole.sort(key=lambda record: (_arrival(record), record.submit, record.job, record.line))
-    return _recorded(path, whole, findings)
+    return _recorded(path, whole, findings, missing_limits)
 
 
 def _why_not(record: Record) -> str:
@@ -57,14 +62,16 @@ def _why_not(record: Record) -> str:
     if record.state == "REVOKED":
         return "ran on another cluster (REVOKED)"
     if not record.ran or start is None:
-        if record.state in _WAITS and end is None:
+        if record.state in WAITING and end is None:
             return "was still waiting"
         if record.state == "CANCELLED":
             return "was cancelled before it started"
+        if record.state == "COMPLETED" and start is not None:
+            return NO_RUN_TIME
         return f"never started ({record.state[:20]})"
     if end is None:
         return "was still running"
-    if record.state in _RUNS - {"RESIZING"}:
+    if record.state in RUNNING - {"RESIZING"}:
         return "is cut off by the export's window (sacct -T)"
     if end < start:
         return "ended before it started"
@@ -72,16 +79,18 @@ def _why_not(record: Record) -> str:
         return "started before it was submitted"
     numbers = (record.processors, record.gpus, record.memory or 0, record.limit or 0, end - start)
     if max(*numbers, record.elapsed or 0) > _LARGEST:
-        return "has a number that is too large"
-    return "" if record.processors > 0 else "held no processor"
+        return TOO_LARGE
+    if record.processors <= 0:
+        return "held no processor"
+    return "" if max(end - start, record.elapsed or 0) > 0 else NO_RUN_TIME
 
 
 def _without_repeats(records: Sequence[Record], findings: Findings) -> list[Record]:
     """Each run once; ids of jobs repeat over the years, so a run is told by its times, too."""
-    seen: set[tuple[int, int | None, int | None]] = set()
+    seen: set[tuple[int, int, int | None, int | None]] = set()
     kept = []
     for record in records:
-        key = (record.job, record.submit, record.start)
+        key = (record.job, record.element, record.submit, record.start)
         if key in seen:
             findings.drop("stands in the file twice", record.line)
             continue
@@ -169,25 +178,32 @@ def _arrival(record: Record) -> int:
     return min(max(times), _start(record))
 
 
-def _recorded(path: Path, records: Sequence[Record], findings: Findings) -> RecordedJobs:
+def _recorded(
+    path: Path, records: Sequence[Record], findings: Findings, missing_limits: str
+) -> RecordedJobs:
     """Columns of jobs, by arrival."""
     submit = np.array([_arrival(record) for record in records], np.int64)
     run = np.array([_run(record, findings) for record in records], np.int64)
     start = np.array([_start(record) for record in records], np.int64)
     line = np.array([record.line for record in records], np.int64)
+    limit = np.array([record.limit or 0 for record in records], np.int64)
+    no_limit = [record.no_limit for record in records]
+    estimate = estimates_of(limit, run, line, missing_limits, findings, no_limit)
+    for k in np.flatnonzero((limit > 0) & (run > limit)):
+        findings.notice("outlived its time limit", int(line[k]))
     _notice_times(records, submit, findings)
     demand, resources, optional = _demand(records)
     ids = {}
     for name, field in (("user", "user"), ("group", "account"), ("queue", "partition")):
         texts = [getattr(record, field) for record in records]
-        # Names go to terminals and tables: no signs that a terminal obeys.
+        # Names go to terminals and tables.
         shown = ["".join(c if c.isprintable() else "?" for c in text) for text in texts]
         ids[name] = to_ids(np.array(shown))
     return RecordedJobs.of(
         path,
         submit=submit,
         run=run,
-        estimate=_estimates(records, run, findings),
+        estimate=estimate,
         demand=demand,
         resources=resources,
         ids={name: numbers for name, (numbers, _) in ids.items()},
@@ -205,14 +221,13 @@ def _recorded(path: Path, records: Sequence[Record], findings: Findings) -> Reco
 def _run(record: Record, findings: Findings) -> int:
     """Seconds for which a job held its processors."""
     held = _end(record) - _start(record)
-    run = held if record.elapsed is None else record.elapsed
-    if run < held:
+    if not record.elapsed or not held:  # one that says nothing is no evidence against the other
+        return held or record.elapsed or 0
+    if record.elapsed < held:
         findings.notice("was suspended, or clocks changed: Elapsed counts", record.line)
-    elif run > held:
+    elif record.elapsed > held:
         findings.notice("ran longer than End - Start: Elapsed counts", record.line)
-    if run < 1:
-        findings.notice("ran for less than a second: counts as one", record.line)
-    return max(run, 1)
+    return record.elapsed
 
 
 def _notice_times(records: Sequence[Record], submit: NDArray[np.int64], findings: Findings) -> None:
@@ -242,26 +257,3 @@ def _demand(
         optional.append("gpus")
     demand = np.array(list(columns.values()), np.int64).T
     return np.ascontiguousarray(demand), tuple(columns), tuple(optional)
-
-
-def _estimates(
-    records: Sequence[Record], run: NDArray[np.int64], findings: Findings
-) -> NDArray[np.int64]:
-    """Time limits; where a job has none, the longest of the log, or its run time if that is longer.
-
-    The run time instead, as logs in SWF are read, would tell a scheduler what nobody knew.
-    """
-    known = [record.limit for record in records if record.limit]
-    longest = max(known, default=0)
-    estimate = run.copy()
-    for k, record in enumerate(records):
-        if record.limit:
-            estimate[k] = record.limit
-            if run[k] > record.limit:
-                findings.notice("outlived its time limit", record.line)
-            continue
-        words = record.no_limit.upper() or "no limit recorded"
-        then = "the log's longest counts" if known else "its run time counts"
-        findings.notice(f"has no time limit ({words}): {then}", record.line)
-        estimate[k] = max(longest, int(run[k]))
-    return estimate
