@@ -88,7 +88,12 @@ Readings = tuple[int | None, ...]
 
 
 def with_times(
-    record: Record, submit: Readings, eligible: Readings, start: Readings, end: Readings
+    record: Record,
+    findings: "Findings",
+    submit: Readings,
+    eligible: Readings,
+    start: Readings,
+    end: Readings,
 ) -> Record:
     """A record with the readings of its times that fit each other and the length of its run.
 
@@ -115,6 +120,8 @@ def with_times(
             began = ended - record.elapsed
         elif ended is None and began is not None:
             ended = began + record.elapsed
+        if None in (start[0], end[0]) and None not in (began, ended):
+            findings.notice("has no start or no end: the length of its run says it", record.line)
     return replace(record, submit=came, eligible=ready, start=began, end=ended)
 
 

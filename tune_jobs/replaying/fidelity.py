@@ -129,22 +129,22 @@ def in_all(log: RecordedWaits) -> Sheet:
         "wait; correlation of ranks; gain over saying the recorded median of every job"
     )
     if not ranked and len(rows) > 1:
-        note += "; as all gains are about 0, rules stand in the order in which they were given"
+        note += "; as all gains are about 0, policies stand in the order in which they were given"
     return Sheet("fidelity", "Simulated waits against recorded ones", shown, rows, note)
 
 
-def verdict(best: Mapping[str, Any], num_rules: int) -> tuple[str, str]:
+def verdict(best: Mapping[str, Any], num_policies: int) -> tuple[str, str]:
     """Whether a log can be replayed, and why, from the numbers of the rule that comes nearest.
 
     Args:
         best: a row of `in_all`.
-        num_rules: that were tried.
+        num_policies: that were tried.
 
     Returns:
         `GOOD`, `PARTLY` or `NOT`, and a sentence.
     """
     recorded, simulated, gain = best["recorded"], best["simulated"], best["gain"]
-    which = "the one rule" if num_rules == 1 else f"the nearest of {num_rules:,} rules"
+    which = "the one policy" if num_policies == 1 else f"the nearest of {num_policies:,} policies"
     waits = (
         f"under {best['policy']}, {which}, jobs wait {duration(simulated)} in the mean, at the "
         f"site {duration(recorded)}"
@@ -155,7 +155,7 @@ def verdict(best: Mapping[str, Any], num_rules: int) -> tuple[str, str]:
             f"{waits}; but where nobody waits, how the site orders its queue cannot be seen",
         )
     if np.isnan(gain):
-        return NOT, f"{waits}, and there the same for every job, which no rule explains"
+        return NOT, f"{waits}, and there the same for every job, which no policy explains"
     low, high = _GOOD_RATIO
     mean_holds = low * recorded <= simulated <= high * recorded
     each = f"what a single job waits is told {gain:.0%} better than by the recorded median of all"
@@ -164,7 +164,7 @@ def verdict(best: Mapping[str, Any], num_rules: int) -> tuple[str, str]:
     if gain >= _GOOD_GAIN and mean_holds:
         return GOOD, f"{waits}; {each}"
     if gain >= _SOME_GAIN:
-        return PARTLY, f"{waits}; {each}: believe orders of rules rather than numbers"
+        return PARTLY, f"{waits}; {each}: believe which policy is better rather than by how much"
     why = "the means agree, but " if mean_holds else ""
     return NOT, f"{waits}; {why}{each}: something that is not simulated decides here"
 

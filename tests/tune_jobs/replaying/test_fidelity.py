@@ -96,7 +96,7 @@ def test_rules_that_are_no_nearer_than_the_median_are_not_ranked() -> None:
     ("simulated", "answer", "words"),
     [
         ((0, 1000, 2000, 9000), "good", "is told 100% better"),
-        ((0, 0, 2000, 5000), "partly", "believe orders of rules"),
+        ((0, 0, 2000, 5000), "partly", "believe which policy is better"),
         ((0, 0, 0, 0), "not", "something that is not simulated decides"),
         ((9000, 1900, 1000, 100), "not", "the means agree, but"),
     ],
@@ -108,7 +108,7 @@ def test_the_verdict_says_whether_a_log_can_be_replayed(
     found, why = near.verdict(row, 1)
     assert found == answer
     assert words in why
-    assert "under rule, the one rule" in why
+    assert "under rule, the one policy" in why
 
 
 def test_where_nobody_waits_the_verdict_is_good_and_says_what_cannot_be_seen() -> None:

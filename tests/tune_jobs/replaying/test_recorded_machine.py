@@ -96,13 +96,13 @@ def test_waits_that_nothing_here_explains_are_said(tmp_path: Path, capsys: Shown
     shown = run(capsys, tmp_path, "replay", "--processors", "64", "--policy", "fcfs", rows=rows)
     assert "as recorded, jobs waited 25.1 min in the mean, here at most 0 s" in shown
     shown = run(capsys, tmp_path, "replay", "--processors", "64", "--calibrate", rows=rows)
-    assert "Can this log be replayed? Not: under priority:conservative, the one rule" in shown
+    assert "Can this log be replayed? Not: under priority:conservative, the one policy" in shown
 
 
 def test_a_rule_that_cannot_carry_the_load_is_named(tmp_path: Path, capsys: Shown) -> None:
     # A job of one processor and a job of three, in turn, which cannot share three processors.
     rows = tuple(f"{50 * k},90,{1 + k % 2 * 2},90,," for k in range(200))
     line = ("replay", "--policy", "fcfs:strict", "--processors")
-    words = "fcfs:strict cannot carry this load: its last job ends after"
+    words = "fcfs:strict cannot keep up with these jobs: its last one ends after"
     assert words not in run(capsys, tmp_path, *line, "4", rows=rows)
     assert words in run(capsys, tmp_path, *line, "3", rows=rows)
