@@ -11,7 +11,7 @@ from cluster_env.workloads.recorded import Dropped, Noticed
 
 FEWEST_BAD, SHARE_BAD = 3, 0.001
 """Rows that may be cut off or hold what is no value of their column, whatever the file's length,
-and as a share of its rows; they are left out and counted."""
+and as a share of its rows; they are left out and counted, if more rows than they can be read."""
 
 NO_RUN_TIME = "has no run time above 0"
 NO_PROCESSOR = "asks for no processor"
@@ -158,16 +158,20 @@ class Findings:
         """Refuses a file of which too much cannot be read.
 
         Raises:
-            InputError: if more rows are bad than a few, or they leave no job. It names the first.
+            InputError: if more rows are bad than a few, as many as can be read, or if they leave
+                no job. It names the first.
         """
-        most = max(FEWEST_BAD, int(SHARE_BAD * self.rows))
-        if len(self.bad) > most:
-            raise InputError(
-                f"{self.bad[0]}; {len(self.bad):,} of {self.rows:,} rows cannot be read, and no "
-                f"more than {most:,} are left out"
-            )
-        if self.bad and not num_jobs:
+        if not self.bad:
+            return
+        if not num_jobs:
             raise self.bad[0]
+        num_bad = len(self.bad)
+        most = min(max(FEWEST_BAD, int(SHARE_BAD * self.rows)), (self.rows - 1) // 2)
+        if num_bad > most:
+            raise InputError(
+                f"{self.bad[0]}; {num_bad:,} of {self.rows:,} rows cannot be read, and no more "
+                f"than {most:,} are left out"
+            )
 
     def all_dropped(self) -> tuple[Dropped, ...]:
         """What was left out, by first line."""
