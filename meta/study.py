@@ -54,7 +54,7 @@ class StudyPlan:
         num_evaluation_jobsets: held-out jobsets of a task that costs are means over.
         rates: inner rates to choose from for a policy that has learned none.
         num_rate_tasks: validation tasks on which it is chosen.
-        decode: how adapted policies act, see `rllib_configs.policies.LearnedPolicy`. Those of
+        decode: how adapted policies act, see `rllib_configs.policy_files.LearnedPolicy`. Those of
             `meta.fine_tuning` draw, as they are trained to: the likeliest action would leave jobs
             waiting for ever.
     """

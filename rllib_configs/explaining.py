@@ -87,10 +87,34 @@ def _explain_unknown(path: list[str], model: type[BaseModel], inner: list[str]) 
         if isinstance(holder, type) and is_dataclass(holder):
             holder = section_of(holder)
     known = sorted(holder.model_fields)
-    close = get_close_matches(name, known, n=1)
     section = f" in '{'.'.join(path[:-1])}'" if path[:-1] else ""
-    hint = f"did you mean '{'.'.join([*path[:-1], *close])}'? " if close else ""
+    near = [".".join([*path[:-1], close]) for close in get_close_matches(name, known, n=1)]
+    if not near and not section:
+        near = settings_named(name, model)
+    hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     return f"unknown key '{key}': {hint}known{section} are {', '.join(known)}"
+
+
+def settings_named(name: str, config: type[BaseModel]) -> list[str]:
+    """Where a config has settings of a name, as ``--set`` takes them: ``training.lr`` for ``lr``.
+
+    Args:
+        name: the last part of the key.
+        config: the schema of a whole config.
+    """
+    found = {
+        f"{section}.{name}"
+        for section, field in config.model_fields.items()
+        if name in getattr(field.annotation, "model_fields", {})
+    }
+    if owners(name):
+        found.add(f"training.{name}")
+    for world in map(WORLDS.get, WORLDS.names()):
+        if name in section_of(world.world).model_fields:
+            found.add(f"task.world.{name}")
+        if any(name in world.workloads.get(each).names for each in world.workloads.names()):
+            found.add(f"task.workload.{name}")
+    return sorted(found)
 
 
 def _elsewhere(model: type[BaseModel], name: str) -> str:

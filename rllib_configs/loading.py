@@ -10,28 +10,13 @@ from pydantic import ValidationError
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
-from rllib_configs.changes import Changes, change, changed_keys, parse_override
+from rllib_configs.changes import Changes, change, changed_keys
 from rllib_configs.explaining import explain, refuse_truth
 from rllib_configs.extensions import load_extensions
 from rllib_configs.machines import OPTION, machine_changes
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.sections import Section
 from rllib_configs.yaml_text import MAX_CHARACTERS, YAMLFault, parse_yaml
-
-__all__ = [
-    "change",
-    "config_text",
-    "load_config",
-    "make_config",
-    "make_config_of_log",
-    "parse_config",
-    "parse_override",
-    "parse_section",
-    "preset_names",
-    "read_config",
-    "read_yaml",
-    "write_config",
-]
 
 S = TypeVar("S", bound=Section)
 
@@ -90,14 +75,24 @@ def read_config(source: str | Path) -> dict[str, Any]:
         InputError: if there is no such preset or file, or it is no table.
     """
     load_extensions()
-    path = Path(source)
-    if path.suffix in (".yaml", ".yml"):
-        if not path.is_file():
-            raise InputError(f"there is no config file {path}")
-        return read_yaml(path)
-    if str(source) not in preset_names():
-        raise unknown("preset", str(source), preset_names())
-    return read_yaml(PRESETS / f"{source}.yaml")
+    path = find_yaml("preset", source, PRESETS)
+    if not path.is_file():
+        raise InputError(f"there is no config file {path}")
+    return read_yaml(path)
+
+
+def find_yaml(kind: str, source: str | Path, folder: Path) -> Path:
+    """The YAML file that a path means, or the name of one in a folder of some kind.
+
+    Raises:
+        InputError: if there is none of that name.
+    """
+    if Path(source).suffix in (".yaml", ".yml"):
+        return Path(source)
+    names = sorted(path.stem for path in folder.glob("*.yaml"))
+    if str(source) not in names:
+        raise unknown(kind, str(source), names)
+    return folder / f"{source}.yaml"
 
 
 def make_config(data: Mapping[str, Any]) -> ExperimentConfig:
@@ -169,5 +164,4 @@ def write_config(config: ExperimentConfig, path: Path) -> None:
 
 def config_text(config: ExperimentConfig) -> str:
     """The whole config, defaults included, as YAML that `load_config` reads back."""
-    text: str = yaml.safe_dump(config.to_dict(), sort_keys=False)
-    return text
+    return yaml.safe_dump(config.to_dict(), sort_keys=False)

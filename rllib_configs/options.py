@@ -1,6 +1,6 @@
 """What ``training`` may say: settings of every run, of the algorithm and of the network."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
@@ -372,19 +372,14 @@ def goes_with(option: str, section: type[TrainingSection]) -> bool:
 def adjustable_settings() -> list[str]:
     """Keys of the settings that may change in the middle of a run, of whatever is registered."""
     load_extensions()
-
-    def sections() -> Iterator[type[Section]]:
-        yield TrainingSection
-        for registry in CHOICES:
-            yield from (registry.get(name).options for name in registry.names())
-
-    keys = {
-        f"training.{name}": None
-        for section in sections()
+    chosen = [registry.get(name).options for registry in CHOICES for name in registry.names()]
+    keys = (
+        f"training.{name}"
+        for section in (TrainingSection, *chosen)
         for name, field in section.model_fields.items()
         if ADJUSTABLE in field.metadata
-    }
-    return list(keys)
+    )
+    return list(dict.fromkeys(keys))
 
 
 def _has(option: str) -> Callable[[Any], bool]:

@@ -9,24 +9,11 @@ from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.policy_files import (
     Decode,
     LearnedPolicy,
-    load_policy,
     policy_of,
-    read_weights,
     starting_weights,
     write_policy,
 )
 from rllib_configs.schema import ExperimentConfig
-
-__all__ = [
-    "Decode",
-    "LearnedPolicy",
-    "learned_policy",
-    "load_policy",
-    "read_weights",
-    "save_policy",
-    "start_from",
-    "write_policy",
-]
 
 
 def learned_policy(

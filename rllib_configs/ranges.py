@@ -84,5 +84,4 @@ class TaskRanges(Section):
 
 def ranges_of(world: str) -> type[TaskRanges]:
     """The ranges that a family of tasks in a world may have, by the name of the world's kind."""
-    made: type[TaskRanges] = found(RANGES.get(world)) if world in RANGES.names() else TaskRanges
-    return made
+    return found(RANGES.get(world)) if world in RANGES.names() else TaskRanges

@@ -16,16 +16,6 @@ from rllib_configs.secrets import holds_secret
 from rllib_configs.sections import Count, Section, Seed, WholeNumber, refusing_choice, validated
 from rllib_configs.task_schema import TaskSection
 
-__all__ = [
-    "CheckpointSection",
-    "EvaluationSection",
-    "ExperimentConfig",
-    "ResourcesSection",
-    "TrackingSection",
-    "TrainingSection",
-]
-
-
 _STORE = re.compile(
     r"(https?://[^/\s]|sqlite:///\S|file:///|(postgresql|mysql|mssql)(\+\w+)?://\S|databricks)"
 )
@@ -95,6 +85,9 @@ class TrackingSection(Section):
         return uri
 
 
+_LONGEST = 200  # characters of a name, so that a file can have it
+
+
 class ExperimentConfig(Section):
     """Everything that a training run depends on."""
 
@@ -110,6 +103,17 @@ class ExperimentConfig(Section):
     evaluation: EvaluationSection = EvaluationSection()
     checkpoint: CheckpointSection = CheckpointSection()
     tracking: TrackingSection = TrackingSection()
+
+    @field_validator("name")
+    @classmethod
+    def _check_name(cls, name: str) -> str:
+        """It stands in tables on terminals and in files, for which a stranger may have made it."""
+        if not name.isprintable() or name[:1] in ("", "=", "+", "-", "@") or len(name) > _LONGEST:
+            raise InputError(
+                f"a name has 1 to {_LONGEST} printable characters and does not begin with '=', "
+                f"'+', '-' or '@', but {shortened(name)!r} was given"
+            )
+        return name
 
     @field_validator("training", mode="before")
     @classmethod

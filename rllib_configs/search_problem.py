@@ -18,8 +18,8 @@ from cluster_env.core.world import World
 from cluster_env.evaluation import get_metric
 from cluster_env.objectives import mixture
 from rllib_configs.learning.evolution import CandidateJudge, Limit, Vector
-from rllib_configs.networks import Shapes, network_of
 from rllib_configs.networks.conditions import Wanted
+from rllib_configs.networks.registry import Shapes, network_of
 from rllib_configs.schema import ExperimentConfig
 
 _OF_WANTED = 2  # last key of the stream that objectives and limits come from
@@ -150,10 +150,10 @@ def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
     return experiment
 
 
-def searched_shapes(experiment: ExperimentConfig, world: World) -> Shapes:
+def searched_shapes(experiment: ExperimentConfig) -> Shapes:
     """Shapes of the weights that a search looks for, by name."""
     network = network_of(experiment)
-    shapes = network.shapes(experiment, world)
+    shapes = network.shapes(experiment, experiment.task.world)
     return {name: shape for name, shape in shapes.items() if name not in network.fixed}
 
 

@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
 from cluster_env.worlds import WORLDS
+from rllib_configs.changes import flattened
 from rllib_configs.extensions import load_extensions
 from rllib_configs.options import TrainingSection
 from rllib_configs.registries import CHOICES
@@ -27,7 +28,8 @@ class DocumentedSetting:
 
     Attributes:
         key: as ``--set`` takes it: ``training.lr``.
-        default: its default as YAML; empty if it has none and has to be given.
+        default: its default, or its value in a config, as YAML; empty if it has none and has to be
+            given.
         meaning: what it is, and between which values it lies.
         owner: what it belongs to, where that is a choice: ``the algorithm ppo``.
     """
@@ -66,6 +68,19 @@ def list_settings() -> list[DocumentedSetting]:
             found += _of_fields(fields, "task.workload.", owner)
     found += [*_of_fields(TrainingSection.model_fields, "training."), *_of_choices()]
     return list({(setting.key, setting.owner): setting for setting in found}.values())
+
+
+def settings_of(config: ExperimentConfig) -> list[DocumentedSetting]:
+    """The settings that a config has, with its own values in the place of defaults."""
+    values = flattened(config.to_dict())
+    world, workload = values["task.world.kind"], values["task.workload.kind"]
+    whole = ("", f"the world {world}", f"the workload {workload} of the world {world}")
+    chosen = {config.training.algorithm, config.training.network}
+    return [
+        replace(setting, default=_as_yaml(values[setting.key]))
+        for setting in list_settings()
+        if setting.key in values and (setting.owner in whole or chosen & set(setting.owner.split()))
+    ]
 
 
 def _of_choices() -> Iterator[DocumentedSetting]:
@@ -120,8 +135,11 @@ def _setting(key: str, entry: FieldInfo, owner: str) -> DocumentedSetting:
     sentences = [part.removesuffix(".") for part in (meaning, " and ".join(limits)) if part]
     default = ""
     if not entry.is_required():
-        value = to_jsonable_python(entry.get_default(call_default_factory=True, validated_data={}))
-        text: str = yaml.safe_dump(value, default_flow_style=True, width=1000)
-        default = text.removesuffix("...\n").strip()
+        default = _as_yaml(entry.get_default(call_default_factory=True, validated_data={}))
     words = " ".join(f"{part[:1].upper()}{part[1:]}." for part in sentences)
     return DocumentedSetting(key, default, words, owner)
+
+
+def _as_yaml(value: Any) -> str:
+    text: str = yaml.safe_dump(to_jsonable_python(value), default_flow_style=True, width=1000)
+    return text.removesuffix("...\n").strip()

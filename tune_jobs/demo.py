@@ -9,7 +9,9 @@ from statistics import fmean
 
 import click
 
+from tune_jobs.cli import metasched
 from tune_jobs.terminal.options import CONTEXT, SEED
+from tune_jobs.terminal.running import program
 
 QUICK = (
     *("training.iterations=20", "evaluation.jobsets=20"),
@@ -47,8 +49,6 @@ def command(quick: bool, runs: Path, seed: int) -> None:
       metasched demo
       metasched demo --quick --runs trial
     """
-    from tune_jobs.cli import metasched
-    from tune_jobs.terminal.running import program
     from tune_jobs.tracking.provenance import as_command
 
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")

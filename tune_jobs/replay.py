@@ -1,5 +1,6 @@
 """``metasched replay``: a whole job log under policies."""
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -7,7 +8,6 @@ import click
 from tune_jobs.terminal.options import (
     CONTEXT,
     decode_option,
-    late,
     log_options,
     out_option,
     seed_option,
@@ -60,16 +60,33 @@ def command(**options: Any) -> None:
     if options.pop("calibrate"):
         from tune_jobs.replaying.calibration import report_calibration
 
-        draw = late("tune_jobs.figures.logs", "draw_calibration")
         replayed = ReplayOptions(**options)
-        report_calibration(replayed, replayed.names, None, **shown, draw=draw)
+        report_calibration(replayed, replayed.names, None, **shown, draw=_draw_calibration)
         return
     report_replay(
         ReplayOptions(**options),
         **shown,
-        draw_lines=late("tune_jobs.figures.replays", "draw_timeline"),
-        draw_gantt=late("tune_jobs.figures.replays", "draw_gantt"),
+        draw_lines=_draw_lines,
+        draw_gantt=_draw_gantt,
     )
+
+
+def _draw_lines(table: Path, image: Path) -> None:
+    from tune_jobs.figures.replays import draw_timeline  # matplotlib, once all has been played
+
+    draw_timeline(table, image)
+
+
+def _draw_calibration(table: Path, image: Path) -> None:
+    from tune_jobs.figures.logs import draw_calibration
+
+    draw_calibration(table, image)
+
+
+def _draw_gantt(table: Path, image: Path, processors: int, policy: str) -> None:
+    from tune_jobs.figures.replays import draw_gantt
+
+    draw_gantt(table, image, processors, policy)
 
 
 if __name__ == "__main__":

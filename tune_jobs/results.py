@@ -7,6 +7,7 @@ import click
 
 from cluster_env.core.errors import InputError
 from tune_jobs.terminal.options import CONTEXT, first_comment, list_option
+from tune_jobs.terminal.running import num_local_cpus
 
 ALL = "all"
 RESULTS = Path("runs/results")
@@ -78,7 +79,6 @@ def command(
     """
     from tune_jobs.experiments.definition import in_order, load_experiment
     from tune_jobs.experiments.running import make_all, make_results
-    from tune_jobs.terminal.ray_session import num_local_cpus
 
     options: dict[str, Any] = {
         "seeds": None if seeds is None else _parse_seeds(seeds),

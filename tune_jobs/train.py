@@ -1,5 +1,6 @@
 """``metasched train``: one training run on Ray."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tune_jobs.terminal.options import (
     count,
     first_comment,
     list_option,
+    print_list,
 )
 
 
@@ -19,14 +21,6 @@ def _presets() -> list[tuple[str, str]]:
     from rllib_configs.loading import PRESETS, preset_names
 
     return [(name, first_comment(PRESETS / f"{name}.yaml")) for name in preset_names()]
-
-
-def _settings() -> list[tuple[str, str]]:
-    from rllib_configs.settings import list_settings
-
-    return [
-        (f"{setting.key}={setting.default}", setting.explanation) for setting in list_settings()
-    ]
 
 
 @click.command(name="train", context_settings=CONTEXT)
@@ -71,8 +65,13 @@ def _settings() -> list[tuple[str, str]]:
     help="Print the whole config as YAML, with all defaults and changes, instead of training.",
 )
 @list_option("--presets", "the presets", _presets)
-@list_option("--settings", "all settings, with defaults and what they mean,", _settings)
-def command(**options: Any) -> None:
+@click.option(
+    "--settings",
+    is_flag=True,
+    help="List the settings and what they mean, and exit: those of PRESET with its values, or all "
+    "that there are with their defaults.",
+)
+def command(settings: bool, **options: Any) -> None:
     """Train a scheduler. PRESET is the name of a preset or the path of a YAML file.
 
     By default it is deeprm-operation, a policy for a cluster that is never empty.
@@ -89,15 +88,21 @@ def command(**options: Any) -> None:
       metasched train deeprm --run /shared/runs/a --continue --address auto
       metasched train --resume runs/deeprm-20260101-120000-s0 --set training.iterations=2000
     """
-    from tune_jobs.runs.launching import launch_training
-
-    launch_training(**options, draw=_draw)
-
-
-def _draw(*figure: Any) -> None:
+    if settings:
+        _print_settings(options["preset"], options["overrides"])
+        return
     from tune_jobs.figures import draw_figure
+    from tune_jobs.runs.launching import TrainingOptions, launch_training
 
-    draw_figure(*figure)
+    launch_training(TrainingOptions(**options), draw_figure)
+
+
+def _print_settings(preset: str | None, changes: Sequence[str]) -> None:
+    from rllib_configs.loading import load_config
+    from rllib_configs.settings import list_settings, settings_of
+
+    found = settings_of(load_config(preset, changes)) if preset else list_settings()
+    print_list((f"{setting.key}={setting.default}", setting.explanation) for setting in found)
 
 
 if __name__ == "__main__":

@@ -172,7 +172,8 @@ class MAML(UnitAlgorithm):
         # Runners sample and adapt side by side: their time together is divided as they did.
         spent = sampled.part.sums
         adapt_s = spent["adapt_s"] / spent["stages_s"] * (gathered - started)
-        self.log_values(
+        episodes = sum(score.num_episodes for task in scores for score in task)
+        self.log_iteration(
             {
                 **_scores(scores, self.headline),
                 **skipped,
@@ -187,11 +188,10 @@ class MAML(UnitAlgorithm):
                 "time/learn_s": learned - gathered,
                 "time/iteration_s": learned - started,
                 "time/decisions_per_s": _decisions(scores) / (learned - started),
-            }
+            },
+            decisions=_decisions(scores),
+            episodes=episodes,
         )
-        self.log_workers()
-        episodes = sum(score.num_episodes for task in scores for score in task)
-        self.count({"total/decisions": _decisions(scores), "total/episodes": episodes})
 
     @property
     def lr(self) -> float:

@@ -46,7 +46,7 @@ class OuterStep:
 
 
 class MetaWork:
-    """See `rllib_configs.runners.units.UnitWork`.
+    """See `rllib_configs.runners.units.UpdateWork`.
 
     The decisions of all stages of a task stay where it was played; the driver gets scores and
     gradients.

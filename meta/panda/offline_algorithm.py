@@ -38,7 +38,7 @@ class OfflineStep:
 
 
 class OfflineWork:
-    """See `rllib_configs.runners.units.UnitWork`; what is kept saves time and changes no number."""
+    """See `UpdateWork`; what is kept saves time and changes no number."""
 
     def __init__(self, experiment: ExperimentConfig, module: Any) -> None:
         self._experiment, self._module = experiment, module
@@ -105,7 +105,7 @@ class Offline(UnitAlgorithm):
             losses.append(part.sums["loss"])
         skipped = self.count_skipped()
         ended = perf_counter()
-        self.log_values(
+        self.log_iteration(
             {
                 "train/return_mean": gathered.part.sums["mean"],
                 "train/return_max": gathered.part.sums["best"],
@@ -117,4 +117,3 @@ class Offline(UnitAlgorithm):
                 "time/iteration_s": ended - started,
             }
         )
-        self.log_workers()

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 
@@ -58,9 +60,6 @@ class Records:
 
     def write(self, path: Path) -> None:
         """Writes a Parquet file, under another name first, so that none is ever incomplete."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         columns: dict[str, Any] = {
             name: getattr(self, name)
             for name in ("episode", "jobset", "arrival", "departure", "wait", "use", "reward")
@@ -80,9 +79,6 @@ class Records:
             InputError: if there is no such file, it is no record of consumers, or its consumers are
                 described otherwise than today.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         file = shortened(str(path))
         try:
             table = pq.read_table(path)

@@ -9,8 +9,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from meta.tasks.distribution import TaskSplit, get_distribution
-from rllib_configs.changes import changed_keys, flattened
-from rllib_configs.loading import change, parse_override, parse_section, read_yaml
+from rllib_configs.changes import change, changed_keys, flattened, parse_override
+from rllib_configs.loading import parse_section, read_yaml
 from rllib_configs.machines import machine_changes
 from rllib_configs.task_schema import TaskSection
 

@@ -25,7 +25,7 @@ from rllib_configs.learning.flat import (
     shaped,
 )
 from rllib_configs.learning.optimizers import Adam
-from rllib_configs.networks import network_of
+from rllib_configs.networks.registry import Weights, network_of
 from rllib_configs.runners.dispatch import Iteration, Runners
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.unit_runner import UnitEnvRunner
@@ -165,6 +165,17 @@ class AdamLearner(UnitLearner):
         return Adam(groups, self.config.experiment.training.lr, betas=(0.9, 0.99))
 
 
+class WeightsHolder(UnitLearner):
+    """Keeps what is learned without a gradient where RLlib's checkpoints look for it."""
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """There is no optimizer."""
+
+    def hold(self, weights: Weights) -> None:
+        """Takes weights of the module by name."""
+        self.module[DEFAULT_MODULE_ID].set_state(dict(weights))
+
+
 class UnitAlgorithm(Algorithm):
     """Has units done by runners, learns from their sums, and logs what happened in an iteration."""
 
@@ -247,24 +258,21 @@ class UnitAlgorithm(Algorithm):
         assert gradient is not None
         return self.on_learner(lambda learner: learner.step(gradient, self.lr))
 
-    def log_workers(self) -> None:
-        """Logs how many runners there are, and how often one was replaced."""
-        self.log_values(
-            {
-                "workers/healthy": len(self.runners.available()),
-                "workers/restarts": self.runners.num_restarts,
-            }
-        )
+    def log_iteration(self, values: Mapping[str, float], **totals: int) -> None:
+        """Logs numbers of this iteration, and how many runners there are and were replaced.
 
-    def log_values(self, values: Mapping[str, float]) -> None:
-        """Logs numbers of this iteration."""
-        for name, value in values.items():
+        Args:
+            values: by name.
+            totals: what this iteration adds to numbers of the whole run, ``total/NAME``.
+        """
+        workers = {
+            "workers/healthy": len(self.runners.available()),
+            "workers/restarts": self.runners.num_restarts,
+        }
+        for name, value in {**values, **workers}.items():
             self.metrics.log_value((METRICS, name), float(value), window=1)
-
-    def count(self, values: dict[str, int]) -> None:
-        """Adds to numbers of the whole run."""
-        for name, value in values.items():
-            self.metrics.log_value((METRICS, name), value, reduce="lifetime_sum")
+        for name, total in totals.items():
+            self.metrics.log_value((METRICS, f"total/{name}"), total, reduce="lifetime_sum")
 
     def count_skipped(self) -> dict[str, int]:
         """How many updates of this iteration were left out, as a metric.

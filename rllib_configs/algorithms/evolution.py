@@ -6,17 +6,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from ray.rllib.core import DEFAULT_MODULE_ID
 
 from cluster_env.core.seeding import Split
 from rllib_configs.algorithms.batched import (
     BatchedConfig,
     UnitAlgorithm,
-    UnitLearner,
+    WeightsHolder,
     module_weights,
 )
 from rllib_configs.learning.evolution import CandidateSearch, Vector
-from rllib_configs.networks import Weights, network_of
+from rllib_configs.networks.registry import network_of
 from rllib_configs.runners.candidates import (
     CANDIDATES,
     CandidateUnit,
@@ -27,17 +26,6 @@ from rllib_configs.runners.candidates import (
 from rllib_configs.search_problem import joined, judge_of, searched_shapes, split_up
 
 _STATE = "evolution"
-
-
-class WeightsHolder(UnitLearner):
-    """Keeps the policy where RLlib's checkpoints look for it; it has no optimizer."""
-
-    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
-        """There is no gradient."""
-
-    def hold(self, weights: Weights) -> None:
-        """Takes the weights of the policy."""
-        self.module[DEFAULT_MODULE_ID].set_state(dict(weights))
 
 
 class Evolution(UnitAlgorithm):
@@ -65,7 +53,7 @@ class Evolution(UnitAlgorithm):
         found = self._validate(search)
         sums = played.part.sums
         ended = perf_counter()
-        self.log_values(
+        self.log_iteration(
             {
                 "train/return_mean": -float(costs.mean()),
                 "train/return_max": -float(costs.min()),
@@ -79,10 +67,10 @@ class Evolution(UnitAlgorithm):
                 "time/runner_s": played.runner_s,
                 "time/learn_s": ended - answered,
                 "time/iteration_s": ended - started,
-            }
+            },
+            decisions=int(sums["jobs"]),
+            episodes=int(sums["episodes"]),
         )
-        self.log_workers()
-        self.count({"total/decisions": int(sums["jobs"]), "total/episodes": int(sums["episodes"])})
 
     def work(self) -> tuple[Sequence[CandidateUnit], dict[str, NDArray[np.float32]]]:
         """The units of the iteration, and the candidates that play them."""
@@ -121,15 +109,11 @@ class Evolution(UnitAlgorithm):
         if self._search is None:
             experiment = self.config.experiment
             training = experiment.training
-            start = joined(module_weights(self), self._shapes())
+            start = joined(module_weights(self), searched_shapes(experiment))
             self._search = CandidateSearch(
                 start, training.step_size, training.episodes_per_jobset, experiment.seed
             )
         return self._search
-
-    def _shapes(self) -> Any:
-        experiment = self.config.experiment
-        return searched_shapes(experiment, experiment.task.world)
 
     def _fixed(self) -> dict[str, NDArray[np.float32]]:
         """Weights that all candidates have."""
@@ -167,7 +151,7 @@ class Evolution(UnitAlgorithm):
         return {"train/validation_cost": cost, "train/best_cost": self._best}
 
     def _hold(self, flat: Vector) -> None:
-        weights = split_up(flat, self._shapes())
+        weights = split_up(flat, searched_shapes(self.config.experiment))
         self.on_learner(lambda learner: learner.hold(weights))
 
 

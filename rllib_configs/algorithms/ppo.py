@@ -34,7 +34,7 @@ class BatchedPPO(UnitAlgorithm):
         skipped = self.count_skipped()
         ended = perf_counter()
         sums = gathered.part.sums
-        self.log_values(
+        self.log_iteration(
             {
                 **episode_metrics(sums, self.headline),
                 **learned,
@@ -43,11 +43,9 @@ class BatchedPPO(UnitAlgorithm):
                 "time/runner_s": gathered.runner_s,
                 "time/learn_s": ended - sampled,
                 "time/iteration_s": ended - started,
-            }
-        )
-        self.log_workers()
-        self.count(
-            {"total/decisions": int(sums["decisions"]), "total/episodes": int(sums["episodes"])}
+            },
+            decisions=int(sums["decisions"]),
+            episodes=int(sums["episodes"]),
         )
 
     def _begun(self) -> Iteration:

@@ -1,6 +1,5 @@
 """REINFORCE as DeepRM uses it (section 3.3, figure 3), on RLlib's new API stack."""
 
-from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
@@ -21,7 +20,7 @@ from rllib_configs.learning.advantages import returns_to_go, subtract_decision_b
 from rllib_configs.learning.flat import flat_gradient
 from rllib_configs.learning.losses import policy_gradient_loss
 from rllib_configs.learning.optimizers import RootMeanSquare
-from rllib_configs.networks import make_sampler
+from rllib_configs.networks.registry import make_sampler
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.sampling import SampleUnit, UnitSampler, iteration_units
@@ -34,22 +33,19 @@ class ReinforceWork:
     """Samples the episodes of a unit, and answers with their gradient; see `UnitWork`.
 
     The baseline of figure 3 is over the episodes of a jobset, and those are in one unit, so nothing
-    has to be known of the others, and no row is kept.
+    has to be known of the others, no row is kept, and the one update needs no second round.
     """
 
     def __init__(self, experiment: ExperimentConfig, module: Any) -> None:
         self._experiment, self._module = experiment, module
         self._sample = UnitSampler(experiment)
+        self.expect = self._sample.expect
         self._policy: Sampler
 
     def set_weights(self, weights: Arrays) -> None:
         """Takes the weights for both."""
         self._policy = make_sampler(self._experiment, weights, self._sample.task.world)
         self._module.set_state(dict(weights))
-
-    def expect(self, units: Sequence[SampleUnit]) -> None:
-        """Takes note of the units that are played next."""
-        self._sample.expect(units)
 
     def play(self, unit: SampleUnit) -> tuple[Part, None]:
         """Samples a unit, and sums up over its decisions.
@@ -74,13 +70,6 @@ class ReinforceWork:
         }
         return Part(gradient, sums), None
 
-    def set_parameters(self, parameters: Any) -> None:
-        """An iteration has one update, and the gradient has come with the episodes."""
-
-    def gradient(self, rows: None, step: Any) -> Part:
-        """See `set_parameters`."""
-        raise NotImplementedError("the gradient of REINFORCE comes with the episodes")
-
     def advantages(self, rollouts: Rollouts) -> NDArray[np.float64]:
         """What each decision is weighed by, float64 ``(rows,)``; from one unit's episodes."""
         training = self._experiment.training
@@ -92,10 +81,9 @@ class ReinforceWork:
             rollouts.time,
             training.discount_per,
         )
-        advantages: NDArray[np.float64] = subtract_decision_baseline(
+        return subtract_decision_baseline(
             returns, rollouts.row, rollouts.decision, rollouts.row_jobset
         )
-        return advantages
 
 
 class ReinforceLearner(UnitLearner):
@@ -131,7 +119,7 @@ class Reinforce(UnitAlgorithm):
         # Both happen side by side on all runners: what they took together is divided as they did.
         share = sums["sample_s"] / (sums["sample_s"] + sums["gradient_s"])
         sample_s = share * (answered - started)
-        self.log_values(
+        self.log_iteration(
             {
                 **episode_metrics(sums, self.headline),
                 **skipped,
@@ -141,11 +129,9 @@ class Reinforce(UnitAlgorithm):
                 "time/runner_s": gathered.runner_s,
                 "time/learn_s": learned - started - sample_s,
                 "time/iteration_s": learned - started,
-            }
-        )
-        self.log_workers()
-        self.count(
-            {"total/decisions": int(sums["decisions"]), "total/episodes": int(sums["episodes"])}
+            },
+            decisions=int(sums["decisions"]),
+            episodes=int(sums["episodes"]),
         )
 
 

@@ -33,8 +33,7 @@ class Spreads:
     @property
     def values(self) -> NDArray[np.float64]:
         """Root mean square of each group, float64 ``(groups,)``; 0 of one without rows."""
-        spreads: NDArray[np.float64] = np.sqrt(self.squares / np.maximum(self.count, 1.0))
-        return spreads
+        return np.sqrt(self.squares / np.maximum(self.count, 1.0))
 
 
 @dataclass(frozen=True)
@@ -84,5 +83,4 @@ class Equalizer:
             float64 ``(rows,)``.
         """
         scale = np.maximum(spreads.values, self.floor) * self.divisor
-        scaled: NDArray[np.float64] = advantages / scale[group]
-        return scaled
+        return advantages / scale[group]

@@ -167,9 +167,7 @@ class CandidateJudge:
     def beyond(self, judged: Judged) -> NDArray[np.float64]:
         """By how much candidates are beyond each limit, ``(num_candidates, num_limits)``."""
         excess = judged[:, :, 1:]
-        mean: NDArray[np.float64]
-        mean = (excess if self._on_mean else np.maximum(excess, 0.0)).mean(axis=1)
-        return mean
+        return (excess if self._on_mean else np.maximum(excess, 0.0)).mean(axis=1)
 
     def costs(self, judged: Judged) -> NDArray[np.float64]:
         """What the search makes as small as can be, ``(num_candidates,)``.
@@ -179,23 +177,19 @@ class CandidateJudge:
         beyond = self.beyond(judged)
         if not self.adapts:
             beyond = np.maximum(beyond, 0.0)
-        total: NDArray[np.float64] = self._mean_costs(judged) + beyond @ self.multipliers
-        return total
+        return self._mean_costs(judged) + beyond @ self.multipliers
 
     def final_costs(self, judged: Judged) -> NDArray[np.float64]:
         """What the best mean is chosen by, ``(num_candidates,)``: the same at any time of a run."""
         if not self.adapts:
             return self.costs(judged)
         breach = np.maximum(self.beyond(judged), 0.0).sum(axis=1)
-        total: NDArray[np.float64] = self._mean_costs(judged) + BREACH * breach
-        return total
+        return self._mean_costs(judged) + BREACH * breach
 
     def _mean_costs(self, judged: Judged) -> NDArray[np.float64]:
         """The logarithm of the mean cost of each candidate, ``(num_candidates,)``."""
         logarithms = judged[:, :, 0]
-        mean: NDArray[np.float64]
-        mean = np.log(np.exp(logarithms).mean(axis=1)) if self._pooled else logarithms.mean(axis=1)
-        return mean
+        return np.log(np.exp(logarithms).mean(axis=1)) if self._pooled else logarithms.mean(axis=1)
 
     def adapt(self, beyond: NDArray[np.float64]) -> None:
         """Lets multipliers rise or fall with by how much the mean candidate is beyond limits."""

@@ -31,8 +31,7 @@ def flat_gradient(loss: torch.Tensor, module: nn.Module) -> NDArray[np.float32]:
     found = torch.autograd.grad(
         loss, learned_parameters(module), allow_unused=True, materialize_grads=True
     )
-    flat: NDArray[np.float32] = torch.cat([part.reshape(-1) for part in found]).numpy()
-    return flat
+    return torch.cat([part.reshape(-1) for part in found]).numpy()
 
 
 def shaped(
@@ -53,8 +52,7 @@ def flat_parameters(module: nn.Module) -> NDArray[np.float32]:
 def flattened(parameters: Sequence[nn.Parameter]) -> NDArray[np.float32]:
     """A copy of parameters, float32 ``(num_learned,)``."""
     parts = [parameter.detach().reshape(-1) for parameter in parameters]
-    flat: NDArray[np.float32] = torch.cat(parts).numpy()
-    return flat
+    return torch.cat(parts).numpy()
 
 
 @torch.no_grad()

@@ -12,7 +12,7 @@ from torch import nn
 from cluster_env.core.seeding import Purpose, generator
 from cluster_env.core.world import State, World
 from rllib_configs.networks.registry import Network, Shapes, Weights
-from rllib_configs.networks.sampling import sample_actions
+from rllib_configs.networks.sampling import Sampler
 from rllib_configs.schema import ExperimentConfig
 
 Make = Callable[[Any, World], nn.Module]
@@ -31,12 +31,11 @@ def masked_logits(network: nn.Module, world: World, states: State) -> torch.Tens
     """Logits, float32 ``(rows, num_actions)``, of states, ``(rows, state_size)``."""
     seen = world.features(states)
     logits = network(torch.from_numpy(seen.items), torch.from_numpy(seen.context))
-    found: torch.Tensor = logits.masked_fill(torch.from_numpy(~seen.allowed), _FORBIDDEN)
-    return found
+    return logits.masked_fill(torch.from_numpy(~seen.allowed), _FORBIDDEN)
 
 
-class OwnSampler:
-    """Acts with the weights of such a network; see `rllib_configs.networks.sampling.Sampler`."""
+class OwnSampler(Sampler):
+    """Acts with the weights of such a network."""
 
     def __init__(self, network: nn.Module, weights: Weights, world: World) -> None:
         state = {
@@ -51,20 +50,12 @@ class OwnSampler:
         with torch.inference_mode():
             return masked_logits(self._network, self._world, states).numpy()
 
-    def sample(
-        self, states: State, uniforms: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """See `Sampler`."""
-        drawn: tuple[NDArray[np.int32], NDArray[np.float32]]
-        drawn = sample_actions(self.logits(states), uniforms)
-        return drawn
-
 
 @dataclass(frozen=True)
 class _OwnNetwork(Network):
     make: Make
 
-    module_place: ClassVar[str] = "rllib_configs.networks.own_module:FeatureModule"
+    module_place: ClassVar[str] = "rllib_configs.networks.modules:FeatureModule"
 
     def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
         return {

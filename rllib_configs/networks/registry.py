@@ -136,5 +136,4 @@ def require_kind(world: World, kind: type[W], does: str, instead: str = "") -> W
 
 def network_of(experiment: ExperimentConfig) -> Network:
     """The network that an experiment names."""
-    network: Network = found(NETWORKS.get(experiment.training.network).network)
-    return network
+    return found(NETWORKS.get(experiment.training.network).network)

@@ -8,17 +8,16 @@ from numpy.typing import NDArray
 from cluster_env.core.compiled import njit
 from cluster_env.core.world import State
 
+Draws = tuple[NDArray[np.int32], NDArray[np.float32]]
+"""Actions and their log-probabilities, ``(n,)``. Actions of a world whose agents do several
+things at once may be ``(n, num_actions)``."""
+
 
 class SamplingPolicy(Protocol):
     """Chooses actions and says how likely they were."""
 
-    def sample(
-        self, states: State, uniforms: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Returns actions, int32 ``(n,)``, and their log-probabilities, float32 ``(n,)``.
-
-        Actions of a world whose agents do several things at once may be ``(n, num_actions)``.
-        """
+    def sample(self, states: State, uniforms: NDArray[np.float64]) -> Draws:
+        """Decides in states, ``(n, state_size)``, by numbers in [0, 1), float64 ``(n,)``."""
 
 
 class Sampler(SamplingPolicy, Protocol):
@@ -34,11 +33,13 @@ class Sampler(SamplingPolicy, Protocol):
     def logits(self, states: State) -> NDArray[np.float32]:
         """Logits, float32 ``(n, num_actions)``, of states, ``(n, state_size)``."""
 
+    def sample(self, states: State, uniforms: NDArray[np.float64]) -> Draws:
+        """Draws from the softmax of the logits."""
+        return sample_actions(self.logits(states), uniforms)
+
 
 @njit(cache=True, nogil=True)
-def sample_actions(
-    logits: NDArray[np.float32], uniforms: NDArray[np.float64]
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+def sample_actions(logits: NDArray[np.float32], uniforms: NDArray[np.float64]) -> Draws:
     """Draws from the softmax of each row by its inverse distribution function.
 
     Args:

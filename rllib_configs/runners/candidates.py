@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,7 +85,7 @@ class CandidateWork:
         self._limits = tuple(experiment.training.limits)
         self._slack = SLACK if experiment.training.limits_hold == "mean" else 0.0
         self._headline = get_metric(self._problem.task.spec.headline)
-        self.shapes = searched_shapes(experiment, self._problem.task.world)
+        self.shapes = searched_shapes(experiment)
         self._candidates: list[dict[str, NDArray[np.float32]]] = []
         self._drawn: tuple[object, list[_Played]] = (None, [])
 
@@ -118,7 +117,12 @@ class CandidateWork:
                 for name, limit in limits.items():
                     excess = limit.excess(values[name], played.references[name], played.slack)
                     judged[row, played.places, 1 + self._limits.index(name)] = excess
-                self._count(sums, schedule)
+                headline = self._headline.values(schedule)
+                sums["jobs"] += schedule.job.size
+                sums["episodes"] += schedule.num_episodes
+                sums["unfinished"] += float((~schedule.finished).sum())
+                sums["headline"] += float(headline.sum())
+                sums["headline_count"] += headline.size
         return Part(None, sums, {unit.index: judged}), None
 
     def _draw(self, unit: CandidateUnit) -> list[_Played]:
@@ -138,24 +142,9 @@ class CandidateWork:
             self._drawn = key, drawn
         return self._drawn[1]
 
-    def set_parameters(self, parameters: Any) -> None:
-        """A search has no gradient."""
-
-    def gradient(self, rows: None, step: Any) -> Part:
-        """See `set_parameters`."""
-        raise NotImplementedError("a search goes by the order of costs and has no gradient")
-
     def _measure(self, schedule: Schedule) -> dict[str, NDArray[np.float64]]:
         """The metrics that have limits, each by episode."""
         return {name: episode_means(get_metric(name), schedule) for name in self._limits}
-
-    def _count(self, sums: dict[str, float], schedule: Schedule) -> None:
-        values = self._headline.values(schedule)
-        sums["jobs"] += schedule.job.size
-        sums["episodes"] += schedule.num_episodes
-        sums["unfinished"] += float((~schedule.finished).sum())
-        sums["headline"] += float(values.sum())
-        sums["headline_count"] += values.size
 
 
 def units_of(

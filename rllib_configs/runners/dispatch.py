@@ -118,8 +118,7 @@ class Runners:
 
     def run_locally(self, request: Request) -> Answer:
         """Has the driver do what no runner is left for."""
-        answer: Answer = self._group.local_env_runner.sample(request=request)
-        return answer
+        return self._group.local_env_runner.sample(request=request)
 
     def lose(self, runner: int, *, hangs: bool) -> None:
         """Calls a runner no more until it answers again; Ray starts its process anew.
@@ -234,7 +233,7 @@ class Iteration:
         """Has units compute their part of an update, each where its rows are.
 
         Args:
-            step: which update; see `rllib_configs.runners.units.UnitWork`.
+            step: which update; see `rllib_configs.runners.units.UpdateWork`.
             parameters: at which gradients are computed, float32 ``(num_learned,)``.
             indices: of the units that are asked, by default all.
 

@@ -98,10 +98,10 @@ class UnitSampler:
 def iteration_units(experiment: ExperimentConfig, iteration: int) -> list[SampleUnit]:
     """Cuts the jobsets of an iteration into units, whatever the number of runners.
 
-    The last one may have fewer.
+    The last one may have fewer. An algorithm without the option draws fresh jobsets.
     """
     training = experiment.training
-    first = iteration * training.jobsets if training.fresh_jobsets else 0
+    first = iteration * training.jobsets if getattr(training, "fresh_jobsets", True) else 0
     last, size = first + training.jobsets, training.jobsets_per_unit
     return [
         SampleUnit(index, iteration, tuple(range(start, min(start + size, last))))

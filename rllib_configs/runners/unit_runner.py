@@ -41,7 +41,7 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
         self._weights_seq_no = 0
         self.module: Any = None
         self.make_module()
-        self._work: UnitWork = config.make_work(self.module)
+        self._work: Any = config.make_work(self.module)  # an `UpdateWork`, where updates follow
         self._iteration: int | None = None
         self._current: UnitWork | FunctionWork = self._work  # of the iteration
         self._rows: dict[int, Any] = {}

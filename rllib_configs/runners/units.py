@@ -41,6 +41,10 @@ class UnitWork(Protocol):
             The part of the round's sums that the driver gets, and the rows that stay here.
         """
 
+
+class UpdateWork(UnitWork, Protocol):
+    """Work of an algorithm whose iteration goes on with updates, a round for each."""
+
     def set_parameters(self, parameters: NDArray[np.float32]) -> None:
         """Takes the parameters that gradients are computed at, float32 ``(num_learned,)``.
 

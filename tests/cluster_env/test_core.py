@@ -17,6 +17,7 @@ from cluster_env.core.seeding import Purpose, Split, episode_keys, generator, un
 from cluster_env.evaluation import concatenate, get_metric
 from cluster_env.objectives import class_slowdown, get_objective, mixture, read_class_weights
 from cluster_env.worlds.deeprm.cluster import Cluster
+from tests.cluster_env.schedules import schedule_of
 
 ONE = JobSet.of([0, 2], [3, 1], [[1, 2], [4, 0]], window=5)
 
@@ -127,30 +128,15 @@ def test_some_jobs_of_a_jobset_keep_all_their_columns(rows: slice | np.ndarray) 
     assert with_attributes().select(rows, window=9).window == 9
 
 
-def schedule_of(jobset: JobSet, pieces: Pieces | None = None) -> Schedule:
-    """One episode in which each job starts as it arrives."""
-    return Schedule(
-        episode=np.zeros(jobset.num_jobs, np.int32),
-        job=np.arange(jobset.num_jobs, dtype=np.int32),
-        arrival=jobset.arrival,
-        start=jobset.arrival,
-        finish=jobset.arrival + jobset.duration,
-        duration=jobset.duration,
-        demand=jobset.demand,
-        end=np.int32([20]),
-        window=np.int32([jobset.window]),
-        jobset=np.int32([0]),
-        capacity=np.int32([4]),
-        job_class=jobset.job_class,
-        attributes=jobset.attributes,
-        pieces=pieces,
-    )
+def at_once(jobset: JobSet, pieces: Pieces | None = None) -> Schedule:
+    """Each job starts as it arrives."""
+    return schedule_of(jobset, jobset.arrival.tolist(), 20, [4], pieces=pieces)
 
 
 def test_attributes_of_schedules_come_from_their_jobsets_and_are_joined() -> None:
     jobset = with_attributes()
     other = JobSet.of([0], [1], [[1]], attributes={"estimate": [4], "offer": [[8, 8]]})
-    schedule = concatenate([schedule_of(jobset), schedule_of(other)])
+    schedule = concatenate([at_once(jobset), at_once(other)])
     assert schedule.attributes["estimate"].tolist() == [5, 2, 9, 4]
     assert schedule.attributes["offer"][3].tolist() == [8, 8]
     assert [part.attributes["estimate"].tolist() for _, part in schedule.by_episode] == [
@@ -161,7 +147,7 @@ def test_attributes_of_schedules_come_from_their_jobsets_and_are_joined() -> Non
         with pytest.raises(InputError, match="need the same attributes"):
             join_attributes([jobset.attributes, wrong.attributes])
     with pytest.raises(InputError, match="each of 3 jobs"):
-        replace(schedule_of(jobset), attributes={"estimate": np.zeros(2)})
+        replace(at_once(jobset), attributes={"estimate": np.zeros(2)})
 
 
 def test_pieces_of_joined_schedules_count_their_jobs_on() -> None:
@@ -171,16 +157,14 @@ def test_pieces_of_joined_schedules_count_their_jobs_on() -> None:
         return Pieces(jobs, jobset.arrival, end, jobset.demand, jobs if node else None)
 
     jobset = with_attributes()
-    with_nodes = schedule_of(jobset, pieces_of(jobset, node=True))
+    with_nodes = at_once(jobset, pieces_of(jobset, node=True))
     joined = concatenate([with_nodes, with_nodes]).pieces
-    assert joined is not None
-    assert joined.node is not None
     assert joined.job.tolist() == [0, 1, 2, 3, 4, 5]
     assert joined.begin.tolist() == [1, 2, 4, 1, 2, 4]
     assert joined.node.tolist() == [0, 1, 2, 0, 1, 2]
     assert joined.units.shape == (6, 1)
-    assert concatenate([schedule_of(jobset)]).pieces is None
-    for other in (schedule_of(jobset), schedule_of(jobset, pieces_of(jobset, node=False))):
+    assert concatenate([at_once(jobset)]).pieces is None
+    for other in (at_once(jobset), at_once(jobset, pieces_of(jobset, node=False))):
         with pytest.raises(InputError, match="in all of them or in none"):
             concatenate([with_nodes, other])
     with pytest.raises(InputError, match="pieces need one job, begin, end"):
@@ -236,6 +220,11 @@ def test_slowdown_by_class_weighs_each_job_by_its_class() -> None:
     objective = get_objective("class_slowdown(0.1,1, 10)")
     assert objective.name == "class_slowdown(0.1, 1, 10)"
     assert objective.job_cost(jobset) == pytest.approx([10 / 2, 0.1 / 4, 1 / 5])
+    metric = get_metric(objective.name)
+    assert (metric.name, metric.per, metric.higher_is_better) == (objective.name, "job", False)
+    assert metric.label == "mean slowdown, classes weighted 0.1, 1, 10"
+    assert metric.values(at_once(jobset)).tolist() == pytest.approx([10, 0.1, 1])
+    assert objective.metric.name == objective.name
     mixed = get_objective("2 class_slowdown(0.1, 1, 10) + 3 completion_time")
     assert mixed.name == "2 class_slowdown(0.1, 1, 10) + 3 completion_time"
     assert mixed.job_cost(jobset) == pytest.approx(2 * objective.job_cost(jobset) + 3)
@@ -273,16 +262,7 @@ def test_a_class_without_a_weight_is_named() -> None:
     with pytest.raises(InputError, match=message):
         class_slowdown((1, 2)).job_cost(jobset)
     with pytest.raises(InputError, match=message):
-        get_metric("class_slowdown(1, 2)").values(one_job_of_class_2())
-
-
-def one_job_of_class_2() -> Schedule:
-    one = np.zeros(1, np.int32)
-    last = dict.fromkeys(("finish", "duration", "end", "window"), one + 1)
-    first = dict.fromkeys(("episode", "job", "arrival", "start", "jobset"), one)
-    return Schedule(
-        **first, **last, demand=one[:, None] + 1, capacity=one + 1, job_class=np.uint8([2])
-    )
+        get_metric("class_slowdown(1, 2)").values(at_once(jobset))
 
 
 def test_mixture_is_the_weighted_sum_of_its_parts() -> None:

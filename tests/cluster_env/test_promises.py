@@ -5,7 +5,6 @@ A world is held to all of this by its registration alone; the smallest one that 
 """
 
 import importlib
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -19,7 +18,7 @@ from cluster_env.core.batch import served
 from cluster_env.core.errors import InputError
 from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.policy import PlayedPolicy, choose
+from cluster_env.core.policy import PlayedPolicy
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.spec import WORLDS, build_world, get_heuristic
@@ -28,6 +27,9 @@ from cluster_env.envs import ClusterEnv, ClusterVectorEnv
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import OBJECTIVES, get_objective, mixture
 from cluster_env.workloads import sample_jobsets
+from tests.cluster_env.schedules import assert_same_schedule
+from tests.cluster_env.worlds.stepping import choosing, play_to_the_end
+from tests.registries import own_registrations
 
 MOST_JOBS = 16
 
@@ -35,21 +37,11 @@ NEEDED = {("hpc", "every_step"): {"time_step": 60}}
 """Options that a switch has to have beside it."""
 
 
-REGISTRIES = (WORLDS, OBJECTIVES)
-
-
 @contextmanager
 def toy_registered() -> Iterator[None]:
-    """Registers the toy world, which no other test is to see."""
-    before = [registry._things for registry in REGISTRIES]
-    for registry in REGISTRIES:
-        registry._things = dict(registry._things)
-    sys.modules.pop("tests.toy_world", None)
-    importlib.import_module("tests.toy_world")
-    yield
-    sys.modules.pop("tests.toy_world", None)
-    for registry, things in zip(REGISTRIES, before, strict=True):
-        registry._things = things
+    with own_registrations((WORLDS, OBJECTIVES), ["tests.toy_world"]):
+        importlib.import_module("tests.toy_world")
+        yield
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -63,13 +55,22 @@ def switches(kind: str) -> list[str]:
     return [entry.name for entry in fields(WORLDS.get(kind).world) if hints[entry.name] is bool]
 
 
+MORE = {
+    "accrual": [{"machines": 3, "allocation": name} for name in ("machine", "job")],
+}
+"""Options that are no switches."""
+
+
 def options_of(kind: str) -> Iterator[Any]:
-    """A world as it is by default, and with each of its switches turned over."""
+    """A world as it is by default, with each of its switches turned over, and with more options."""
     yield pytest.param({"kind": kind}, id=kind)
     for name in switches(kind):
         turned = not getattr(build_world(kind), name)
         options = {"kind": kind, name: turned, **NEEDED.get((kind, name), {})}
         yield pytest.param(options, id=f"{kind}-{name}={turned}")
+    for options in MORE.get(kind, []):
+        words = ",".join(f"{name}={value}" for name, value in options.items())
+        yield pytest.param({"kind": kind, **options}, id=f"{kind}-{words}")
 
 
 with toy_registered():
@@ -127,12 +128,9 @@ def play_at_random(world: Any, jobsets: Sequence[JobSet], objective: Any) -> Pla
     simulator = world.simulator()
     simulator.load(jobsets, objective)
     rng = generator(3, Purpose.POLICY)
-    returns = np.zeros(len(jobsets))
-    while (rows := np.flatnonzero(simulator.active).astype(np.int32)).size:
-        rewards = np.zeros(rows.size)
-        actions = rng.integers(world.num_actions, size=rows.size).astype(np.int32)
-        simulator.step(rows, actions, rewards)
-        np.add.at(returns, simulator.episode[rows], rewards)
+    returns = play_to_the_end(
+        simulator, lambda rows: rng.integers(world.num_actions, size=rows.size).astype(np.int32)
+    )
     cut = np.bincount(simulator.episode, simulator.truncated, len(jobsets)) > 0
     return Played(simulator.schedule(), returns, ~cut)
 
@@ -191,9 +189,7 @@ def test_schedules_could_have_happened(world):
 def step_by_choice(world: Any, jobsets: Sequence[JobSet], policy: Any) -> Schedule:
     simulator = world.simulator()
     simulator.load(jobsets, get_objective(WORLDS.get(world.kind).training.objective))
-    while (rows := np.flatnonzero(simulator.active).astype(np.int32)).size:
-        actions = choose(policy, simulator, rows, np.full(rows.size, 0.5))
-        simulator.step(rows, actions, np.zeros(rows.size))
+    play_to_the_end(simulator, choosing(policy, simulator))
     return simulator.schedule()
 
 
@@ -207,8 +203,27 @@ def test_a_rule_chooses_what_it_plays(kind, rule):
     played = evaluate(policy, jobsets, world)
     chosen = step_by_choice(world, jobsets, policy)
     check_schedule(played, [served(world, jobset) for jobset in jobsets])
-    for name in ("episode", "job", "start", "finish", "end"):
-        np.testing.assert_array_equal(getattr(chosen, name), getattr(played, name), name)
+    assert_same_schedule(chosen, played)
+
+
+@pytest.mark.parametrize("kind", [kind for kind, rule in RULES if rule == "random"])
+def test_a_random_rule_draws_by_seed_and_episode_alone(kind):
+    """Not by what is played beside. Many jobs come at once, so that an order makes a difference."""
+    world = build_world(kind)
+    jobset, other = (
+        replace(many, arrival=np.zeros_like(many.arrival))
+        for one in jobsets_of(world, num=2)
+        for many in [one.select(np.repeat(np.arange(one.num_jobs), 8))]
+    )
+
+    def starts(jobsets: Sequence[JobSet], seed: int, episode: int = 0) -> list[int]:
+        played = evaluate(get_heuristic("random", world), jobsets, world, run_seed=seed)
+        return played.start[played.episode == episode].tolist()
+
+    twice = [jobset, jobset, other]
+    assert starts([jobset], 0) == starts(twice, 0)
+    assert starts(twice, 0) != starts(twice, 0, episode=1)
+    assert starts(twice, 0) != starts(twice, 1)
 
 
 @every_rule

@@ -11,8 +11,9 @@ from cluster_env.evaluation import evaluate
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
-from rllib_configs.networks import network_of
-from rllib_configs.policies import learned_policy, load_policy, save_policy
+from rllib_configs.networks.registry import network_of
+from rllib_configs.policies import learned_policy, save_policy
+from rllib_configs.policy_files import load_policy
 from rllib_configs.registries import prepare
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, judged_by_all, units_of
 from rllib_configs.schema import ExperimentConfig

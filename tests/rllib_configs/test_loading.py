@@ -87,6 +87,9 @@ def test_a_mixture_weighs_objectives():
     [
         ("training.learning=1", r"unknown key 'training.learning': .*known in 'training' are"),
         ("training.iteration=1", r"did you mean 'training.iterations'\?"),
+        ("lr=1", r"unknown key 'lr': did you mean 'training.lr'\? known are"),
+        ("load=1", r"did you mean 'task.workload.load'\?"),
+        ("every=1", r"did you mean 'checkpoint.every' or 'evaluation.every'\?"),
         ("trainin.lr=1", r"unknown key 'trainin': did you mean 'training'\?"),
         ("task.workload.lod=1", r"did you mean 'task.workload.load'\?"),
         ("training.lr=fast", r"training\.lr: .*'fast' was given"),

@@ -8,10 +8,15 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.worlds.deeprm import DeepRM
 from rllib_configs.loading import load_config
-from rllib_configs.networks import make_sampler
+from rllib_configs.networks.registry import make_sampler
 from rllib_configs.networks.set_scorer import SetScorer, SetScorerOptions
-from rllib_configs.policies import LearnedPolicy, load_policy, read_weights, write_policy
-from rllib_configs.policy_files import check_start
+from rllib_configs.policy_files import (
+    LearnedPolicy,
+    check_start,
+    load_policy,
+    read_weights,
+    write_policy,
+)
 from rllib_configs.registries import NETWORKS
 
 CONFIG = load_config("deeprm-ppo", ["training.hidden=8", "training.skip_connection=true"])

@@ -23,7 +23,8 @@ from rllib_configs.learning.losses import clipped_loss, symexp, symlog
 from rllib_configs.loading import load_config
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
-from rllib_configs.policies import LearnedPolicy, load_policy, save_policy, start_from
+from rllib_configs.policies import save_policy, start_from
+from rllib_configs.policy_files import LearnedPolicy, load_policy
 from rllib_configs.runners.sampling import SampleUnit, UnitSampler, iteration_units
 from rllib_configs.schema import ExperimentConfig
 from tests.rllib_configs.training import (

@@ -11,7 +11,8 @@ from cluster_env.evaluation import evaluate
 from cluster_env.workloads import sample_jobsets
 from rllib_configs.builders import build_algorithm
 from rllib_configs.loading import load_config
-from rllib_configs.policies import learned_policy, load_policy, save_policy
+from rllib_configs.policies import learned_policy, save_policy
+from rllib_configs.policy_files import load_policy
 from rllib_configs.runners.sampling import iteration_units
 from rllib_configs.schema import ExperimentConfig
 from tests.rllib_configs.training import (

@@ -18,7 +18,7 @@ from meta.maml.decisions import Decisions
 from meta.maml.first_order import FirstOrder
 from meta.maml.steps import Parameters
 from meta.tasks import Task, read_task
-from rllib_configs.policies import LearnedPolicy, load_policy
+from rllib_configs.policy_files import LearnedPolicy, load_policy
 from tests.tune_jobs.recording_tracker import record_with
 from tests.tune_jobs.untrained_scorers import FOMAML, ONE_TASK, make_family, make_scorer
 from tune_jobs import adapt, cli, compare

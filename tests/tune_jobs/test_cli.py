@@ -75,6 +75,32 @@ def test_a_wrong_option_gives_one_line_and_status_2(args, capsys):
     assert "--help" in error
 
 
+@pytest.mark.parametrize(
+    ("args", "meant"),
+    [
+        ("train deeprm --lr 3", "--set training.lr=VALUE"),
+        ("train deeprm --iterations=3", "--set training.iterations=VALUE"),
+        ("train --every 3", "--set checkpoint.every=VALUE or --set evaluation.every=VALUE"),
+        ("tune smoke --num-runners 3", "--set resources.num_runners=VALUE"),
+        ("train deeprm lr=3", "--set training.lr=3"),
+        ("train deeprm training.lr=3 x", "--set training.lr=3"),
+        ("train --sed 3", "'--seed'"),
+        ("compare --load 0.7", "'--loads'"),
+        ("compare --polices sjf", "'--policies'"),
+    ],
+)
+def test_an_option_that_is_none_is_answered_with_what_was_meant(args, meant, capsys):
+    assert cli.run(cli.metasched, args.split()) == 2
+    error = capsys.readouterr().err
+    assert f": did you mean {meant}? (metasched {args.split()[0]} --help says" in error
+
+
+@pytest.mark.parametrize("args", ["train --xyzzy", "sync --lr 3", "sync lr=3", "ui --hlp"])
+def test_nothing_is_guessed_where_nothing_is_like_it(args, capsys):
+    assert cli.run(cli.metasched, args.split()) == 2
+    assert "did you mean" not in capsys.readouterr().err
+
+
 def test_no_command_shows_the_help_with_status_2(capsys):
     assert cli.run(cli.metasched, []) == 2
     captured = capsys.readouterr()

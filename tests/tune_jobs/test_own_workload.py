@@ -16,7 +16,7 @@ from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.log import DeepRMLog
 from rllib_configs.loading import load_config
-from rllib_configs.policies import load_policy
+from rllib_configs.policy_files import load_policy
 from tests.cluster_env.worlds.deeprm.random_trace import make_trace
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import compare, figure

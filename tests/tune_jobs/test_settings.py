@@ -7,7 +7,7 @@ import yaml
 
 from rllib_configs.loading import load_config, preset_names
 from rllib_configs.registries import ALGORITHMS, NETWORKS, prepare
-from rllib_configs.settings import list_settings
+from rllib_configs.settings import list_settings, settings_of
 from tune_jobs import cli
 from tune_jobs.tracking.values import flatten
 
@@ -89,6 +89,20 @@ def test_settings_are_shown(capsys):
     )
     assert "task.workload.kind=trace" in shown
     assert "task.world.rules=paper" in shown
+
+
+@pytest.mark.parametrize("preset", ["hpc-smoke", "deeprm-ppo", "panda-small", "hpc-universal"])
+def test_settings_of_a_preset_are_all_that_its_config_has(preset):
+    config = load_config(preset)
+    listed = {one.key: yaml.safe_load(one.default) for one in settings_of(config)}
+    assert {key: value for key, value in listed.items() if value != {}} == flatten(config.to_dict())
+
+
+def test_settings_of_a_preset_are_shown_with_its_changes(capsys):
+    shown = " ".join(printed(capsys, "--settings", "hpc-smoke", "--set", "training.lr=0.5").split())
+    assert "training.lr=0.5 Learning rate" in shown
+    assert "task.workload.kind=lublin The name" in shown
+    assert "task.world.rules" not in shown
 
 
 def test_who_names_no_preset_trains_for_operation(capsys):

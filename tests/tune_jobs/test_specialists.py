@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from meta.tasks import TaskSplit, get_distribution
-from rllib_configs.policies import read_weights
+from rllib_configs.policy_files import read_weights
 from tests.tune_jobs.untrained_scorers import FOMAML, JOINT, make_family, make_scorer
 from tune_jobs.specialists import command
 from tune_jobs.tables.frames import number, read_table

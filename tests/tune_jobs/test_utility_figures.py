@@ -10,8 +10,7 @@ from cluster_env.core.errors import InputError
 from meta.adaptation import untrained_policy
 from rllib_configs.loading import load_config
 from rllib_configs.policy_files import write_policy
-from rllib_configs.worlds.accrual import COLUMNS, POLICIES, Setting
-from rllib_configs.worlds.accrual.servers import POOL_POLICIES
+from rllib_configs.worlds.accrual.servers import COLUMNS, POLICIES, POOL_POLICIES, Setting
 from tune_jobs import bench, cli
 from tune_jobs.benchmarks import utility as benchmark
 from tune_jobs.figures.registry import FigureRequest, make_figure

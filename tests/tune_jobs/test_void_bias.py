@@ -13,7 +13,7 @@ from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.observations import live_mask
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
-from rllib_configs.policies import LearnedPolicy
+from rllib_configs.policy_files import LearnedPolicy
 from tune_jobs.comparing.policy_specs import VOID_BIASES, tuned_void_bias
 from tune_jobs.comparing.protocol import EvaluationProtocol
 

@@ -15,8 +15,9 @@ from rllib_configs.policy_files import Decode
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.tables.frames import read_frame
+from tune_jobs.terminal.pieces import Spread
 from tune_jobs.terminal.progress import Progress
-from tune_jobs.terminal.spreading import Spread, spreading
+from tune_jobs.terminal.spreading import spreading
 from tune_jobs.tracking.recording import record_result
 
 if TYPE_CHECKING:

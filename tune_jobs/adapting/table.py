@@ -42,7 +42,7 @@ def tabulate(
         num_episodes: of a step.
         shown: numbers of steps that get a row, ascending; the last one always does.
         warmup: see `meta.costs.costs_on`.
-        decode: how the policies act, see `rllib_configs.policies.LearnedPolicy`.
+        decode: how the policies act, see `rllib_configs.policy_files.LearnedPolicy`.
         keep: after how many steps the policy is kept: ``last``, all of them, or ``best``, those of
             the rows, 0 among them, with the lowest cost on as many validation jobsets as heuristics
             are tuned on, the fewest of equals.

@@ -4,10 +4,10 @@ The clock is the CPU time of this process: what runs on one core and never waits
 nearly the same when other processes take turns on that core.
 """
 
-import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 Work = Callable[[], float]
@@ -17,87 +17,53 @@ ROUNDS = 5
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Repeated measurements of one number.
-
-    Attributes:
-        values: one for each round.
-    """
-
-    values: tuple[float, ...]
-
-    @property
-    def median(self) -> float:
-        """The number to report."""
-        return statistics.median(self.values)
-
-
-@dataclass(frozen=True)
 class Entry:
-    """One line of a benchmark.
+    """One line of a benchmark; of repeated measurements, the median is reported."""
 
-    Attributes:
-        name: what is measured, ``simulator.steps``.
-        unit: of both numbers.
-        measured: ours.
-        reference: what it is compared with, in words.
-        reference_measured: the reference's, in the same unit.
-        higher_is_better: whether more is better, as for throughput.
-        share: part of an iteration's time that this takes, 0 to 1, where it is a part of one.
-        parts: what the number is made of, by name with the unit at its end.
-    """
-
-    name: str
-    unit: str
-    measured: Sample
-    reference: str
-    reference_measured: Sample
+    name: str  # ``simulator.steps``
+    unit: str  # of both numbers
+    measured: Sequence[float]  # ours, one for each round
+    reference: str  # what it is compared with, in words
+    reference_measured: Sequence[float]
     higher_is_better: bool = True
-    share: float | None = None
-    parts: Mapping[str, float] = field(default_factory=dict)
+    share: float | None = None  # of an iteration's time, 0 to 1, where this is a part of one
+    parts: Mapping[str, float] = field(default_factory=dict)  # by name with the unit at its end
 
     @property
     def ratio(self) -> float:
         """How many times better than the reference."""
-        ours, theirs = self.measured.median, self.reference_measured.median
+        ours, theirs = median(self.measured), median(self.reference_measured)
         return ours / theirs if self.higher_is_better else theirs / ours
 
     def as_dict(self) -> dict[str, Any]:
         """The entry as ``--json`` prints it."""
-        part: dict[str, Any] = {} if self.share is None else {"share": self.share}
-        if self.parts:
-            part["parts"] = dict(self.parts)
         return {
             "name": self.name,
-            "value": self.measured.median,
+            "value": median(self.measured),
             "unit": self.unit,
             "reference": self.reference,
-            "reference_value": self.reference_measured.median,
+            "reference_value": median(self.reference_measured),
             "ratio": self.ratio,
-            "min": min(self.measured.values),
-            "max": max(self.measured.values),
-            "reference_min": min(self.reference_measured.values),
-            "reference_max": max(self.reference_measured.values),
-            **part,
+            "min": min(self.measured),
+            "max": max(self.measured),
+            "reference_min": min(self.reference_measured),
+            "reference_max": max(self.reference_measured),
+            **({} if self.share is None else {"share": self.share}),
+            **({"parts": dict(self.parts)} if self.parts else {}),
         }
 
 
-def rates(work: Work, other: Work, seconds: float, rounds: int = ROUNDS) -> tuple[Sample, Sample]:
-    """Amounts of work a second of CPU time, of two things in turns.
+def rates(
+    work: Work, other: Work, seconds: float, rounds: int = ROUNDS
+) -> tuple[list[float], list[float]]:
+    """Amounts of work a second of CPU time, of two things in turns; `seconds` for each in all.
 
     Each is called once before the clock starts, so that nothing is compiled while it runs.
-
-    Args:
-        work: ours.
-        other: the reference.
-        seconds: how long each is measured in all.
-        rounds: turns.
     """
     work()
     other()
     pairs = [(rate(work, seconds / rounds), rate(other, seconds / rounds)) for _ in range(rounds)]
-    ours, theirs = zip(*pairs, strict=True)
-    return Sample(ours), Sample(theirs)
+    return [ours for ours, _ in pairs], [theirs for _, theirs in pairs]
 
 
 def rate(work: Work, seconds: float) -> float:

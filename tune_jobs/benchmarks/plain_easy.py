@@ -9,30 +9,17 @@ from dataclasses import dataclass
 
 @dataclass
 class LoopJob:
-    """A job; times in seconds.
-
-    Attributes:
-        arrival: when it arrives.
-        run: how long it will run.
-        estimate: how long its user says.
-        size: processors.
-        start: when it started; -1 as long as it waits.
-    """
+    """A job on so many processors; times in seconds."""
 
     arrival: int
     run: int
     estimate: int
     size: int
-    start: int = -1
+    start: int = -1  # as long as it waits
 
 
 def plain_easy(jobs: Sequence[LoopJob], processors: int) -> None:
-    """Schedules jobs under EASY backfilling, and writes their starts.
-
-    Args:
-        jobs: by arrival, which is also the order of the queue.
-        processors: of the machine.
-    """
+    """Schedules jobs, given in the order of their arrival, and writes their starts."""
     coming = list(reversed(jobs))
     waiting: list[LoopJob] = []
     running: list[LoopJob] = []

@@ -4,7 +4,6 @@ import os
 import platform
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import click
@@ -12,7 +11,7 @@ import click
 from rllib_configs.loading import load_config
 from tune_jobs.benchmarks.measuring import Entry
 from tune_jobs.terminal.output import print_json
-from tune_jobs.tracking.provenance import processor
+from tune_jobs.tracking.provenance import processor, version
 
 SUBJECTS = ("simulator", "replay", "sampling", "training")
 """What is measured by default; the others take minutes."""
@@ -76,12 +75,5 @@ def machine() -> dict[str, Any]:
         "load_average": os.getloadavg()[0],
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
-        "versions": {name: _version(name) for name in PACKAGES},
+        "versions": {name: version(name) for name in PACKAGES},
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

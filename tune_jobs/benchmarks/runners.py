@@ -18,7 +18,7 @@ from rllib_configs.loading import load_config
 from rllib_configs.runners.sampling import iteration_units
 from rllib_configs.runners.units import Request, Round
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.benchmarks.measuring import Entry, Sample
+from tune_jobs.benchmarks.measuring import Entry
 from tune_jobs.benchmarks.training import without_warm_up
 from tune_jobs.terminal.ray_session import num_local_cpus, ray_session, without_ray_chatter
 
@@ -81,16 +81,23 @@ def _entry(
     return Entry(
         f"training.runners_{number}_over_1",
         f"times the speed of one runner, iterations of {name}",
-        Sample(tuple(ratios)),
+        ratios,
         "two processes that know nothing of each other, over one",
-        Sample(tuple(independent)),
+        independent,
         parts=parts,
     )
 
 
 def _independent(algorithm: Any) -> float:
     """How many times the work of one process two do at a time, which know nothing of each other."""
-    work, weights = _work(algorithm)
+    config: ExperimentConfig = algorithm.config.experiment
+    work: Sequence[Any]
+    if isinstance(algorithm, Evolution):
+        work, weights = algorithm.work()
+    else:
+        of_meta = isinstance(config.training, MAMLOptions)
+        work = iteration_tasks(config, 0) if of_meta else iteration_units(config, 0)
+        weights = module_weights(algorithm)
     runners, units = algorithm.runners, dict(enumerate(work))
     round_ = Round(next(runners.iterations), ray.put(weights), len(units))
     took = {}
@@ -102,13 +109,3 @@ def _independent(algorithm: Any) -> float:
                 raise RuntimeError(answer.error)
         took[count] = perf_counter() - started
     return 2 * took[1] / took[2]
-
-
-def _work(algorithm: Any) -> tuple[Sequence[Any], Any]:
-    """Units of an iteration, and the weights that they are played with."""
-    config: ExperimentConfig = algorithm.config.experiment
-    if isinstance(algorithm, Evolution):
-        return algorithm.work()
-    if isinstance(config.training, MAMLOptions):
-        return iteration_tasks(config, 0), module_weights(algorithm)
-    return iteration_units(config, 0), module_weights(algorithm)

@@ -7,14 +7,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 
 from cluster_env.core.errors import Failure
 from rllib_configs.loading import load_config
-from tune_jobs.benchmarks.measuring import Entry, Sample
+from tune_jobs.benchmarks.measuring import Entry
 from tune_jobs.benchmarks.training import measured_iterations
 from tune_jobs.runs.history import MetricRow
 from tune_jobs.tracking import Tracker, local_uri
@@ -30,38 +30,26 @@ ANSWER_S = 3.0
 _KEY = "train/return_mean"
 
 
-@dataclass(frozen=True)
-class RecordingCost:
-    """Seconds of an iteration, means over rounds of `POINTS` / `ROUNDS` iterations.
-
-    Attributes:
-        calls: that training waits for.
-        cpu: of the process, with the thread that sends.
-    """
-
-    calls: Sample
-    cpu: Sample
+Cost = tuple[list[float], list[float]]
+"""Seconds of an iteration, means over rounds of `POINTS` / `ROUNDS` iterations: of calls that
+training waits for, and of the process, with the thread that sends."""
 
 
 def measure(seconds: float, preset: str = PRESET) -> list[Entry]:
-    """Measures what a tracker takes of an iteration, and that nothing is lost.
-
-    Args:
-        seconds: how long iterations are measured; see `tune_jobs.benchmarks.training`.
-        preset: whose iterations.
+    """Measures what a tracker takes of an iteration of a preset, and that nothing is lost.
 
     Raises:
         Failure: if a record did not arrive once the server was there.
     """
     config = load_config(preset, ["resources.num_runners=0"])
     times, rows = measured_iterations(config, seconds)
-    iteration, row = Sample(tuple(times)), rows[-1]
+    iteration_s, row = median(times), rows[-1]
     entries = []
     with tempfile.TemporaryDirectory(prefix="metasched-bench-") as folder:
-        for state, cost in _states(Path(folder), row, iteration.median):
+        for state, (calls, cpu) in _states(Path(folder), row, iteration_s):
             for name, what, spent in (
-                (f"tracking.{state}", f"s of calls, {len(row)} metrics", cost.calls),
-                (f"tracking.{state}.cpu", "s of CPU time, with all that is sent", cost.cpu),
+                (f"tracking.{state}", f"s of calls, {len(row)} metrics", calls),
+                (f"tracking.{state}.cpu", "s of CPU time, with all that is sent", cpu),
             ):
                 entries.append(
                     Entry(
@@ -69,17 +57,15 @@ def measure(seconds: float, preset: str = PRESET) -> list[Entry]:
                         f"{what}, for each iteration",
                         spent,
                         f"an iteration of {config.name}",
-                        iteration,
+                        times,
                         higher_is_better=False,
-                        share=spent.median / iteration.median,
+                        share=median(spent) / iteration_s,
                     )
                 )
     return entries
 
 
-def _states(
-    folder: Path, row: MetricRow, iteration_s: float
-) -> Iterator[tuple[str, RecordingCost]]:
+def _states(folder: Path, row: MetricRow, iteration_s: float) -> Iterator[tuple[str, Cost]]:
     """What recording costs, by what the server does."""
     yield "local", _record(folder / "local", None, row, iteration_s)
     port = free_port()
@@ -96,7 +82,7 @@ def _states(
 
 def _record(
     run_dir: Path, uri: str | None, row: MetricRow, pause_s: float, wait_s: float = 0.0
-) -> RecordingCost:
+) -> Cost:
     """Records as often as training does, and sleeps in between."""
     tracker = Tracker.open(run_dir, uri=uri, run_name=run_dir.name)
     calls, cpu = [], []
@@ -111,7 +97,7 @@ def _record(
         cpu.append((time.process_time() - began_cpu) / steps.size)
     tracker.finish()
     tracker.close(wait_s)
-    return RecordingCost(Sample(tuple(calls)), Sample(tuple(cpu)))
+    return calls, cpu
 
 
 def _require_all(run_dir: Path, uri: str | None) -> None:

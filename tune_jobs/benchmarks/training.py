@@ -1,14 +1,15 @@
 """Whole iterations of training in RLlib: sampling, advantages, update."""
 
 import time
-from collections.abc import Sequence
+
+import pandas as pd
 
 from meta.maml.options import MAMLOptions
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.benchmarks.measuring import ROUNDS, Entry, Sample
+from tune_jobs.benchmarks.measuring import ROUNDS, Entry
 from tune_jobs.runs.history import MetricRow
 from tune_jobs.terminal.ray_session import num_local_cpus, ray_session, without_ray_chatter
 
@@ -61,9 +62,9 @@ def _measure_plain(config: ExperimentConfig, seconds: float, quoted: bool) -> li
             Entry(
                 f"training.{config.name}_iteration",
                 f"s for {iteration}",
-                Sample(tuple(times)),
+                times,
                 _QUOTED,
-                Sample((QUOTED_S,)),
+                [QUOTED_S],
                 higher_is_better=False,
             )
         )
@@ -73,7 +74,7 @@ def _measure_plain(config: ExperimentConfig, seconds: float, quoted: bool) -> li
         if isinstance(training, MAMLOptions):
             episodes *= training.tasks * (training.inner_steps + 1)
         learning, sampling = (
-            Sample(tuple(row["train/decisions_per_episode"] * episodes / row[key] for row in rows))
+            [row["train/decisions_per_episode"] * episodes / row[key] for row in rows]
             for key in ("time/learn_s", "time/sample_s")
         )
         entries.append(
@@ -98,20 +99,21 @@ def _measure_maml(config: ExperimentConfig, seconds: float) -> Entry:
     alone = training.model_copy(update={"inner_steps": 0, "episodes_per_jobset": episodes})
     _, rows = _iterate(config, seconds)
     _, joint_rows = _iterate(config.model_copy(update={"training": alone}), seconds)
-    adapting = _sample(rows, "time/adapt_s").median
+    times, joint = pd.DataFrame(rows).median(), pd.DataFrame(joint_rows).median()
+    adapting = times["time/adapt_s"]
     return Entry(
         "training.maml_iteration",
         f"s for {_iteration(config)}",
-        _sample(rows, "time/iteration_s"),
+        [row["time/iteration_s"] for row in rows],
         "joint training on as many episodes, measured after it",
-        _sample(joint_rows, "time/iteration_s"),
+        [row["time/iteration_s"] for row in joint_rows],
         higher_is_better=False,
         parts={
-            "sample_s": _sample(rows, "time/sample_s").median - adapting,
+            "sample_s": times["time/sample_s"] - adapting,
             "adapt_s": adapting,
-            "learn_s": _sample(rows, "time/learn_s").median,
-            "reference_sample_s": _sample(joint_rows, "time/sample_s").median,
-            "reference_learn_s": _sample(joint_rows, "time/learn_s").median,
+            "learn_s": times["time/learn_s"],
+            "reference_sample_s": joint["time/sample_s"],
+            "reference_learn_s": joint["time/learn_s"],
         },
     )
 
@@ -125,10 +127,6 @@ def _iteration(config: ExperimentConfig) -> str:
         stages = f"{steps + 1} stages x " if steps else ""
         episodes = f"{training.tasks} tasks x {stages}{episodes}"
     return f"{episodes}, {config.resources.num_runners} runners"
-
-
-def _sample(rows: Sequence[MetricRow], key: str) -> Sample:
-    return Sample(tuple(row[key] for row in rows))
 
 
 def measured_iterations(

@@ -3,8 +3,9 @@
 import time
 from dataclasses import replace
 
-from rllib_configs.worlds.accrual import COLUMNS, POLICIES, Setting, experiment, plain_experiment
-from tune_jobs.benchmarks.measuring import ROUNDS, Entry, Sample
+from rllib_configs.worlds.accrual.plain import plain_experiment
+from rllib_configs.worlds.accrual.servers import COLUMNS, POLICIES, Setting, experiment
+from tune_jobs.benchmarks.measuring import ROUNDS, Entry
 
 PLAIN_STEPS = 4_000
 
@@ -17,24 +18,21 @@ def measure(seconds: float) -> list[Entry]:
     """
     setting = Setting()
     list(experiment(replace(setting, experiments=1, steps=100), ["utility"], ["both"]))  # compiled
-    compiled = tuple(_cpu_seconds(setting) for _ in range(ROUNDS))
-    plain = tuple(_plain_rate(setting, seconds / ROUNDS, k) for k in range(ROUNDS))
+    compiled = []
+    for _ in range(ROUNDS):
+        began = time.process_time()
+        list(experiment(setting))
+        compiled.append(time.process_time() - began)
     return [
         Entry(
             "utility.fig2",
             "simulated steps/s on one core",
-            Sample(tuple(_steps(setting) / taken for taken in compiled)),
+            [_steps(setting) / taken for taken in compiled],
             "the same policies and the same learning in plain Python, step by step",
-            Sample(plain),
+            [_plain_rate(setting, seconds / ROUNDS, k) for k in range(ROUNDS)],
             parts={"whole_figure_cpu_s": min(compiled)},
         )
     ]
-
-
-def _cpu_seconds(setting: Setting) -> float:
-    began = time.process_time()
-    list(experiment(setting))
-    return time.process_time() - began
 
 
 def _steps(setting: Setting) -> int:

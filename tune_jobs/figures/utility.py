@@ -16,8 +16,14 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from rllib_configs.registries import prepare
-from rllib_configs.worlds.accrual import POLICIES, Outcome, Setting, experiment
-from rllib_configs.worlds.accrual.servers import PoolSetting, pool_experiment
+from rllib_configs.worlds.accrual.servers import (
+    POLICIES,
+    Outcome,
+    Setting,
+    experiment,
+    pool_experiment,
+    pool_of,
+)
 from tune_jobs.comparing.choices import choose_config
 from tune_jobs.figures.kit.bars import draw_groups
 from tune_jobs.figures.kit.curves import Curve, draw_curves
@@ -143,25 +149,22 @@ def collect_machines(request: FigureRequest) -> list[Row]:
     """
     experiments = min(request.num_jobsets, MACHINE_EXPERIMENTS)
     pools = [
-        PoolSetting(
-            machines=machines,
-            allocation=allocation,
-            each=Setting(rate=rate, experiments=experiments, seed=request.seed),
-        )
+        (rate, machines, allocation)
         for rate in request.at or MACHINE_RATES
         for machines in MACHINES
         for allocation in (("machine", "job") if machines > 1 else ("machine",))
     ]
     rows: list[Row] = []
-    for pool in pools:
-        outcomes = pool_experiment(pool)
-        values = {policy: earned / 1000 / pool.machines for policy, earned in outcomes}
+    for rate, machines, allocation in pools:
+        each = Setting(rate=rate, experiments=experiments, seed=request.seed)
+        outcomes = pool_experiment(pool_of(each, machines, allocation))
+        values = {policy: earned / 1000 / machines for policy, earned in outcomes}
         rows += [
             {
                 "policy": policy,
-                "machines": pool.machines,
-                "allocation": pool.allocation,
-                "rate": pool.each.rate,
+                "machines": machines,
+                "allocation": allocation,
+                "rate": rate,
                 "experiments": experiments,
                 **_cells("productivity", mine),
                 **_cells("over_aggressive", mine - values["aggressive"]),
@@ -194,17 +197,7 @@ def _bars(
     digits: int = 0,
     size: float = 7.0,
 ) -> None:
-    """Groups of bars with their errors and numbers.
-
-    Args:
-        axes: where to draw.
-        rows: one for each bar.
-        measured: column of the heights; that of errors ends in ``_error``.
-        along: column that has a group for each of its values.
-        looks: names and colors of the policies, which have a bar each in every group.
-        digits: of the numbers behind the point.
-        size: of the numbers, points.
-    """
+    """Groups of bars with their errors (``_error``) and numbers, a group for each value `along`."""
     labels = [COLUMN_NAMES.get(group, group) for group in rows[along]]
     rows = rows.assign(label=labels, y=rows[measured], error=rows[f"{measured}_error"])
     series = [(*look, rows[rows["policy"] == policy]) for policy, look in looks.items()]

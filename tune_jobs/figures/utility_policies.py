@@ -26,12 +26,12 @@ from cluster_env.evaluation.intervals import (
     two_level_interval,
 )
 from rllib_configs.policy_files import Decode, load_policy, read_policy_config
-from rllib_configs.worlds.accrual import Setting, experiment
 from rllib_configs.worlds.accrual.servers import (
+    Setting,
     bound_of,
     earned,
+    experiment,
     learned_rulebase,
-    small_jobsets,
     unseen_jobsets,
 )
 from tune_jobs.comparing.trained_runs import find_runs
@@ -72,7 +72,8 @@ def collect_bound(request: FigureRequest) -> list[Row]:
     rows: list[Row] = []
     for rate in request.at or RATES:
         setting = Setting(rate=rate, experiments=JOBSETS, seed=request.seed)
-        jobsets = small_jobsets(setting, WINDOW, min(request.num_jobsets, JOBSETS))
+        small = replace(setting, steps=WINDOW, experiments=min(request.num_jobsets, JOBSETS))
+        jobsets = [jobset for jobset in unseen_jobsets(small) if jobset.num_jobs]
         request.progress.start(len(jobsets), unit="jobset")
         bounds = []
         for done, jobset in enumerate(jobsets, start=1):
@@ -180,11 +181,9 @@ def collect_learned(request: FigureRequest) -> list[Row]:
 
 
 def _gain(utility: NDArray[np.float64], other: NDArray[np.float64]) -> Estimate:
-    """Gain in per cent of the other's mean.
+    """Gain in per cent of the other's mean, on the same arrivals.
 
-    Args:
-        utility: float64 ``(seeds, experiments)``.
-        other: float64 ``(experiments,)``, on the same arrivals.
+    Of utilities ``(seeds, experiments)`` over ``(experiments,)``, float64.
     """
     scale = 100 / other.mean()
     means = Pooled.each(utility.mean(axis=0) * scale)

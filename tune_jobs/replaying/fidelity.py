@@ -45,7 +45,7 @@ Waits = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class RecordedWaits:
-    """A log with its recorded waits, and those under some rules.
+    """A log with its recorded waits, and those under some policies.
 
     Attributes:
         arrival: int64 ``(num_jobs,)``, seconds, never falling.
@@ -155,7 +155,7 @@ def verdict(best: Mapping[str, Any], num_policies: int) -> tuple[str, str]:
             f"{waits}; but where nobody waits, how the site orders its queue cannot be seen",
         )
     if np.isnan(gain):
-        return NOT, f"{waits}, and there the same for every job, which no policy explains"
+        return NOT, f"{waits}, and there the same for every job, which no rule explains"
     low, high = _GOOD_RATIO
     mean_holds = low * recorded <= simulated <= high * recorded
     each = f"what a single job waits is told {gain:.0%} better than by the recorded median of all"
@@ -164,7 +164,7 @@ def verdict(best: Mapping[str, Any], num_policies: int) -> tuple[str, str]:
     if gain >= _GOOD_GAIN and mean_holds:
         return GOOD, f"{waits}; {each}"
     if gain >= _SOME_GAIN:
-        return PARTLY, f"{waits}; {each}: believe which policy is better rather than by how much"
+        return PARTLY, f"{waits}; {each}: believe orders of policies rather than numbers"
     why = "the means agree, but " if mean_holds else ""
     return NOT, f"{waits}; {why}{each}: something that is not simulated decides here"
 

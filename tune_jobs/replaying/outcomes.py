@@ -208,9 +208,9 @@ def overloaded(schedules: Mapping[str, Schedule]) -> list[str]:
         taken = float(makespan(schedule)[0])
         if taken > _TOO_LATE * needed:
             sentences.append(
-                f"{name} cannot keep up with these jobs: its last one ends after "
-                f"{duration(taken)}, {taken / needed:.1f} times what they need at least, and "
-                f"waits grow with the length of the log"
+                f"{name} cannot keep up with these jobs: the last one ends after "
+                f"{duration(taken)}, {taken / needed:.1f} times what the jobs need at least, "
+                f"and waits grow with the length of the log"
             )
     return sentences
 

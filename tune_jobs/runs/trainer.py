@@ -9,10 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rllib_configs import builders
+from rllib_configs.policies import learned_policy, save_policy, start_from
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.validation import RATIO, Validation
+from tune_jobs.terminal.capacity import cpus_for
+from tune_jobs.terminal.pieces import Spread, here
 from tune_jobs.terminal.ray_session import without_ray_chatter
-from tune_jobs.terminal.spreading import Spread, here
 
 ALGORITHM = "algorithm"
 POLICY = "policy"
@@ -46,8 +49,6 @@ class Trainer:
     def __init__(
         self, config: ExperimentConfig, seen: Callable[[int, int], None] | None = None
     ) -> None:
-        from rllib_configs.builders import build_algorithm
-
         self.config = config
         self.validation = Validation(config)
         self.done = 0
@@ -57,7 +58,7 @@ class Trainer:
         self.evaluated = 0
         self._seen = seen
         with without_ray_chatter():
-            self._algorithm = build_algorithm(config)
+            self._algorithm = builders.build_algorithm(config)
 
     def close(self) -> None:
         """Ends the algorithm's processes."""
@@ -65,8 +66,6 @@ class Trainer:
 
     def start(self) -> None:
         """Begins with the weights of an earlier run, if the config names one."""
-        from rllib_configs.policies import start_from
-
         if self.config.training.start is not None:
             start_from(self._algorithm, self.config.training.start)
 
@@ -97,9 +96,7 @@ class Trainer:
         Returns:
             The row of the iteration in ``metrics.csv``.
         """
-        from rllib_configs.builders import iteration_metrics
-
-        self.metrics = iteration_metrics(self._algorithm.train())
+        self.metrics = builders.iteration_metrics(self._algorithm.train())
         self.done += 1
         row = {**self.metrics, **self._throughput()}
         if self.is_due(self.config.evaluation.every):
@@ -117,14 +114,10 @@ class Trainer:
         self.save_policy(folder / POLICY)
 
     def save_policy(self, folder: Path) -> None:
-        """Writes the policy; see `rllib_configs.policies.load_policy`."""
-        from rllib_configs.policies import save_policy
-
+        """Writes the policy; see `rllib_configs.policy_files.load_policy`."""
         save_policy(self._algorithm, self.config, folder)
 
     def _evaluate(self) -> dict[str, float]:
-        from rllib_configs.policies import learned_policy
-
         policies = [learned_policy(self._algorithm)]
         (self.evaluation,) = self.validation.evaluate(policies, *self._spread())
         self.evaluated = self.done
@@ -157,6 +150,24 @@ class Trainer:
         decisions = metrics.get("train/decisions_per_episode", 0.0) * episodes
         seconds = metrics.get("time/iteration_s", 0.0)
         return {"time/decisions_per_s": decisions / seconds} if seconds and decisions else {}
+
+
+def start_trainer(
+    config: ExperimentConfig, say: Callable[[str], None], seen: Callable[[int, int], None]
+) -> Trainer:
+    """A trainer whose runners have a CPU each, which it waits for before.
+
+    Args:
+        config: see `Trainer`.
+        say: told what it waits for, see `tune_jobs.terminal.capacity.cpus_for`.
+        seen: see `Trainer`.
+
+    Raises:
+        InputError: if there are more runners than units of work, or than CPUs in the cluster.
+        Failure: if the CPUs have not come free in time.
+    """
+    with cpus_for(config, say):
+        return Trainer(config, seen)
 
 
 def cost_ratio(value: float, references: Mapping[str, float], higher_is_better: bool) -> float:

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cluster_env.core.errors import Failure
 from meta.maml.options import MAMLOptions
@@ -17,8 +18,6 @@ from tune_jobs.runs.describing import TITLE, describe, headline
 from tune_jobs.runs.directory import RunDirectory, create_run, discard_run
 from tune_jobs.runs.history import MetricRow
 from tune_jobs.runs.resuming import Resumption
-from tune_jobs.runs.trainer import Trainer
-from tune_jobs.terminal.capacity import cpus_for
 from tune_jobs.terminal.files import short_path
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.ray_session import check_placement, ray_session
@@ -28,6 +27,9 @@ from tune_jobs.tracking import NullTracker, Tracker
 from tune_jobs.tracking.model import may_be_model
 from tune_jobs.tracking.provenance import made_with
 from tune_jobs.tracking.recording import DrawFigure, tracked
+
+if TYPE_CHECKING:
+    from tune_jobs.runs.trainer import Trainer
 
 
 @dataclass(frozen=True)
@@ -94,9 +96,12 @@ def run_training(
         progress.say(f"{'Resuming' if resume else 'Starting'} {run.path}")
         progress.say("Waiting for Ray")
         stack.enter_context(ray_session(config, address))
-        with cpus_for(config, progress.say):
-            loop = _Loop(config, run, progress, draw)
-            stack.callback(loop.close)
+        # Only now: it imports Ray, which reads the environment then, and what refuses is quicker.
+        from tune_jobs.runs.trainer import start_trainer
+
+        trainer = start_trainer(config, progress.say, partial(progress.aside, text="validation"))
+        stack.callback(trainer.close)
+        loop = _Loop(trainer, run, progress, draw)
         if resume:
             loop.restore(resume.checkpoint)
             run.write_config(config)
@@ -186,23 +191,19 @@ class _Loop:
 
     def __init__(
         self,
-        config: ExperimentConfig,
+        trainer: "Trainer",
         run: RunDirectory,
         progress: Progress,
         draw: DrawFigure | None,
     ) -> None:
-        self._config = config
+        self._trainer = trainer
+        self._config = trainer.config
         self._run = run
         self._progress = progress
         self._draw = draw
         self._tracker: Tracker = NullTracker()
         self._records = RetryingWriter(run, progress)
         self._saved = 0
-        self._trainer = Trainer(config, partial(progress.aside, text="validation"))
-
-    def close(self) -> None:
-        """Ends the algorithm's processes."""
-        self._trainer.close()
 
     def start(self) -> None:
         """Begins with the weights of an earlier run, if the config names one."""

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from cluster_env.workloads.clock import Unreadable
 from cluster_env.workloads.slurm.hosts import host_names
 from cluster_env.workloads.slurm.values import (
-    Unreadable,
     count,
     limit_s,
     memory_mib,

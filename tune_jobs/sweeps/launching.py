@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import parse_override
+from rllib_configs.changes import parse_override
 from tune_jobs.sweeps.definition import Sweep, load_sweep
 from tune_jobs.sweeps.folder import SweepFolder, open_sweep
 from tune_jobs.sweeps.results import (
@@ -44,11 +44,7 @@ class SweepOptions:
 
 
 def launch_sweep(options: SweepOptions, draw: DrawFigure) -> None:
-    """Runs a sweep, and says what came out.
-
-    Args:
-        options: of the command.
-        draw: draws the figure of a sweep that has ended.
+    """Runs a sweep, draws its figure when it has ended, and says what came out.
 
     Raises:
         InputError: if the options contradict each other, or the sweep cannot run.

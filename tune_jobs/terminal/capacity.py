@@ -1,8 +1,13 @@
-"""CPUs for the processes of a command, waited for while others have them or none has come yet."""
+"""CPUs for the processes of a command, waited for while others have them or none has come yet.
+
+It imports Ray, so whoever imports it has called `tune_jobs.terminal.running.prepare_environment`.
+"""
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+
+import ray
 
 from cluster_env.core.errors import Failure, InputError
 from rllib_configs.schema import ExperimentConfig
@@ -39,10 +44,8 @@ def cpus_for(config: ExperimentConfig, say: Callable[[str], None]) -> Iterator[N
         InputError: if the cluster has too few CPUs in total, and no autoscaler brings more.
         Failure: if they have not come free in time.
     """
-    from ray.util import get_current_placement_group
-
     with ExitStack() as stack:
-        if config.resources.num_runners and get_current_placement_group() is None:
+        if config.resources.num_runners and ray.util.get_current_placement_group() is None:
             _wait(config, say, stack)
         yield
 
@@ -54,15 +57,11 @@ def can_grow() -> bool:
     it is, which becomes a label; ``ray start`` by itself sets none. A cluster of KubeRay without
     ``enableInTreeAutoscaling`` has the labels as well: there a wait ends by its limit.
     """
-    import ray
-
     return any(_NODE_GROUP in node["Labels"] for node in ray.nodes() if node["Alive"])
 
 
 def _wait(config: ExperimentConfig, say: Callable[[str], None], stack: ExitStack) -> None:
     """Waits; the turn that it takes ends with the stack."""
-    import ray
-
     grows, limit_s = can_grow(), config.resources.wait_s
     num_cpus = config.resources.num_runners
     total = _num_cpus(ray.cluster_resources())
@@ -119,21 +118,17 @@ def _requested(num_cpus: int, grows: bool) -> Iterator[Callable[[], bool]]:
     one leaves it behind. What a placement group waits for goes away with its job, and comes on top
     of what others use.
     """
-    from ray.util import placement_group, remove_placement_group
-
     if not grows:
         yield lambda: _are_free(num_cpus, _POLL_S)
         return
-    group = placement_group([{"CPU": 1}] * num_cpus)
+    group = ray.util.placement_group([{"CPU": 1}] * num_cpus)
     try:
         yield lambda: group.wait(_POLL_S)
     finally:
-        remove_placement_group(group)
+        ray.util.remove_placement_group(group)
 
 
 def _turn_is_taken() -> bool:
-    import ray
-
     try:
         ray.get_actor(**_TURN)
     except ValueError:
@@ -142,8 +137,6 @@ def _turn_is_taken() -> bool:
 
 
 def _are_free(num_cpus: int, limit_s: float) -> bool:
-    import ray
-
     end = time.monotonic() + limit_s
     while not (free := _num_cpus(ray.available_resources()) >= num_cpus):
         if time.monotonic() >= end:

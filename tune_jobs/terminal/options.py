@@ -3,7 +3,6 @@
 import math
 import os
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "sho
 
 COMPARISON_TABLE, COMPARISON_FIGURE = "comparison.csv", "comparison.png"
 ADAPTATION_TABLE = "adaptation.csv"
+SPECIALISTS_TABLE = "specialists.csv"
 
 MOST = 1_000_000
 """Of what can be counted on a command line: of jobsets, more fit into no memory."""
@@ -102,15 +102,6 @@ def decode_option(default: str, *more: str, help_text: str) -> Decorator:
 def out_option(help_text: str) -> Decorator:
     """The option ``--out``: a folder for what a command writes."""
     return click.option("--out", type=OutPath(file_okay=False), help=help_text)
-
-
-def late(module: str, name: str) -> Callable[..., Any]:
-    """A function that is imported when it is called, because that takes long."""
-
-    def call(*args: Any) -> Any:
-        return getattr(import_module(module), name)(*args)
-
-    return call
 
 
 warmup_option = click.option(
@@ -229,6 +220,13 @@ cluster_options = together(
 """Where training happens, and where it is recorded."""
 
 
+def print_list(entries: Iterable[tuple[str, str]]) -> None:
+    """Prints names, each with a line about it."""
+    formatter = click.HelpFormatter(width=100)
+    formatter.write_dl(list(entries))
+    click.echo(formatter.getvalue(), nl=False)
+
+
 def list_option(
     flag: str, what: str, entries: Callable[[], Iterable[tuple[str, str]]]
 ) -> Decorator:
@@ -242,9 +240,7 @@ def list_option(
 
     def show(context: click.Context, parameter: click.Parameter, value: bool) -> None:
         if value and not context.resilient_parsing:
-            formatter = click.HelpFormatter(width=100)
-            formatter.write_dl(list(entries()))
-            click.echo(formatter.getvalue(), nl=False)
+            print_list(entries())
             context.exit()
 
     return click.option(

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, TextIO
 
 from tune_jobs.terminal.signals import heed
 
-if TYPE_CHECKING:  # it takes a tenth of a second, and --help does not need it
-    from rich.console import RenderableType
+if TYPE_CHECKING:
     from rich.live import Live
 
 LINE_EVERY_S = 10.0
 ASIDE_S = 2.0
 """What takes less time between two steps is not shown."""
 _DRAW_EVERY_S = 0.1
-_BAR_WIDTH = 10
 _RECENT = 30
 
 
@@ -131,26 +129,10 @@ class Progress:
         self._live = self._bar = None
 
     def _draw(self) -> None:
-        from rich.console import Group
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
-        from rich.text import Text
+        from tune_jobs.terminal import live  # rich, which takes a tenth of a second
 
-        def line(done: int, total: int, text: str) -> "RenderableType":
-            grid = Table.grid(padding=(0, 1))
-            for _ in range(3):
-                grid.add_column(no_wrap=True)
-            grid.add_row(
-                f"{done / total if total else 1:4.0%}",
-                ProgressBar(total, done, width=_BAR_WIDTH),
-                f"{done}/{total}",
-                Text(text, no_wrap=True, overflow="ellipsis"),
-            )
-            return grid
-
-        self._live = self._live or live_display(self._stream)
-        lines = [line(*each) for each in (self._bar, self._aside) if each is not None]
-        self._live.update(Group(*lines), refresh=True)
+        self._live = self._live or live.live_display(self._stream)
+        live.show_bars(self._live, [bar for bar in (self._bar, self._aside) if bar is not None])
 
 
 class NoProgress(Progress):
@@ -167,18 +149,6 @@ class NoProgress(Progress):
 
     def say(self, text: str) -> None:
         """Does nothing."""
-
-
-def live_display(stream: TextIO) -> "Live":
-    """What is rewritten in place on a terminal, each time that it is updated."""
-    from rich.console import Console
-    from rich.live import Live
-
-    console = Console(file=stream, force_terminal=True, highlight=False)
-    live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
-    live.start()
-    console.show_cursor(True)  # also where nobody comes to end it
-    return live
 
 
 def is_terminal(stream: TextIO) -> bool:

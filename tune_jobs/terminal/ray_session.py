@@ -17,7 +17,7 @@ from typing import Any
 
 from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.terminal.running import debugging, prepare_environment
+from tune_jobs.terminal.running import debugging, num_local_cpus, prepare_environment
 from tune_jobs.terminal.signals import deadline, heed, sigterm_held_back
 
 START_LIMIT_S = 120.0
@@ -31,11 +31,6 @@ SYSTEM_CONFIG = {
     "max_direct_call_object_size": 1 << 20,
 }
 _CHATTER = re.compile(rb"\[\d{4}-\d\d-\d\d [\d:,]+ [IWE] \d+ \d+\] \w+\.cc:\d+: ")
-
-
-def num_local_cpus() -> int:
-    """CPUs that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def resolve_address(address: str | None) -> str | None:

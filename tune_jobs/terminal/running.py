@@ -3,25 +3,22 @@
 Exit status: 0 done, 1 something failed, 2 the user's input is at fault, 130 Ctrl-C, 143 SIGTERM.
 """
 
-import errno
 import logging
 import os
 import shutil
 import sys
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
+from rllib_configs.secrets import hide_secrets
 from tune_jobs.terminal.signals import heard
 
 PACKAGES = ("cluster_env", "rllib_configs", "meta", "tune_jobs")
 
-_OK, _FAILED, _BAD_INPUT, _INTERRUPTED = 0, 1, 2, 130
-
-_LONGEST_LINE = 480  # characters of an error, of which somebody has to find the end
+_OK, _FAILED = 0, 1
 
 _RAY_READS = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -37,6 +34,11 @@ def prepare_environment() -> None:
     """Sets what Ray reads from the environment when it is imported, where the user has not."""
     for name, value in _RAY_READS.items():
         os.environ.setdefault(name, value)
+
+
+def num_local_cpus() -> int:
+    """CPUs that this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def debugging() -> bool:
@@ -108,31 +110,15 @@ def run(
         return status if isinstance(status, int) else _OK
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else _FAILED
-    except (click.Abort, KeyboardInterrupt):
-        return _report_error("interrupted", _INTERRUPTED)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
-        return _BAD_INPUT
-    except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        path = context.command_path if context else prog_name
-        message = " ".join(error.format_message().split()).rstrip(".")
-        usage = f"{message[:1].lower()}{message[1:]} ({path} --help says what there is)"
-        return _report_error(usage, error.exit_code)
+        return error.exit_code
     except BrokenPipeError:
         return _FAILED
-    except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
-            return _report_unknown(error)
-        return _report_error(f"no file can have the name '{error.filename}'", _BAD_INPUT)
-    except Exception as error:
-        from cluster_env.core.errors import Failure, InputError  # takes a second
+    except (Exception, KeyboardInterrupt) as error:
+        from tune_jobs.terminal.errors import report_error  # takes a second, so not for --help
 
-        if isinstance(error, InputError):
-            return _report_error(str(error), _BAD_INPUT)
-        if isinstance(error, Failure):
-            return _report_error(str(error), _FAILED)
-        return _report_unknown(error)
+        return report_error(error, prog_name, debugging=_debug)
     finally:
         for package in PACKAGES:
             logging.getLogger(package).removeHandler(logs)
@@ -140,28 +126,11 @@ def run(
                 logging.getLogger(package).setLevel(logging.NOTSET)
 
 
-def _report_unknown(error: Exception) -> int:
-    first_line = (str(error).strip() or "no message").splitlines()[0]
-    hint = "" if _debug else " (--debug shows where)"
-    return _report_error(f"failed with {type(error).__name__}: {first_line}{hint}", _FAILED)
-
-
-def _report_error(message: str, status: int) -> int:
-    from cluster_env.core.errors import shortened
-    from rllib_configs.secrets import hide_secrets
-
-    if _debug:
-        click.echo(hide_secrets(traceback.format_exc()), err=True, nl=False)
-    line = " ".join(hide_secrets(f"metasched: {message}").split())
-    click.echo(shortened(line, _LONGEST_LINE), err=True)
-    return status
-
-
 class _Discreet(logging.Formatter):
-    """Shows no secrets."""
+    """Shows no secrets, and nothing that a terminal obeys."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The message, without what must not be seen."""
-        from rllib_configs.secrets import hide_secrets
+        from cluster_env.core.errors import printable
 
-        return hide_secrets(super().format(record))
+        return printable(hide_secrets(super().format(record)))

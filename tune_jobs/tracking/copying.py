@@ -42,24 +42,16 @@ _PIECE = 10_000  # points that are read at a time
 
 @dataclass
 class _There:
-    """What a server has of a run.
-
-    Attributes:
-        run_id: the server's.
-        last: last step of each metric when it was asked.
-        params, tags, status: of the run.
-        row: row of the newest point of the local store that it has.
-        model: the model that it has been given; see `MODEL_TAG`.
-    """
+    """What a server has of a run."""
 
     run_id: str
-    last: dict[str, int]
+    last: dict[str, int]  # last step of each metric when it was asked
     params: dict[str, str]
     tags: dict[str, str]
     status: str
-    row: int = 0
-    model: str | None = None
-    steps: dict[str, set[int]] = field(default_factory=dict)
+    row: int = 0  # of the newest point of the local store that it has
+    model: str | None = None  # see `MODEL_TAG`
+    steps: dict[str, set[int]] = field(default_factory=dict)  # by metric
 
 
 class Copy:
@@ -203,12 +195,7 @@ class Copy:
 
 
 class CopyThread:
-    """A thread that copies runs after something was written about them.
-
-    Args:
-        copy: does the work.
-        throttle: where troubles are counted.
-    """
+    """A thread that copies runs after something was written about them."""
 
     def __init__(self, copy: Copy, throttle: LogThrottle) -> None:
         self._copy, self._throttle = copy, throttle

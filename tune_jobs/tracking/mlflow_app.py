@@ -23,21 +23,17 @@ _REFUSED = (
 @pages.before_request
 def refuse_places() -> Response | None:
     """Answers 403 to a request that names a place for artifacts; others go on to MLflow."""
-    if not _names_a_place(request.get_data()):
-        return None
-    answer = {"error_code": "PERMISSION_DENIED", "message": _REFUSED}
-    return Response(json.dumps(answer), status=403, mimetype="application/json")
-
-
-def _names_a_place(body: bytes) -> bool:
-    """Whether a request has a field for a place, in any of the spellings that MLflow takes."""
     try:
-        content: Any = json.loads(body)
+        content: Any = json.loads(request.get_data())
         while isinstance(content, str):  # old clients send JSON as a string of JSON
             content = json.loads(content)
     except ValueError:
-        return False
-    return isinstance(content, dict) and any(
+        return None
+    # In any of the spellings that MLflow takes.
+    if not isinstance(content, dict) or not any(
         value and name.replace("_", "").lower() in ("artifactlocation", "defaultartifactroot")
         for name, value in content.items()
-    )
+    ):
+        return None
+    answer = {"error_code": "PERMISSION_DENIED", "message": _REFUSED}
+    return Response(json.dumps(answer), status=403, mimetype="application/json")

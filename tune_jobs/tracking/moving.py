@@ -18,12 +18,9 @@ _COLUMNS = (
 
 
 def mend_addresses(database: Path) -> list[Path]:
-    """Has a local store look for its artifacts where they lie now, beside the database.
+    """Has a local store, before which no server stands, look for its artifacts where they lie now.
 
     Only addresses in a folder ``mlartifacts`` that is gone, or of which this is a copy, change.
-
-    Args:
-        database: of a store that no server stands before.
 
     Returns:
         Folders that the store was in before; empty if all addresses hold.

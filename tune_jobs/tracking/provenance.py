@@ -31,16 +31,18 @@ def provenance() -> dict[str, str]:
         for its columns.
     """
     command = command_line()
+    # The command without options and paths: MLflow shows only what follows the last slash.
+    words = command.removeprefix("python -m ").split()
     tags = {
         "command": command,
         "processor": processor(),
         "version.python": platform.python_version(),
-        "mlflow.source.name": _source(command),
+        "mlflow.source.name": " ".join(words[: 2 if words[1:] and words[1].isidentifier() else 1]),
         "mlflow.source.type": "LOCAL",
     }
     for name in DISTRIBUTIONS:
-        if (version := _version(name)) is not None:
-            tags[f"version.{name}"] = version
+        if (number := version(name)) is not None:
+            tags[f"version.{name}"] = number
     if (commit := git_commit(Path(__file__).parent) or git_commit(Path.cwd())) is not None:
         tags["git.commit"] = tags["mlflow.source.git.commit"] = commit[0]
         tags["git.dirty"] = "yes" if commit[1] else "no"
@@ -109,11 +111,7 @@ def _git(directory: Path, *arguments: str) -> str | None:
 
 @contextmanager
 def as_command(arguments: Sequence[str]) -> Iterator[None]:
-    """Within it, the command is not that of the process, but one that the process gives itself.
-
-    Args:
-        arguments: program and arguments.
-    """
+    """Within it, the command is not that of the process, but one that the process gives itself."""
     token = _GIVEN.set(tuple(arguments))
     try:
         yield
@@ -122,11 +120,7 @@ def as_command(arguments: Sequence[str]) -> Iterator[None]:
 
 
 def command_line(arguments: Sequence[str] | None = None) -> str:
-    """The command that was given, ready to paste, without secrets.
-
-    Args:
-        arguments: Program and arguments, by default those of this process; see `as_command`.
-    """
+    """The command that was given, by default to this process, ready to paste, without secrets."""
     arguments = _GIVEN.get() if arguments is None else arguments
     program, *rest = sys.argv if arguments is None else arguments
     module = getattr(getattr(__main__, "__spec__", None), "name", None)
@@ -136,13 +130,8 @@ def command_line(arguments: Sequence[str] | None = None) -> str:
     return hide_secrets(shlex.join([*start, *rest]))
 
 
-def _source(command: str) -> str:
-    """The command without options and paths: MLflow shows only what follows the last slash."""
-    words = command.removeprefix("python -m ").split()
-    return " ".join(words[:2] if words[1:] and words[1].isidentifier() else words[:1])
-
-
-def _version(distribution: str) -> str | None:
+def version(distribution: str) -> str | None:
+    """Of an installed distribution; None of one that is not."""
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:

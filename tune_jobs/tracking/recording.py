@@ -55,12 +55,8 @@ def tracked(
 ) -> Iterator[Tracker]:
     """A tracker as the config says, closed at the end, and finished too if there is an exception.
 
-    A run that is in MLflow already is gone on with there.
-
-    Args:
-        config: of the run.
-        run_dir: its folder.
-        tags: by default seed, preset and the place on the axis of comparisons.
+    A run that is in MLflow already is gone on with there. By default tags are seed, preset and the
+    place on the axis of comparisons.
     """
     if not config.tracking.enabled:
         yield NullTracker()
@@ -81,12 +77,7 @@ def tracked(
 
 
 def where_to_look(runs: Path, uri: str | None) -> str:
-    """How to see in MLflow what was recorded.
-
-    Args:
-        runs: folder of the runs.
-        uri: of a server, as the config has it.
-    """
+    """How to see in MLflow what was recorded of a folder of runs; `uri` is a server's."""
     here = f"{program()} ui --runs {shlex.quote(str(short_path(runs)))}"
     server = server_uri(runs, uri)
     return here if server is None else f"{here}, and {hide_secrets(server)}"
@@ -107,13 +98,7 @@ def place_on_axis(config: ExperimentConfig) -> dict[str, str]:
 
 
 def record_figure(image: Path, table: Path, run: Path | None = None) -> None:
-    """Records a figure as a run of its own; see `record_result`.
-
-    Args:
-        image: the figure; the run is named after it.
-        table: what it was drawn from.
-        run: a run directory that it belongs to, by default the image's folder.
-    """
+    """Records a figure as a run of its own, below `run` if it is given; see `record_result`."""
     name = f"{image.stem} figure"
     record_result(image.parent, "figure", name, files=(image, table), beside=run)
 
@@ -154,13 +139,8 @@ def record_result(
     if len(parts) == 1:
         ((part_tags, values),) = parts.values()
         tags, curves, parts = {**tags, **part_tags}, [*curves, (0, values)], {}
-    is_recorded = beside is not None and read_run_file(beside) is not None
-    with Tracker.open_result(
-        beside if is_recorded and beside is not None else folder,
-        name,
-        version=version,
-        tags=tags,
-    ) as tracker:
+    recorded = folder if beside is None or read_run_file(beside) is None else beside
+    with Tracker.open_result(recorded, name, version=version, tags=tags) as tracker:
         if note:
             tracker.note("Result", note)
         if params:

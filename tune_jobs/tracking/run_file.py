@@ -17,12 +17,10 @@ LOCK_FILE = "lock"
 
 @dataclass(frozen=True)
 class RunFile:
-    """What a run directory says of its run.
+    """What a run directory says of its run, and of the process that recorded it last.
 
     Attributes:
         key: 32 hexadecimal digits; stores find the run by it, as each has an id of its own.
-        experiment: name of its MLflow experiment.
-        process: that recorded it last; see `this_process`.
         ended: whether that process has recorded the end of the run.
         sent: whether it was to send a copy to a server. Where to is not written down.
     """

@@ -31,13 +31,7 @@ HINT = "A page without runs? Choose 'Model training' at its top left. Ctrl-C end
 
 
 def show_runs(runs: Path, port: int, host: str, no_browser: bool) -> None:
-    """Serves MLflow's pages until Ctrl-C.
-
-    Args:
-        runs: folder that holds the run directories.
-        port: to listen on.
-        host: address to listen on.
-        no_browser: whether to print the address only.
+    """Serves MLflow's pages of a folder of runs until Ctrl-C.
 
     Raises:
         InputError: if there is no store, or the port is taken.
@@ -45,7 +39,12 @@ def show_runs(runs: Path, port: int, host: str, no_browser: bool) -> None:
     if not local_store(runs).is_file():
         raise InputError(_no_store(runs))
     _check_port(host, port)
-    _settle(runs)
+    # What MLflow cannot know: that the folder was moved, and that processes are gone.
+    if moved := mend_addresses(local_store(runs)):
+        places = ", ".join(map(str, moved))
+        click.echo(f"The runs were moved from {places}: their figures are looked for here now.")
+    if killed := settle_lost_runs(runs):
+        click.echo(f"The process is gone, so it is KILLED now: {', '.join(killed)}.")
     url = _url(host, port)
     click.echo(f"Starting MLflow on {local_store(runs)} ...")
     artifacts = runs.absolute() / ARTIFACT_FOLDER
@@ -55,7 +54,9 @@ def show_runs(runs: Path, port: int, host: str, no_browser: bool) -> None:
     ):
         page = _page(url)
         click.echo(f"MLflow shows your runs at {page}\n{HINT}")
-        if not no_browser and _has_screen():
+        # A text browser would take over the terminal.
+        screen = sys.platform == "darwin" or os.environ.get("DISPLAY")
+        if not no_browser and (screen or os.environ.get("WAYLAND_DISPLAY")):
             webbrowser.open(page)
         try:
             status = server.wait()
@@ -63,15 +64,6 @@ def show_runs(runs: Path, port: int, host: str, no_browser: bool) -> None:
             click.echo("\nStopping MLflow.")
             return
         _give_up(f"MLflow has ended by itself with status {status}", log)
-
-
-def _settle(runs: Path) -> None:
-    """Mends what MLflow cannot know: that the folder was moved, and that processes are gone."""
-    if moved := mend_addresses(local_store(runs)):
-        places = ", ".join(map(str, moved))
-        click.echo(f"The runs were moved from {places}: their figures are looked for here now.")
-    if killed := settle_lost_runs(runs):
-        click.echo(f"The process is gone, so it is KILLED now: {', '.join(killed)}.")
 
 
 def _url(host: str, port: int) -> str:
@@ -142,12 +134,7 @@ def run_server(
 ) -> Iterator[subprocess.Popen]:
     """MLflow's server in a process group of its own, stopped with all its workers at the end.
 
-    Args:
-        store: its database.
-        artifacts: folder that it serves and writes files in.
-        host: address to listen on.
-        port: the same.
-        log: takes what it prints.
+    It serves the database `store`, and files in the folder `artifacts`; `log` takes what it prints.
 
     Raises:
         Exit: if it does not answer within START_TIMEOUT_S.
@@ -208,10 +195,3 @@ def _give_up(message: str, log: IO[bytes], num_lines: int = 8) -> NoReturn:
     lines = log.read().decode(errors="replace").splitlines()[-num_lines:]
     click.echo("\n".join([*lines, f"metasched: {message}"]), err=True)
     raise click.exceptions.Exit(1)
-
-
-def _has_screen() -> bool:
-    """Whether a graphical browser can open; a text browser would take over the terminal."""
-    return sys.platform == "darwin" or bool(
-        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    )

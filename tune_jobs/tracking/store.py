@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cluster_env.core.errors import InputError
 from tune_jobs.terminal.files import FileLock
-from tune_jobs.tracking.model import build_model, fingerprint, may_be_model
+from tune_jobs.tracking.model import about, build_model, fingerprint, may_be_model
 from tune_jobs.tracking.moving import mend_addresses
 from tune_jobs.tracking.notes import NOTE_TAG, with_section
 from tune_jobs.tracking.places import ARTIFACT_FOLDER, database_of, local_store, local_uri
-from tune_jobs.tracking.values import as_numbers
+from tune_jobs.tracking.values import Point, as_numbers
 
 if TYPE_CHECKING:
-    from mlflow import MlflowClient
     from mlflow.entities import Run
+
+    from tune_jobs.tracking.client import Client
 
 T = TypeVar("T")
 
@@ -70,10 +71,6 @@ QUIET_LOGGERS = {"alembic": logging.WARNING, "urllib3.connectionpool": logging.E
 REFUSALS = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "RESOURCE_DOES_NOT_EXIST"}
 
 
-Point = tuple[str, float, int, int]
-"""Name, value, time in milliseconds since 1970, step."""
-
-
 class StoreAway(Exception):
     """The store cannot be reached, or does not work."""
 
@@ -86,9 +83,7 @@ def refused(error: Exception) -> bool:
 class Store:
     """A connection to the store at ``uri``. Importing MLflow takes seconds: build it in a thread.
 
-    Args:
-        uri: MLflow tracking URI.
-        artifacts: folder for artifacts of a store that is no server.
+    Artifacts of a store that is no server lie in a folder.
 
     Raises:
         StoreAway: The store does not answer, or the URI means nothing to MLflow.
@@ -187,28 +182,22 @@ class Store:
 
     def points(self, run_id: str, points: Sequence[Point]) -> None:
         """Adds points to the curves of a run."""
-        from mlflow.entities import Metric
-
         for chunk in batched(points, MAX_METRICS):
-            self._client.log_batch(run_id, metrics=[Metric(*point) for point in chunk])
+            self._client.add_points(run_id, chunk)
 
     def params(self, run_id: str, params: Mapping[str, str]) -> None:
         """Adds parameters. MLflow keeps the first value; another becomes a tag ``changed.NAME``."""
-        from mlflow.entities import Param
-
         known = self.run(run_id).data.params
-        new = [Param(name, value) for name, value in params.items() if name not in known]
+        new = [(name, value) for name, value in params.items() if name not in known]
         for chunk in batched(new, MAX_PARAMS):
-            self._client.log_batch(run_id, params=chunk)
+            self._client.add_params(run_id, chunk)
         changed = {n: value for n, value in params.items() if known.get(n, value) != value}
         self.tags(run_id, {f"changed.{name}": value for name, value in changed.items()})
 
     def tags(self, run_id: str, tags: Mapping[str, str]) -> None:
         """Sets tags; a later value replaces an earlier one."""
-        from mlflow.entities import RunTag
-
         for chunk in batched(tags.items(), MAX_TAGS):
-            self._client.log_batch(run_id, tags=[RunTag(*tag) for tag in chunk])
+            self._client.set_tags(run_id, chunk)
 
     def artifact(self, run_id: str, path: Path, folder: str | None = None) -> None:
         """Copies a file, or a folder under its own name, into the run's artifacts."""
@@ -225,10 +214,9 @@ class Store:
         """
         from rllib_configs.policy_files import read_policy_config
 
-        if not may_be_model(read_policy_config(policy)):
+        config = read_policy_config(policy)
+        if not may_be_model(config):
             return
-        from mlflow.entities import LoggedModelOutput
-
         key = fingerprint(policy)
         experiment = self._client.get_run(run_id).info.experiment_id
         found = self._client.search_logged_models(
@@ -239,14 +227,17 @@ class Store:
             model_id = known[0]
         else:
             model = self._client.create_logged_model(
-                experiment, MODEL_NAME, source_run_id=run_id, tags={WEIGHTS_TAG: key}
+                experiment,
+                MODEL_NAME,
+                source_run_id=run_id,
+                tags={WEIGHTS_TAG: key, NOTE_TAG: about(config)},
             )
             model_id = model.model_id
             with tempfile.TemporaryDirectory(prefix="metasched-model-") as folder:
                 build_model(policy, Path(folder) / MODEL_NAME, model_id, run_id)
                 self._client.log_model_artifacts(model_id, str(Path(folder) / MODEL_NAME))
             self._client.finalize_logged_model(model_id, "READY")
-            self._client.log_outputs(run_id, [LoggedModelOutput(model_id, 0)])
+            self._client.add_model(run_id, model_id)
         if register is not None:
             self._register(register, model_id, run_id, key)
 
@@ -290,9 +281,6 @@ class LocalStore(Store):
 
     Whoever hands on a folder of runs may have changed all of it. So files go to and come from the
     folder beside the database, whatever address the database has for them.
-
-    Args:
-        home: the folder of runs.
     """
 
     def __init__(self, home: Path) -> None:
@@ -332,13 +320,9 @@ class LocalStore(Store):
             super().note(run_id, sections)
 
     def points_after(self, run_id: str, row: int) -> Iterator[tuple[int, Point]]:
-        """The points of a run as they were written, each with the number of its row.
+        """The points of a run as they were written, behind a row (0 for all), each with its row.
 
         MLflow can only be asked for all points of a metric, again and again.
-
-        Args:
-            run_id: of the run.
-            row: the last one that is known; 0 for none.
         """
         question = (
             "SELECT rowid, key, value, is_nan, timestamp, step FROM metrics "
@@ -389,11 +373,11 @@ def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield chunk
 
 
-def _open(uri: str) -> "MlflowClient":
+def _open(uri: str) -> "Client":
     """A client that has been answered."""
-    import mlflow
+    from tune_jobs.tracking.client import Client  # MLflow, which takes seconds
 
-    client = mlflow.MlflowClient(tracking_uri=uri, registry_uri=uri)
+    client = Client(tracking_uri=uri, registry_uri=uri)
     client.search_experiments(max_results=1)
     return client
 

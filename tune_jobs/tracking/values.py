@@ -10,6 +10,9 @@ from rllib_configs.secrets import hide_secrets
 
 MAX_NAME = 250  # characters, MLflow's limit
 
+Point = tuple[str, float, int, int]
+"""Name, value, time in milliseconds since 1970, step."""
+
 
 def flatten(mapping: Mapping[Any, Any], separator: str = ".") -> dict[str, Any]:
     """Leaves of a nested mapping under names like ``training.lr``, in order."""

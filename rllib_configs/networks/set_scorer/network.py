@@ -134,15 +134,13 @@ class SetScorer(nn.Module):
         self.skip_names: tuple[str, ...] = ()
         if options.skip_connection:
             classes = takewhile(lambda name: name.startswith("class_"), reversed(of_item))
-            self._add_skip_connection(len(of_item), len(tuple(classes)))
+            num_classes = len(tuple(classes))
+            sizes = {"skip": len(of_item) - num_classes, "skip_classes": num_classes}
+            self.skip_names = tuple(name for name, size in sizes.items() if size)
+            for name in self.skip_names:
+                self.register_parameter(name, nn.Parameter(torch.zeros(sizes[name])))
         if seed is not None:
             self._draw(generator(seed, Purpose.INIT))
-
-    def _add_skip_connection(self, num_features: int, num_classes: int) -> None:
-        sizes = {"skip": num_features - num_classes, "skip_classes": num_classes}
-        self.skip_names = tuple(name for name, size in sizes.items() if size)
-        for name in self.skip_names:
-            self.register_parameter(name, nn.Parameter(torch.zeros(sizes[name])))
 
     @torch.no_grad()
     def _draw(self, rng: np.random.Generator) -> None:

@@ -24,7 +24,6 @@ from rllib_configs.networks.set_scorer.kernels import (
     PARAMETERS,
     Floats,
     Kept,
-    Records,
     pack,
     score_rows,
     weights_type,
@@ -111,43 +110,29 @@ class PolicyGradient:
         """
         packed = weights.view(self._weights)
         back = transposed(packed)
-        bounds = choices.bounds.tolist()
+        (items, context, allowed), bounds = choices.features, choices.bounds.tolist()
         gradients = np.zeros((len(bounds) - 1, weights.size), np.float32)
         entropy = 0.0
         for gradient, begin, end in zip(gradients, bounds, bounds[1:], strict=False):
+            total = gradient.view(self._weights)
             # Pieces begin anew in each group, so its gradient does not depend on those before it.
             for first in range(begin, end, _PIECE):
                 piece = slice(first, min(first + _PIECE, end))
-                entropy += self._add(packed, back, choices, piece, loss, gradient)
+                features = Features(items[piece], context[piece], allowed[piece])
+                score_rows(packed, features, self._kept, True, self._logits, self._pooled)
+                entropy += _differentiate(
+                    self._logits,
+                    features.allowed,
+                    choices.actions[piece],
+                    choices.log_probabilities[piece],
+                    choices.advantages[piece],
+                    loss,
+                    choices.num_rows,
+                    self._slopes,
+                )
+                slopes = self._slopes, self._no_slopes
+                backward_rows(packed, back, features, self._kept, *slopes, self._block, total)
         return gradients, entropy / max(1, choices.num_rows)
-
-    def _add(
-        self,
-        packed: Records,
-        back: Records,
-        choices: Choices,
-        piece: slice,
-        loss: PolicyLoss,
-        gradient: Floats,
-    ) -> float:
-        """Adds the gradient of some rows; returns the sum of their entropies."""
-        items, context, allowed = choices.features
-        features = Features(items[piece], context[piece], allowed[piece])
-        score_rows(packed, features, self._kept, True, self._logits, self._pooled)
-        entropy: float = _differentiate(
-            self._logits,
-            features.allowed,
-            choices.actions[piece],
-            choices.log_probabilities[piece],
-            choices.advantages[piece],
-            loss,
-            choices.num_rows,
-            self._slopes,
-        )
-        total = gradient.view(self._weights)
-        slopes = self._slopes, self._no_slopes
-        backward_rows(packed, back, features, self._kept, *slopes, self._block, total)
-        return entropy
 
 
 class UnitGradient:
@@ -220,7 +205,11 @@ def _differentiate(
     num_rows: int,
     out: Floats,
 ) -> float:
-    """Writes the gradient of a loss by the allowed logits of some of its rows.
+    r"""Writes the gradient of a loss by the allowed logits of some of its rows.
+
+    With :math:`p` the softmax of the logits and :math:`H` its entropy, the logarithm of the
+    probability of action a has the gradient :math:`1_{j=a} - p_j`, and the entropy
+    :math:`-p_j (\log p_j + H)`.
 
     Args:
         logits: float32 ``(n or more, num_actions)``.
@@ -235,56 +224,33 @@ def _differentiate(
     Returns:
         Sum over the rows of the entropy, in nats.
     """
-    entropy = 0.0
+    sum_of_entropies, share = 0.0, 1.0 / num_rows
     for i in range(actions.size):
-        before, gain = float(old[i]), float(advantages[i])
-        own = _differentiate_row(
-            logits[i], allowed[i], actions[i], before, gain, loss, 1.0 / num_rows, out[i]
-        )
-        entropy += own
-    return entropy
-
-
-@njit(cache=True, nogil=True)
-def _differentiate_row(
-    logits: Floats,
-    allowed: NDArray[np.bool_],
-    action: int,
-    old: float,
-    advantage: float,
-    loss: PolicyLoss,
-    share: float,
-    out: Floats,
-) -> float:
-    r"""Writes the gradient of a row's loss by its allowed logits; returns the row's entropy.
-
-    With :math:`p` the softmax of the logits and :math:`H` its entropy, the logarithm of the
-    probability of action a has the gradient :math:`1_{j=a} - p_j`, and the entropy
-    :math:`-p_j (\log p_j + H)`.
-    """
-    largest = -np.inf
-    for j in range(allowed.size):
-        if allowed[j] and not logits[j] <= largest:  # not a number stays what it is
-            largest = float(logits[j])
-    total = 0.0
-    for j in range(allowed.size):
-        if allowed[j]:
-            total += np.exp(float(logits[j]) - largest)
-    rest = largest + np.log(total)
-    entropy = 0.0
-    for j in range(allowed.size):
-        if allowed[j]:
-            entropy -= np.exp(float(logits[j]) - rest) * (float(logits[j]) - rest)
-    clip, slope = loss.clip, advantage
-    if loss.ratio:
-        quotient = np.exp(float(logits[action]) - rest - old)
-        beyond = quotient > 1.0 + clip if slope > 0 else quotient < 1.0 - clip
-        slope = 0.0 if beyond else slope * quotient
-    for j in range(allowed.size):
-        if allowed[j]:
-            logarithm = float(logits[j]) - rest
-            p = np.exp(logarithm)
-            chosen = 1.0 if j == action else 0.0
-            bonus = loss.entropy_coefficient * p * (logarithm + entropy)
-            out[j] = share * (bonus - slope * (chosen - p))
-    return entropy
+        largest = -np.inf
+        for j in range(allowed.shape[1]):
+            if allowed[i, j] and not logits[i, j] <= largest:  # not a number stays what it is
+                largest = float(logits[i, j])
+        total = 0.0
+        for j in range(allowed.shape[1]):
+            if allowed[i, j]:
+                total += np.exp(float(logits[i, j]) - largest)
+        rest = largest + np.log(total)
+        entropy = 0.0
+        for j in range(allowed.shape[1]):
+            if allowed[i, j]:
+                logarithm = float(logits[i, j]) - rest
+                entropy -= np.exp(logarithm) * logarithm
+        clip, slope = loss.clip, float(advantages[i])
+        if loss.ratio:
+            quotient = np.exp(float(logits[i, actions[i]]) - rest - float(old[i]))
+            beyond = quotient > 1.0 + clip if slope > 0 else quotient < 1.0 - clip
+            slope = 0.0 if beyond else slope * quotient
+        for j in range(allowed.shape[1]):
+            if allowed[i, j]:
+                logarithm = float(logits[i, j]) - rest
+                p = np.exp(logarithm)
+                chosen = 1.0 if j == actions[i] else 0.0
+                bonus = loss.entropy_coefficient * p * (logarithm + entropy)
+                out[i, j] = share * (bonus - slope * (chosen - p))
+        sum_of_entropies += entropy
+    return sum_of_entropies

@@ -1,19 +1,15 @@
 """The paper's learning on RLlib: servers play and learn on runners, each by itself.
 
-A unit is some servers for an iteration. Its answer is what they have learned, which is all that
-goes on to the next iteration: servers begin it empty. What a server learns depends on nothing but
-its own parameters and arrivals, whoever plays it.
+A unit is some servers for an iteration, each with a jobset of its own. Its answer is what they have
+learned, which is all that goes on to the next iteration: servers begin it empty. What a server
+learns depends on nothing but its own parameters and arrivals, whoever plays it.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from ray.rllib.core import DEFAULT_MODULE_ID
 
 from cluster_env.core.errors import Failure
 from cluster_env.core.seeding import Split
@@ -24,9 +20,10 @@ from cluster_env.worlds.accrual.values import RULEBASE, RULES
 from rllib_configs.algorithms.batched import (
     BatchedConfig,
     UnitAlgorithm,
-    UnitLearner,
+    WeightsHolder,
     module_weights,
 )
+from rllib_configs.runners.sampling import SampleUnit, iteration_units
 from rllib_configs.runners.sums import Part
 from rllib_configs.runners.units import Arrays
 from rllib_configs.schema import ExperimentConfig
@@ -37,34 +34,12 @@ AVERAGES = ("reward", "steps", "count")
 """What of a learner goes on beside its parameters; see `cluster_env.worlds.accrual.td.LEARNER`."""
 
 
-@dataclass(frozen=True)
-class ServerUnit:
-    """Servers that play an iteration side by side.
-
-    Attributes:
-        index: place of the unit in its iteration.
-        servers: which of all.
-        first_jobset: index, in the training split, of the jobset of server 0.
-    """
-
-    index: int
-    servers: range
-    first_jobset: int
-
-
-def server_units(experiment: ExperimentConfig, iteration: int) -> Iterator[ServerUnit]:
-    """Cuts the servers of an iteration into units, whatever the number of runners."""
-    servers, size = experiment.training.jobsets, experiment.training.jobsets_per_unit
-    for index, begin in enumerate(range(0, servers, size)):
-        unit = range(begin, min(begin + size, servers))
-        yield ServerUnit(index, unit, iteration * servers)
-
-
 class ServersWork:
     """Has the servers of a unit play and learn, each of its machines by itself; see `UnitWork`."""
 
     def __init__(self, experiment: ExperimentConfig) -> None:
         self._task = experiment.task.build(seed=experiment.seed)
+        self._num_servers = experiment.training.jobsets
         self._how = Learning.of(experiment.training)
         self._weights: Arrays = {}
 
@@ -72,8 +47,8 @@ class ServersWork:
         """Takes what all servers have learned so far."""
         self._weights = weights
 
-    def play(self, unit: ServerUnit) -> tuple[Part, None]:
-        """Plays an episode of each server.
+    def play(self, unit: SampleUnit) -> tuple[Part, None]:
+        """Plays an episode of each server; server k has jobset k of those of an iteration.
 
         Returns:
             Sums for metrics; and apart from them what each server knows afterwards, as it is kept
@@ -81,10 +56,10 @@ class ServersWork:
         """
         world: Any = self._task.world
         simulator = world.simulator()
-        jobsets = self._task.jobsets(Split.TRAIN, [unit.first_jobset + k for k in unit.servers])
-        simulator.load(jobsets, UTILITY)
-        machines = range(unit.servers.start * world.machines, unit.servers.stop * world.machines)
-        learners = self._learners(machines)
+        simulator.load(self._task.jobsets(Split.TRAIN, unit.jobsets), UTILITY)
+        first = unit.jobsets[0] - unit.iteration * self._num_servers
+        last = first + len(unit.jobsets)
+        learners = self._learners(slice(first * world.machines, last * world.machines))
         before = learners.memory["count"].sum()
         simulator.play(Rule("best_fit", "value"), learners=learners, learning=True)
         schedule = simulator.schedule()
@@ -98,18 +73,10 @@ class ServersWork:
         }
         return Part(None, sums, {unit.index: (learners.p, averages_of(learners))}), None
 
-    def set_parameters(self, parameters: Any) -> None:
-        """Servers learn while they play; there is no round after it."""
-
-    def gradient(self, rows: None, step: Any) -> Part:
-        """See `set_parameters`."""
-        raise NotImplementedError("servers learn while they play")
-
-    def _learners(self, machines: range) -> Learners:
+    def _learners(self, machines: slice) -> Learners:
         """Those of some machines go on where they were, but for the state that they last saw."""
-        own = slice(machines.start, machines.stop)
-        learners = self._how.begin(self._weights["values"][own].astype(np.float64))
-        averages = self._weights["averages"][own].astype(np.float64)
+        learners = self._how.begin(self._weights["values"][machines].astype(np.float64))
+        averages = self._weights["averages"][machines].astype(np.float64)
         known = averages[:, AVERAGES.index("count")] > 0
         for name, values in zip(AVERAGES, averages.T, strict=True):
             learners.memory[name][known] = values[known]
@@ -124,39 +91,22 @@ def averages_of(learners: Learners) -> NDArray[np.float64]:
     return np.stack([learners.memory[name].astype(np.float64) for name in AVERAGES], axis=1)
 
 
-class ValuesKeeper(UnitLearner):
-    """Keeps what servers have learned for checkpoints; it has no optimizer."""
-
-    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
-        """Each server takes its steps itself."""
-
-    def make_optimizer(self, groups: list[dict[str, Any]]) -> Any:
-        """See `configure_optimizers_for_module`, which needs none."""
-        raise NotImplementedError("servers learn while they play")
-
-    def keep(self, values: NDArray[np.float32], averages: NDArray[np.float32]) -> None:
-        """Takes what servers know after an iteration."""
-        module = self.module[DEFAULT_MODULE_ID].unwrapped()
-        with torch.no_grad():
-            module.values.copy_(torch.from_numpy(values))
-            module.averages.copy_(torch.from_numpy(averages))
-
-
 class FuzzyTD(UnitAlgorithm):
     """Each server tunes a value function of its own (section 1), all of them side by side."""
 
     def training_step(self) -> None:
         """Every server plays an episode; what it has learned then is kept."""
         started = perf_counter()
-        units = list(server_units(self.config.experiment, self.iteration))
+        units = iteration_units(self.config.experiment, self.iteration)
         weights = module_weights(self)
         gathered = self.begin(units, weights).play()
         learned = [gathered.part.per_unit[unit.index] for unit in units]
         found = [np.concatenate(part).astype(np.float32) for part in zip(*learned, strict=True)]
         skipped = self._go_back_where_broken(found, [weights["values"], weights["averages"]])
-        self.on_learner(lambda learner: learner.keep(*found))
+        kept = dict(zip(("values", "averages"), found, strict=True))
+        self.on_learner(lambda learner: learner.hold(kept))
         sums, elapsed = gathered.part.sums, perf_counter() - started
-        self.log_values(
+        self.log_iteration(
             {
                 "train/return_mean": sums["earned"] / sums["episodes"],
                 "train/return_max": sums["earned"] / sums["episodes"],  # one episode of a jobset
@@ -169,10 +119,9 @@ class FuzzyTD(UnitAlgorithm):
                 "time/sample_s": elapsed,
                 "time/runner_s": gathered.runner_s,
                 "time/iteration_s": elapsed,
-            }
+            },
+            episodes=int(sums["episodes"]),
         )
-        self.log_workers()
-        self.count({"total/episodes": int(sums["episodes"])})
 
     def _learned(
         self, values: NDArray[np.float32], averages: NDArray[np.float32]
@@ -209,7 +158,7 @@ class FuzzyTDConfig(BatchedConfig):
     """Config of `FuzzyTD`."""
 
     algorithm_class = FuzzyTD
-    default_learner = ValuesKeeper
+    default_learner = WeightsHolder
 
     def make_work(self, module: Any) -> ServersWork:
         """See `ServersWork`."""

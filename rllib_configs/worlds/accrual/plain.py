@@ -156,14 +156,11 @@ class PlainServer:
                     made = True
                     self._take(offers[k])
         if self._learn is not None:
-            self._tell(self._learn, considered, made)
-
-    def _tell(self, learn: Learn, considered: bool, made: bool) -> None:
-        """Section 3.4: after a decision, or at the next change after one that was not made."""
-        if made or (self._armed and self._moved):
-            learn(self.state(), self.utility, self.now)
-            self._armed = False
-        self._armed = self._armed or (considered and not made)
+            # Section 3.4: after a decision, or at the next change after one that was not made.
+            if made or (self._armed and self._moved):
+                self._learn(self.state(), self.utility, self.now)
+                self._armed = False
+            self._armed = self._armed or (considered and not made)
 
     def _settle(self) -> None:
         if self._world.grow_first:

@@ -189,89 +189,62 @@ def learn_values(
     return learners
 
 
-def measure(
-    simulator: AccrualSimulator,
-    policy: str,
-    column: str,
-    steps: int,
-    learners: Learners | None = None,
-) -> Outcome:
-    """Plays all experiments under a policy.
-
-    Args:
-        simulator: with the experiments loaded.
-        policy: one of `POLICIES`, or an order of the literature such as ``dasa``.
-        column: one of `COLUMNS`.
-        steps: that it plays.
-        learners: values, for ``utility``.
-    """
-    preempt, squeeze = COLUMNS[column]
-    scorer = POLICIES.get(policy, "none")
-    order = "best_fit" if policy in POLICIES else policy
-    simulator.play(Rule(order, scorer, preempt, squeeze), learners=learners)
-    return Outcome(
-        policy,
-        column,
-        simulator.earned,
-        simulator.busy / (float(simulator.world.capacity) * steps),
-        None if learners is None else learners.p.copy(),
-    )
-
-
 def experiment(
     setting: Setting,
     policies: Sequence[str] = tuple(POLICIES),
     columns: Sequence[str] = tuple(COLUMNS),
 ) -> Iterator[Outcome]:
-    """Measures policies in columns on the same arrivals, those that learn after they have."""
+    """Measures policies in columns on the same arrivals, those that learn after they have.
+
+    Args:
+        setting: what is measured.
+        policies: of `POLICIES`, or orders of the literature such as ``dasa``.
+        columns: of `COLUMNS`.
+    """
     simulator = loaded(setting, Split.HELD_OUT, setting.steps)
     training = (
         loaded(setting, Split.TRAIN, setting.learning.steps) if "utility" in policies else None
     )
     for policy in policies:
+        scorer, order = POLICIES.get(policy, "none"), "best_fit" if policy in POLICIES else policy
         for column in columns:
             learners = learn_values(setting, column, training) if policy == "utility" else None
-            yield measure(simulator, policy, column, setting.steps, learners)
+            simulator.play(Rule(order, scorer, *COLUMNS[column]), learners=learners)
+            yield Outcome(
+                policy,
+                column,
+                simulator.earned,
+                simulator.busy / (float(simulator.world.capacity) * setting.steps),
+                None if learners is None else learners.p.copy(),
+            )
 
 
 POOL_POLICIES = ("none", "aggressive", "own", "shared")
 """What decides on each machine: nothing, the smallest job, values of its own, values of all."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PoolSetting:
-    """What is measured.
+def pool_of(each: Setting, machines: int, allocation: str) -> Setting:
+    """Machines with one queue, of which each brings a server and its share of the arrivals.
 
-    Attributes:
-        machines: with one queue.
+    Args:
+        each: a server with one machine.
+        machines: how many.
         allocation: see `Accrual.allocation`.
-        each: one machine and its share of the arrivals: ``rate`` jobs a step and machine.
     """
-
-    machines: int = 2
-    allocation: str = "machine"
-    each: Setting = field(default_factory=Setting)
-
-    @property
-    def whole(self) -> Setting:
-        """All machines and all arrivals."""
-        world = replace(self.each.world, machines=self.machines, allocation=self.allocation)
-        return replace(self.each, world=world, rate=self.machines * self.each.rate)
+    world = replace(each.world, machines=machines, allocation=allocation)
+    return replace(each, world=world, rate=machines * each.rate)
 
 
-def pool_experiment(
-    setting: PoolSetting, policies: Sequence[str] = POOL_POLICIES
-) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Measures policies on the same arrivals, those that learn after they have.
+def pool_experiment(setting: Setting) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    """Measures `POOL_POLICIES` on the same arrivals, those that learn after they have.
 
     Yields:
         Policy, and float64 ``(experiments,)``, utility of all jobs that finished in time.
     """
-    whole = setting.whole
-    simulator = loaded(whole, Split.HELD_OUT, whole.steps)
-    for policy in policies:
+    simulator = loaded(setting, Split.HELD_OUT, setting.steps)
+    for policy in POOL_POLICIES:
         learns = policy in ("own", "shared")
-        learners = learn_values(whole, "both", shared=policy == "shared") if learns else None
+        learners = learn_values(setting, "both", shared=policy == "shared") if learns else None
         simulator.play(Rule("best_fit", "value" if learns else policy), learners=learners)
         yield policy, simulator.earned
 
@@ -280,12 +253,6 @@ def unseen_jobsets(setting: Setting) -> list[JobSet]:
     """The arrivals that policies are measured on, of each of the setting's experiments."""
     workload = setting.workload(setting.steps)
     return sample_jobsets(workload, setting.seed, Split.HELD_OUT, range(setting.experiments))
-
-
-def small_jobsets(setting: Setting, window: int, count: int) -> list[JobSet]:
-    """Unseen jobsets of so many steps, those without jobs left out."""
-    drawn = unseen_jobsets(replace(setting, steps=window, experiments=count))
-    return [jobset for jobset in drawn if jobset.num_jobs]
 
 
 def bound_of(jobset: JobSet, setting: Setting, time_limit_s: float) -> UtilityBound:

@@ -16,6 +16,7 @@ from cluster_env.worlds.accrual.values import (
     num_parameters,
 )
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
+from rllib_configs.networks.sampling import Draws
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.accrual.options import FuzzyTDOptions, StateValuesOptions
 
@@ -51,12 +52,9 @@ class StateValuesSampler:
         gains = (values - values[:, -1:]).astype(np.float32)
         # A candidate that is worth as much as the server itself is not taken.
         gains[:, :-1][gains[:, :-1] == 0] = -np.finfo(np.float32).tiny
-        found: NDArray[np.float32] = np.where(seen.allowed, gains, _FORBIDDEN)
-        return found
+        return np.where(seen.allowed, gains, _FORBIDDEN)
 
-    def sample(
-        self, states: NDArray[np.int32], uniforms: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    def sample(self, states: NDArray[np.int32], uniforms: NDArray[np.float64]) -> Draws:
         """See `rllib_configs.networks.sampling.Sampler`; the action is certain."""
         actions = self.logits(states).argmax(axis=1).astype(np.int32)
         return actions, np.zeros(actions.size, np.float32)

@@ -14,6 +14,7 @@ from cluster_env.core.world import World
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.features import IDLE_PATIENCE
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
+from rllib_configs.networks.sampling import Draws
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.deeprm.bilinear_kernels import Floats, score
 
@@ -76,12 +77,9 @@ class BilinearSampler:
         """
         require_states(states, self._space)
         plain = states if states.flags.carray else states.copy()
-        scores: Floats = score(plain, *self._arguments)
-        return scores
+        return score(plain, *self._arguments)
 
-    def sample(
-        self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int32], Floats]:
+    def sample(self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> Draws:
         """The highest score: a search tries no other, so nothing is drawn; see `Sampler`."""
         actions = self.logits(states).argmax(axis=1).astype(np.int32)
         return actions, np.zeros(actions.size, np.float32)
@@ -90,7 +88,7 @@ class BilinearSampler:
 class BilinearNetwork(Network):
     """The scorer as a network, which a search trains."""
 
-    module_place = "rllib_configs.networks.held:HeldWeights"
+    module_place = "rllib_configs.networks.modules:HeldWeights"
 
     def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
         """The weights that a search begins with."""

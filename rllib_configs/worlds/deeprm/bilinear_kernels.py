@@ -70,7 +70,8 @@ def score(
             for f in range(weights.size):
                 total += weights[f] * looks[f]
             scores[i, slot] = total
-        if not _must_work(state, shape, patience):
+        # An idle cluster that has waited for long enough must work.
+        if state[shape.since_at] < patience or state[: shape.slots_at].any():
             total = 0.0
             for g in range(seen.size):
                 total += void[g] * seen[g]
@@ -96,12 +97,6 @@ def _find_starts(
         starts[slot] = first_start(states, i, place, shape.capacity, last)
         found = found or starts[slot] >= 0
     return found
-
-
-@njit(cache=True, nogil=True)
-def _must_work(state: State, shape: StateShape, patience: int) -> bool:
-    """Whether the cluster is idle and has waited for long enough."""
-    return bool(state[shape.since_at] >= patience and not state[: shape.slots_at].any())
 
 
 @njit(cache=True, nogil=True)

@@ -164,12 +164,14 @@ class LookupLayout:
         cells, column = self._cut(np.ascontiguousarray(weight))
         for block in self.blocks:
             part = table[block.entries].reshape(block.rows, block.prefixes, hidden)
+            own = cells[:, block.columns]
             if block.kind == "occupied":
-                _sum_rows(cells[:, block.columns], part)
+                _sum_cells(own, False, part)
             elif block.kind == "slot":
-                _sum_rectangles(cells[:, block.columns], part)
+                part[0] = 0.0
+                _sum_cells(own, True, part[1:])
             elif block.kind == "backlog":
-                _sum_cells(cells[:, block.columns], part[0])
+                _sum_cells(own.reshape(1, -1, hidden)[:, : block.prefixes - 1], False, part)
             else:
                 part[0] = _SHARES[:, None] * column.sum(axis=0, dtype=np.float64)
         return table
@@ -191,12 +193,15 @@ class LookupLayout:
         cells, column = self._cut(spread)
         for block in self.blocks:
             part = gradient[block.entries].reshape(block.rows, block.prefixes, hidden)
+            own = cells[:, block.columns]
             if block.kind == "occupied":
-                _spread_rows(part, cells[:, block.columns])
+                _spread_sums(part, False, own)
             elif block.kind == "slot":
-                _spread_rectangles(part, cells[:, block.columns])
+                _spread_sums(part[1:], True, own)
             elif block.kind == "backlog":
-                _spread_cells(part[0], cells[:, block.columns])
+                flat = np.zeros_like(own).reshape(1, -1, hidden)  # cells that no backlog fills: 0
+                _spread_sums(part, False, flat[:, : block.prefixes - 1])
+                own[:] = flat.reshape(own.shape)
             else:
                 column[:] = (_SHARES[:, None] * part[0]).sum(axis=0)
         return spread
@@ -255,84 +260,32 @@ def _look_up(
 
 
 @njit(cache=True, nogil=True)
-def _sum_rows(cells: Floats, table: Floats) -> None:
-    """Running sums along each row of a cluster's block."""
-    hidden = cells.shape[2]
-    total = np.empty(hidden)
-    for h in range(cells.shape[0]):
-        total[:] = 0.0
-        table[h, 0] = 0.0
-        for k in range(cells.shape[1]):
-            for j in range(hidden):
-                total[j] += cells[h, k, j]
-                table[h, k + 1, j] = total[j]
-
-
-@njit(cache=True, nogil=True)
-def _sum_rectangles(cells: Floats, table: Floats) -> None:
-    """Sums of all rectangles in the upper left corner of a slot's block."""
-    units, hidden = cells.shape[1], cells.shape[2]
+def _sum_cells(cells: Floats, downwards: bool, table: Floats) -> None:
+    """Sums of the beginnings of each row, ``(rows, prefixes, hidden)``; with those of all above."""
+    rows, units, hidden = cells.shape
     row = np.empty(hidden)
     total = np.zeros((units, hidden))
-    table[0] = 0.0
-    for h in range(cells.shape[0]):
+    for h in range(rows):
         row[:] = 0.0
-        table[h + 1, 0] = 0.0
+        table[h, 0] = 0.0
         # A rectangle is the one above it and the beginning of this row.
         for k in range(units):
             for j in range(hidden):
                 row[j] += cells[h, k, j]
-                total[k, j] += row[j]
-                table[h + 1, k + 1, j] = total[k, j]
+                total[k, j] = row[j] + (total[k, j] if downwards else 0.0)
+                table[h, k + 1, j] = total[k, j]
 
 
 @njit(cache=True, nogil=True)
-def _sum_cells(cells: Floats, table: Floats) -> None:
-    """Running sums over the cells of the backlog, row by row."""
-    width, hidden = cells.shape[1], cells.shape[2]
-    total = np.zeros(hidden)
-    table[0] = 0.0
-    for k in range(table.shape[0] - 1):
-        for j in range(hidden):
-            total[j] += cells[k // width, k % width, j]
-            table[k + 1, j] = total[j]
-
-
-@njit(cache=True, nogil=True)
-def _spread_rows(table: Floats, cells: Floats) -> None:
-    """The transpose of `_sum_rows`: a cell is in all sums that end at it or behind it."""
-    hidden = cells.shape[2]
-    total = np.empty(hidden)
-    for h in range(cells.shape[0]):
-        total[:] = 0.0
-        for k in range(cells.shape[1] - 1, -1, -1):
-            for j in range(hidden):
-                total[j] += table[h, k + 1, j]
-                cells[h, k, j] = total[j]
-
-
-@njit(cache=True, nogil=True)
-def _spread_rectangles(table: Floats, cells: Floats) -> None:
-    """The transpose of `_sum_rectangles`: from the lower right corner up."""
-    units, hidden = cells.shape[1], cells.shape[2]
+def _spread_sums(table: Floats, downwards: bool, cells: Floats) -> None:
+    """The transpose of `_sum_cells`: a cell is in all sums that end at it or behind it."""
+    rows, units, hidden = cells.shape
     row = np.empty(hidden)
     total = np.zeros((units, hidden))
-    for h in range(cells.shape[0] - 1, -1, -1):
+    for h in range(rows - 1, -1, -1):
         row[:] = 0.0
         for k in range(units - 1, -1, -1):
             for j in range(hidden):
-                row[j] += table[h + 1, k + 1, j]
-                total[k, j] += row[j]
+                row[j] += table[h, k + 1, j]
+                total[k, j] = row[j] + (total[k, j] if downwards else 0.0)
                 cells[h, k, j] = total[k, j]
-
-
-@njit(cache=True, nogil=True)
-def _spread_cells(table: Floats, cells: Floats) -> None:
-    """The transpose of `_sum_cells`; cells that no backlog fills have no gradient."""
-    width, hidden = cells.shape[1], cells.shape[2]
-    total = np.zeros(hidden)
-    for k in range(cells.shape[0] * width - 1, -1, -1):
-        for j in range(hidden):
-            if k + 1 < table.shape[0]:
-                total[j] += table[k + 1, j]
-            cells[k // width, k % width, j] = total[j]

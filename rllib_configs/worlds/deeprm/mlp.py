@@ -16,7 +16,7 @@ from cluster_env.core.world import World
 from cluster_env.worlds.deeprm import DeepRM
 from rllib_configs.networks.linear import linear
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
-from rllib_configs.networks.sampling import sample_actions
+from rllib_configs.networks.sampling import Sampler
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.deeprm.lookups import LookupLayout
 
@@ -58,7 +58,7 @@ def shapes(layout: LookupLayout, hidden: int) -> dict[str, tuple[int, ...]]:
     }
 
 
-class DeepRMSampler:
+class DeepRMSampler(Sampler):
     """Samples actions from DeepRM's network; a snapshot of the weights."""
 
     by_row = True
@@ -74,12 +74,6 @@ class DeepRMSampler:
         """Logits, float32 ``(n, num_actions)``, of states, uint8 ``(n, state_size)``."""
         hidden = lookup_sum(self._table, self._hidden_bias, self._layout.lookups(states))
         return linear(np.maximum(hidden, 0, out=hidden), self._head_weight, self._head_bias)
-
-    def sample(
-        self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """See `rllib_configs.networks.sampling.SamplingPolicy`."""
-        return sample_actions(self.logits(states), uniforms)
 
 
 class DeepRMNetwork(Network):

@@ -22,16 +22,8 @@ Burstiness = Annotated[float, Field(ge=0, lt=1)]
 
 _CLASS_SLOWDOWN = "class_slowdown"
 _DRAWS = (
-    "objective",
-    "load",
-    "window",
-    "small_share",
-    "small_low",
-    "small_high",
-    "large_low",
-    "large_high",
-    "dominant",
-    "bursts",
+    *("objective", "load", "window", "small_share", "small_low", "small_high"),
+    *("large_low", "large_high", "dominant", "bursts"),
 )
 _OF_MADE_UP_JOBS = (
     *("load", "small_share", "small_duration", "large_duration"),
@@ -100,7 +92,11 @@ class DeepRMRanges(TaskRanges):
             drawn = tuple(_whole(self.capacity, at) for at in capacities.tolist())
             changes["world"] = replace(base.world, cluster=replace(cluster, capacity=drawn))
         section = base.model_copy(update=changes)
-        section = self._with_load(self._with_mix(section, place), place["load"])
+        section = self._with_mix(section, place)
+        if self.load is not None:  # as far as it is in reach of the mix of jobs
+            reach = _with_workload(section, {"load": LOWEST_LOAD}).build_workload().max_load
+            load = min(_between(self.load, place["load"]), reach)
+            section = _with_workload(section, {"load": load})
         return super().draw(section, rng)
 
     def check(self, base: TaskSection, family: str) -> None:
@@ -158,14 +154,6 @@ class DeepRMRanges(TaskRanges):
         if self.burstiness is not None:
             changes["burstiness"] = _between(self.burstiness, place["bursts"])
         return _with_workload(section, changes)
-
-    def _with_load(self, section: TaskSection, place: float) -> TaskSection:
-        """The task with its load, as far as that is in reach of its mix of jobs."""
-        if self.load is None:
-            return section
-        reach = _with_workload(section, {"load": LOWEST_LOAD}).build_workload().max_load
-        load = min(_between(self.load, place), reach)
-        return _with_workload(section, {"load": load})
 
 
 def _with_workload(section: TaskSection, changes: dict[str, Any]) -> TaskSection:

@@ -18,33 +18,31 @@ from cluster_env.worlds.deeprm.features import (
     write_slots,
 )
 from cluster_env.worlds.deeprm.state import StateShape
-from rllib_configs.networks.sampling import sample_actions
+from rllib_configs.networks.sampling import Draws, sample_actions
 from rllib_configs.networks.set_scorer.kernels import Floats, Kept, Records, score_rows
 from rllib_configs.networks.set_scorer.network import SetScorer
-from rllib_configs.networks.set_scorer.sampler import Draws, ScorerWeights, open_logits
+from rllib_configs.networks.set_scorer.sampler import open_logits, room_of_a_row
 
 
 class DeepRMFastPath:
-    """See `rllib_configs.networks.set_scorer.sampler.FAST_PATHS`."""
+    """See `rllib_configs.registries.FAST_PATHS`."""
 
-    def __init__(self, network: SetScorer, snapshot: ScorerWeights, world: DeepRM) -> None:
+    def __init__(self, network: SetScorer, packed: Records, world: DeepRM) -> None:
         self._space = world.state_space
         self._scorer = (
             world.layout.shape,
             world.switches.try_last_start,
-            snapshot.packed,
-            snapshot.room(world),
+            packed,
+            room_of_a_row(packed, world),
         )
 
     def logits(self, states: NDArray[np.uint8]) -> Floats:
         """See `rllib_configs.networks.sampling.Sampler`."""
-        logits: Floats = _logits(self._checked(states), *self._scorer)
-        return logits
+        return _logits(self._checked(states), *self._scorer)
 
     def sample(self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> Draws:
         """See `rllib_configs.networks.sampling.Sampler`."""
-        drawn: Draws = _sample(self._checked(states), uniforms, *self._scorer)
-        return drawn
+        return _sample(self._checked(states), uniforms, *self._scorer)
 
     def _checked(self, states: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The states as an array of the one type that the kernels are compiled for."""
@@ -79,7 +77,7 @@ def _logits(
         states: uint8 ``(n, state_size)``.
         shape: of the states.
         try_last_start: the rule of that name of the world that is acted in.
-        packed: of a `ScorerWeights`.
+        packed: weights, see `pack`.
         room: for one row, likewise.
 
     Returns:

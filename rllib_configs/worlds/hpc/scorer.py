@@ -12,7 +12,7 @@ from cluster_env.worlds.hpc.scoring import score_states
 from cluster_env.worlds.hpc.simulator import HPCSimulator
 from rllib_configs.networks.conditions import told
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
-from rllib_configs.networks.sampling import sample_actions
+from rllib_configs.networks.sampling import Sampler
 from rllib_configs.schema import ExperimentConfig
 
 _NOT_ALLOWED = np.float32(-1e9)
@@ -24,8 +24,8 @@ START = {"log_estimate": 1.0, "log_share": 1.0, "constant": -0.5}
 """Small areas first, and the larger ones held: what a search begins with."""
 
 
-class ScorerSampler:
-    """Acts with a scorer; see `rllib_configs.networks.sampling.Sampler`."""
+class ScorerSampler(Sampler):
+    """Acts with a scorer."""
 
     def __init__(self, scorer: Scorer, world: HPC) -> None:
         self._scorer, self._world = scorer, world
@@ -36,14 +36,6 @@ class ScorerSampler:
         logits = np.where(allowed[:, :-1], -scores, _NOT_ALLOWED).astype(np.float32)
         void = np.where(allowed[:, -1], np.float32(0.0), _NOT_ALLOWED)
         return np.concatenate([logits, void[:, None]], axis=1)
-
-    def sample(
-        self, states: State, uniforms: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """See `Sampler`."""
-        drawn: tuple[NDArray[np.int32], NDArray[np.float32]]
-        drawn = sample_actions(self.logits(states), uniforms)
-        return drawn
 
     def play(self, simulator: HPCSimulator, void_bias: float) -> None:
         """Plays whole episodes, with the lowest score first and the whole queue in sight.
@@ -58,8 +50,7 @@ class ScorerSampler:
         self, simulator: Any, rows: NDArray[np.int32], void_bias: float
     ) -> NDArray[np.int32]:
         """The actions of `play` in some rows under way, int32 ``(m,)``."""
-        actions: NDArray[np.int32] = simulator.choose(self._biased(void_bias), rows)
-        return actions
+        return simulator.choose(self._biased(void_bias), rows)
 
     def _biased(self, void_bias: float) -> Scorer:
         weights = self._scorer.weights.copy()
@@ -105,7 +96,7 @@ def _sizes(experiment: ExperimentConfig) -> Shapes:
 class ScorerNetwork(Network):
     """The scorer as a network, which a search trains."""
 
-    module_place = "rllib_configs.networks.held:HeldWeights"
+    module_place = "rllib_configs.networks.modules:HeldWeights"
     transfers = ("memory", "gpus")
 
     def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:

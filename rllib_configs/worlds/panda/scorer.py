@@ -14,10 +14,11 @@ from cluster_env.worlds.panda import Panda
 from cluster_env.worlds.panda.features import PAIR, START
 from cluster_env.worlds.panda.simulator import PandaSimulator
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
+from rllib_configs.networks.sampling import Sampler
 from rllib_configs.schema import ExperimentConfig
 
 
-class PairScorer:
+class PairScorer(Sampler):
     """Plays whole episodes; see `rllib_configs.policy_files.PlayedLearnedPolicy`.
 
     Args:
@@ -38,17 +39,11 @@ class PairScorer:
         """A central scheduler has no decisions of single agents."""
         raise NotImplementedError("this network plays whole episodes")
 
-    def sample(
-        self, states: NDArray[np.int32], uniforms: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """See `logits`."""
-        raise NotImplementedError("this network plays whole episodes")
-
 
 class PairNetwork(Network):
     """The scorer as a network, which a search trains."""
 
-    module_place = "rllib_configs.networks.held:HeldWeights"
+    module_place = "rllib_configs.networks.modules:HeldWeights"
 
     def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
         """The weights that a search begins with."""

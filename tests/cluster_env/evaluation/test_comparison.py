@@ -6,40 +6,27 @@ import numpy as np
 import pytest
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.seeding import Split
 from cluster_env.evaluation import (
     PolicyGroup,
     Result,
-    Summary,
     best,
     choose,
     compare_policies,
-    evaluate,
     rank_on,
-    summarize,
     tune,
     tuned_numbers,
     win_rate,
 )
-from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
-from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.workloads import BimodalWorkload
-
-CLUSTER = Cluster()
-JOBSETS = sample_jobsets(BimodalWorkload(load=1.1), 0, Split.VALIDATION, range(60))
-
-
-def summary(spec: str) -> Summary:
-    return summarize(evaluate(get_heuristic(spec, DeepRM(CLUSTER)), JOBSETS, DeepRM(CLUSTER)))
+from tests.cluster_env.evaluation.measured import JOBSETS, WORLD, heuristic, summary
 
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Result]:
     specs = ("random", "sjf", "packer")
-    groups = [PolicyGroup(spec, (get_heuristic(spec, DeepRM(CLUSTER)),)) for spec in specs]
-    return {result.name: result for result in compare_policies(groups, JOBSETS, DeepRM(CLUSTER))}
+    groups = [PolicyGroup(spec, (heuristic(spec),)) for spec in specs]
+    return {result.name: result for result in compare_policies(groups, JOBSETS, WORLD)}
 
 
 def test_best_follows_the_direction_of_the_metric(results: dict[str, Result]) -> None:
@@ -97,10 +84,8 @@ def test_unfinished_jobsets_are_lost_by_policy_and_baseline() -> None:
 
 
 def test_tuning_finds_the_best_number_of_the_sweep() -> None:
-    tuned = tune("hold", JOBSETS, DeepRM(CLUSTER))
-    means = {
-        k: summary(f"hold:{k}").mean("slowdown") for k in tuned_numbers("hold", DeepRM(CLUSTER))
-    }
+    tuned = tune("hold", JOBSETS, WORLD)
+    means = {k: summary(f"hold:{k}").mean("slowdown") for k in tuned_numbers("hold", WORLD)}
     number = min(means, key=lambda k: means[k])
     assert tuned.spec == f"hold:{number}"
     assert tuned.name == f"hold*({number})"
@@ -108,15 +93,15 @@ def test_tuning_finds_the_best_number_of_the_sweep() -> None:
 
 
 def test_tuning_follows_the_metric() -> None:
-    by_slowdown = tune("tetris", JOBSETS, DeepRM(CLUSTER)).spec
-    by_makespan = tune("tetris", JOBSETS, DeepRM(CLUSTER), metric="makespan").spec
+    by_slowdown = tune("tetris", JOBSETS, WORLD).spec
+    by_makespan = tune("tetris", JOBSETS, WORLD, metric="makespan").spec
     assert by_slowdown in ("tetris:0.0005", "tetris:0.001", "tetris:0.002")
     assert by_makespan != by_slowdown
 
 
 def test_tuning_is_done_in_the_world_that_is_measured() -> None:
     """Where episodes are cut early, a rule that waits longer looks better than it is."""
-    cut = DeepRM(CLUSTER, max_time=55)
+    cut = DeepRM(max_time=55)
     chosen = tune("hold", JOBSETS, cut)
     groups = [
         PolicyGroup(number, (get_heuristic(f"hold:{number}", cut),))
@@ -124,18 +109,17 @@ def test_tuning_is_done_in_the_world_that_is_measured() -> None:
     ]
     found = {each.name: each.mean("slowdown") for each in compare_policies(groups, JOBSETS, cut)}
     assert chosen.spec == f"hold:{min(found, key=lambda number: found[number])}"
-    assert chosen.spec != tune("hold", JOBSETS, DeepRM(CLUSTER)).spec
+    assert chosen.spec != tune("hold", JOBSETS, WORLD).spec
 
 
 def test_only_heuristics_with_a_number_are_tuned() -> None:
     with pytest.raises(InputError, match="'sjf' has no number to tune; tetris and hold have"):
-        tune("sjf", JOBSETS, DeepRM(CLUSTER))
+        tune("sjf", JOBSETS, WORLD)
 
 
 def test_choosing_takes_the_best_mean_and_the_first_of_equals() -> None:
-    world = DeepRM(CLUSTER)
-    policies = {name: get_heuristic(name, world) for name in ("random", "packer", "sjf")}
-    score = rank_on(JOBSETS, world)
+    policies = {name: heuristic(name) for name in ("random", "packer", "sjf")}
+    score = rank_on(JOBSETS, WORLD)
     assert choose(policies, score) == "sjf"
     twice = {"first": policies["sjf"], "second": policies["sjf"]}
     assert choose(twice, score) == "first"

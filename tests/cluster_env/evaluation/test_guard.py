@@ -4,11 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-import numpy as np
 import pytest
 
 from cluster_env.core.policy import Policy
-from cluster_env.core.seeding import Split
 from cluster_env.core.spec import spec_of
 from cluster_env.evaluation import (
     MIN_DISJOINT,
@@ -17,22 +15,10 @@ from cluster_env.evaluation import (
     PolicyGroup,
     compare_policies,
     evaluate,
-    summarize,
 )
 from cluster_env.evaluation.guard import told_apart
 from cluster_env.objectives.metric import utilization
-from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds import get_heuristic
-from cluster_env.worlds.deeprm import DeepRM
-from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.workloads import BimodalWorkload
-
-CLUSTER = Cluster()
-JOBSETS = sample_jobsets(BimodalWorkload(load=1.1), 0, Split.VALIDATION, range(60))
-
-
-def heuristic(spec: str) -> Policy:
-    return get_heuristic(spec, DeepRM(CLUSTER))
+from tests.cluster_env.evaluation.measured import JOBSETS, WORLD, Idle, heuristic, summary
 
 
 def groups(*specs: str) -> list[PolicyGroup]:
@@ -47,13 +33,13 @@ class Guard:
         baselines: Sequence[PolicyGroup],
         *,
         others: Sequence[PolicyGroup] = (),
-        limits: Mapping[str, float] = spec_of(DeepRM(CLUSTER)).side_metrics,
+        limits: Mapping[str, float] = spec_of(WORLD).side_metrics,
         metric: str = "slowdown",
         jobsets: int = 60,
         reference: str = "",
         num_disjoint: int | None = None,
     ) -> None:
-        self._evaluate = partial(compare_policies, jobsets=JOBSETS[:jobsets], world=DeepRM(CLUSTER))
+        self._evaluate = partial(compare_policies, jobsets=JOBSETS[:jobsets], world=WORLD)
         first, rest = self._evaluate(baselines), self._evaluate(others)
         self._judge = Judge(
             first,
@@ -74,15 +60,6 @@ class Guard:
 def guard(*specs: str, metric: str = "slowdown", jobsets: int = 60) -> Guard:
     """One without side metrics."""
     return Guard(groups(*specs), jobsets=jobsets, metric=metric, limits={})
-
-
-class Idle:
-    """Starts nothing, ever."""
-
-    name = "idle"
-
-    def act(self, states, uniforms):  # type: ignore[no-untyped-def]
-        return np.full(len(states), CLUSTER.num_slots, np.int32)
 
 
 def test_a_bad_policy_gives_way_to_the_best_heuristic() -> None:
@@ -136,7 +113,7 @@ def test_the_table_holds_means_and_paired_differences() -> None:
     decision = guard("packer", "sjf").decide(heuristic("hold:8"))
     assert [candidate.name for candidate in decision.candidates] == ["sjf!", "packer!", "hold:8"]
     for candidate, spec in zip(decision.candidates, ("sjf", "packer", "hold:8"), strict=True):
-        mean = evaluate(heuristic(spec), JOBSETS, DeepRM(CLUSTER)).slowdown.mean()
+        mean = evaluate(heuristic(spec), JOBSETS, WORLD).slowdown.mean()
         assert candidate.mean.value == pytest.approx(mean)
         gap = mean - decision.candidates[0].mean.value
         assert candidate.difference.value == pytest.approx(gap)
@@ -151,9 +128,7 @@ def test_a_better_mean_that_costs_too_much_is_refused_with_its_price() -> None:
     assert decision.reference == "sjf!"
     assert decision.limits == {"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0}
     assert "lower than that of sjf!" in decision.reason
-    sjf, learned = (
-        evaluate(heuristic(spec), JOBSETS, DeepRM(CLUSTER)) for spec in ("sjf", "hold:8")
-    )
+    sjf, learned = (evaluate(heuristic(spec), JOBSETS, WORLD) for spec in ("sjf", "hold:8"))
     used = [utilization(schedule).mean() for schedule in (learned, sjf)]
     assert used[0] < 0.9 * used[1]
     assert (
@@ -175,9 +150,7 @@ def test_a_limit_says_how_much_worse_a_price_may_be(metric: str, limit: float, u
 
 
 def test_a_price_keeps_its_limit_with_the_whole_interval() -> None:
-    sjf, hold = (
-        summarize(evaluate(heuristic(spec), JOBSETS, DeepRM(CLUSTER))) for spec in ("sjf", "hold:8")
-    )
+    sjf, hold = summary("sjf"), summary("hold:8")
     share = hold.mean("wait") / sjf.mean("wait") - 1  # by which it waits longer on these jobsets
 
     def judged(limit: float) -> GuardDecision:

@@ -1,42 +1,21 @@
-"""The checker of schedules finds every kind of fault, and none in what the simulator makes."""
+"""The checker of schedules finds every kind of fault."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cluster_env.core.invariants import ScheduleFault, check_schedule
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Pieces, Schedule
-from cluster_env.evaluation import evaluate
-from cluster_env.worlds import get_heuristic
-from cluster_env.worlds.deeprm import DeepRM
-from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.workloads import BimodalWorkload
-from tests.cluster_env.worlds.deeprm.rates import at_rate
-
-MAX_TIME = 400
+from tests.cluster_env.schedules import schedule_of
 
 # Jobs 0 and 1 share the cluster; job 2 starts at the instant at which job 0 finishes.
 JOBSETS = [JobSet.of([0, 0, 1], [2, 4, 3], [[1, 1], [1, 3], [1, 1]], window=5)]
 
 
 def worked() -> Schedule:
-    return Schedule(
-        episode=np.zeros(3, np.int32),
-        job=np.arange(3, dtype=np.int32),
-        arrival=JOBSETS[0].arrival,
-        start=np.array([0, 0, 2], np.int32),
-        finish=np.array([2, 4, 5], np.int32),
-        duration=JOBSETS[0].duration,
-        demand=JOBSETS[0].demand,
-        end=np.array([5], np.int32),
-        window=np.array([5], np.int32),
-        jobset=np.zeros(1, np.int32),
-        capacity=np.array([2, 4], np.int32),
-    )
+    return schedule_of(JOBSETS[0], [0, 0, 2], 5, [2, 4])
 
 
 def test_a_schedule_without_fault_passes() -> None:
@@ -107,29 +86,10 @@ def in_pieces(**changes: object) -> Schedule:
     }
     columns |= {name: value for name, value in changes.items() if name in columns}
     rest = {name: value for name, value in changes.items() if name not in columns}
-    node = rest.pop("node", None)
     if "episode_end" in rest:
         rest["end"] = rest.pop("episode_end")
-    pieces = Pieces(
-        *(np.array(column, np.int32) for column in columns.values()),
-        node=None if node is None else np.array(node, np.int32),
-    )
-    [jobset] = PREEMPTED
-    schedule = Schedule(
-        episode=np.zeros(2, np.int32),
-        job=np.arange(2, dtype=np.int32),
-        arrival=jobset.arrival,
-        start=np.array([0, 2], np.int32),
-        finish=np.array([9, 4], np.int32),
-        duration=jobset.duration,
-        demand=jobset.demand,
-        end=np.array([9], np.int32),
-        window=np.array([2], np.int32),
-        jobset=np.zeros(1, np.int32),
-        capacity=np.array([2], np.int32),
-        attributes=jobset.attributes,
-        pieces=pieces,
-    )
+    pieces = Pieces(*(np.array(column, np.int32) for column in columns.values()))
+    schedule = schedule_of(PREEMPTED[0], [0, 2], 9, [2], finish=[9, 4], pieces=pieces)
     arrays = {name: np.array(values, np.int32) for name, values in rest.items()}
     return replace(schedule, **arrays)  # type: ignore[arg-type]
 
@@ -175,12 +135,8 @@ def test_fractions_of_units_may_be_off_by_rounding_and_no_more() -> None:
 
     def fractions(units: float) -> Schedule:
         held = np.full((9, 1), units)
-        return Schedule(
-            *(np.int32([0]), np.int32([0]), np.int32([0]), np.int32([0]), np.int32([18])),
-            *(jobset.duration, jobset.demand, np.int32([18]), np.int32([1]), np.int32([0])),
-            capacity=np.int32([2]),
-            pieces=Pieces(np.zeros(9, np.int32), begin, begin + np.int32(2), held),
-        )
+        pieces = Pieces(np.zeros(9, np.int32), begin, begin + np.int32(2), held)
+        return schedule_of(jobset, [0], 18, [2], finish=[18], pieces=pieces)
 
     check_schedule(fractions(1 / 3), [jobset], complete_until=18)
     with pytest.raises(ScheduleFault, match="more work in its pieces"):
@@ -195,12 +151,8 @@ def test_pieces_on_nodes_stay_within_each_node() -> None:
 
     def spread(*node: int) -> Schedule:
         zeros, twos = np.zeros(2, np.int32), np.full(2, 2, np.int32)
-        return Schedule(
-            *(np.int32([0]), np.int32([0]), np.int32([0]), np.int32([0]), np.int32([2])),
-            *(jobset.duration, jobset.demand, np.int32([2]), np.int32([1]), np.int32([0])),
-            capacity=np.int32([2]),
-            pieces=Pieces(zeros, zeros, twos, np.int32([[1], [1]]), np.array(node, np.int32)),
-        )
+        pieces = Pieces(zeros, zeros, twos, np.int32([[1], [1]]), np.array(node, np.int32))
+        return schedule_of(jobset, [0], 2, [2], pieces=pieces)
 
     nodes = np.int32([[1], [1]])
     check_schedule(spread(0, 1), [jobset], node_capacity=nodes)
@@ -216,47 +168,3 @@ def test_pieces_on_nodes_stay_within_each_node() -> None:
 def test_attributes_that_differ_from_the_jobset_are_found() -> None:
     with pytest.raises(ScheduleFault, match="job 1 of episode 0 has another weight"):
         check_schedule(replace(in_pieces(), attributes={"weight": [1.0, 2.0]}), PREEMPTED)
-
-
-@st.composite
-def workloads(draw: st.DrawFn) -> BimodalWorkload:
-    cluster = Cluster(
-        capacity=tuple(draw(st.lists(st.integers(1, 12), min_size=1, max_size=3))),
-        horizon=draw(st.integers(4, 25)),
-        num_slots=draw(st.integers(1, 12)),
-    )
-    longest = draw(st.integers(2, cluster.horizon))
-    return at_rate(
-        draw(st.sampled_from([0.1, 0.5, 1.0])),
-        cluster=cluster,
-        window=draw(st.integers(2, 40)),
-        small_duration=(1, 2),
-        large_duration=(2, longest),
-        demands=draw(st.sampled_from(["released", "paper"])),
-    )
-
-
-@given(
-    workload=workloads(),
-    heuristic=st.sampled_from(["random", "sjf", "packer", "tetris:0.01", "hold:4"]),
-    seed=st.integers(0, 2**31),
-)
-def test_every_simulated_schedule_passes_and_loses_no_job(
-    workload: BimodalWorkload, heuristic: str, seed: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    jobsets = [workload.sample(rng) for _ in range(3)]
-    policy = get_heuristic(heuristic, DeepRM(workload.cluster))
-    schedule = evaluate(policy, jobsets, DeepRM(workload.cluster, max_time=MAX_TIME), run_seed=seed)
-    check_schedule(schedule, jobsets, complete_until=MAX_TIME)
-    assert schedule.job.size == sum(jobset.num_jobs for jobset in jobsets)
-    if heuristic != "random":
-        assert schedule.finished.all()
-        _check_no_one_waits_for_nothing(schedule, jobsets)
-
-
-def _check_no_one_waits_for_nothing(schedule: Schedule, jobsets: list[JobSet]) -> None:
-    """An episode ends with its window or with its last job, whatever comes later."""
-    for episode, jobset in enumerate(jobsets):
-        finish = schedule.finish[schedule.episode == episode]
-        assert schedule.end[episode] == max(jobset.window, finish.max(initial=0))

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
@@ -18,26 +17,15 @@ from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from tests.cluster_env.schedules import schedule_of
 
 
 def one_episode(
     arrival: list[int], start: list[int], duration: list[int], end: int, window: int = 4
 ) -> Schedule:
     """Jobs that hold half of the first resource and a quarter of the second."""
-    begin, length = np.array(start, np.int32), np.array(duration, np.int32)
-    finish = np.where((begin >= 0) & (begin + length <= end), begin + length, -1)
-    return Schedule(
-        episode=np.zeros(length.size, np.int32),
-        job=np.arange(length.size, dtype=np.int32),
-        arrival=np.array(arrival, np.int32),
-        start=begin,
-        finish=finish.astype(np.int32),
-        duration=length,
-        demand=np.tile(np.array([4, 1], np.int32), (length.size, 1)),
-        end=np.array([end], np.int32),
-        window=np.array([window], np.int32),
-        jobset=np.zeros(1, np.int32),
-        capacity=np.array([8, 4], np.int32),
+    return schedule_of(
+        JobSet.of(arrival, duration, [[4, 1]] * len(arrival), window), start, end, (8, 4)
     )
 
 
@@ -106,13 +94,6 @@ def test_the_cost_of_an_episode_without_jobs_is_nothing() -> None:
     name = "1 slowdown + 1 fair_slowdown"
     schedule = evaluate(get_heuristic("sjf", DeepRM(cluster)), jobsets, DeepRM(cluster))
     assert summarize(schedule, also=[name]).rows(name).tolist() == [0, 2, 0]
-
-
-def test_an_unknown_metric_is_answered_with_the_nearest() -> None:
-    with pytest.raises(InputError, match="unknown metric 'slowdwn': did you mean 'slowdown'"):
-        get_metric("slowdwn")
-    with pytest.raises(InputError, match="unknown objective 'slowdwn'"):
-        get_metric("1 slowdwn + 2 makespan")
 
 
 def test_unfinished_jobs_count_with_what_they_have_spent_and_miss_every_limit() -> None:

@@ -12,14 +12,13 @@ from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from tests.cluster_env.evaluation.measured import WORLD, Idle, heuristic
+from tests.cluster_env.schedules import assert_same_schedule
 
-CLUSTER = Cluster()
 JOBSETS = sample_jobsets(BimodalWorkload(load=0.9), 0, Split.HELD_OUT, range(9))
-FIELDS = ("episode", "job", "arrival", "start", "finish", "duration", "end", "window", "jobset")
 
 
 class Spy:
@@ -33,56 +32,29 @@ class Spy:
     def act(self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
         assert states.shape[0] == uniforms.size
         self.sizes.append(states.shape[0])
-        return get_heuristic("sjf", DeepRM(CLUSTER)).act(states, uniforms)
-
-
-def equal(a: Schedule, b: Schedule) -> bool:
-    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in FIELDS)
+        return heuristic("sjf").act(states, uniforms)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 5, 7, 1000])
 def test_random_decisions_do_not_depend_on_the_batch(batch: int) -> None:
-    policy = get_heuristic("random", DeepRM(CLUSTER))
-    whole = evaluate(policy, JOBSETS, DeepRM(CLUSTER), episodes_per_jobset=3)
-    parts = evaluate(policy, JOBSETS, DeepRM(CLUSTER), episodes_per_jobset=3, batch_episodes=batch)
-    assert equal(whole, parts)
-
-
-def test_jobsets_evaluated_beside_do_not_change_a_jobset() -> None:
-    policy = get_heuristic("random", DeepRM(CLUSTER))
-    whole = evaluate(policy, JOBSETS, DeepRM(CLUSTER))
-    first = evaluate(policy, JOBSETS[:4], DeepRM(CLUSTER))
-    assert np.array_equal(whole.start[whole.jobset[whole.episode] < 4], first.start)
-
-
-def test_episodes_of_a_jobset_and_seeds_draw_different_numbers() -> None:
-    policy = get_heuristic("random", DeepRM(CLUSTER))
-    schedule = evaluate(policy, JOBSETS[:1], DeepRM(CLUSTER), episodes_per_jobset=2)
-    starts = [schedule.start[schedule.episode == episode] for episode in (0, 1)]
-    other = evaluate(policy, JOBSETS[:1], DeepRM(CLUSTER), run_seed=1)
-    assert not np.array_equal(starts[0], starts[1])
-    assert not np.array_equal(starts[0], other.start)
+    policy = heuristic("random")
+    whole = evaluate(policy, JOBSETS, WORLD, episodes_per_jobset=3)
+    parts = evaluate(policy, JOBSETS, WORLD, episodes_per_jobset=3, batch_episodes=batch)
+    assert_same_schedule(whole, parts)
+    np.testing.assert_array_equal(whole.jobset, parts.jobset)
 
 
 def test_policies_are_asked_about_active_episodes_only() -> None:
     spy = Spy()
     short = JobSet.of([0], [1], [[1, 1]], window=2)
     long = JobSet.of([0], [9], [[1, 1]], window=2)
-    evaluate(spy, [short, long, short], DeepRM(CLUSTER))
+    evaluate(spy, [short, long, short], WORLD)
     # One placement and two steps for the short ones; the long one goes on for seven more.
     assert spy.sizes == [3, 3, 3] + [1] * 7
 
 
 def test_a_policy_that_never_starts_a_job_is_cut_and_its_jobs_are_unfinished() -> None:
-    class Idle:
-        name = "idle"
-
-        def act(
-            self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]
-        ) -> NDArray[np.int32]:
-            return np.full(states.shape[0], CLUSTER.num_slots, np.int32)
-
-    schedule = evaluate(Idle(), JOBSETS, DeepRM(CLUSTER, max_time=60))
+    schedule = evaluate(Idle(), JOBSETS, DeepRM(max_time=60))
     assert not schedule.finished.any()
     assert schedule.job.size == sum(jobset.num_jobs for jobset in JOBSETS)
     assert set(schedule.end.tolist()) == {61}
@@ -91,19 +63,19 @@ def test_a_policy_that_never_starts_a_job_is_cut_and_its_jobs_are_unfinished() -
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda p: evaluate(p, [], DeepRM(CLUSTER)), "at least one jobset"),
+        (lambda p: evaluate(p, [], WORLD), "at least one jobset"),
         (
-            lambda p: evaluate(p, JOBSETS, DeepRM(CLUSTER, max_time=49)),
+            lambda p: evaluate(p, JOBSETS, DeepRM(max_time=49)),
             "jobs may arrive for 50 steps",
         ),
         (
-            lambda p: evaluate(p, JOBSETS, DeepRM(CLUSTER), episodes_per_jobset=0),
+            lambda p: evaluate(p, JOBSETS, WORLD, episodes_per_jobset=0),
             "at least 1 episode",
         ),
-        (lambda p: evaluate(p, JOBSETS, DeepRM(CLUSTER), run_seed=-1), "seed must be 0 or larger"),
+        (lambda p: evaluate(p, JOBSETS, WORLD, run_seed=-1), "seed must be 0 or larger"),
         (lambda p: evaluate(p, JOBSETS, DeepRM(Cluster(capacity=(10,)))), "asks? for 2 resources"),
     ],
 )
 def test_impossible_input_is_explained(call: Callable[..., Schedule], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
-        call(get_heuristic("sjf", DeepRM(CLUSTER)))
+        call(heuristic("sjf"))

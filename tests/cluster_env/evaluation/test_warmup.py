@@ -25,13 +25,13 @@ from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.rules import RELEASED_RULES
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from tests.cluster_env.evaluation.measured import WORLD, heuristic
 
-CLUSTER = Cluster()
 JOBSETS = sample_jobsets(BimodalWorkload(load=0.9, window=40), 0, Split.VALIDATION, range(12))
 
 
 def schedule_of(spec: str = "sjf") -> Schedule:
-    return evaluate(get_heuristic(spec, DeepRM(CLUSTER)), JOBSETS, DeepRM(CLUSTER))
+    return evaluate(heuristic(spec), JOBSETS, WORLD)
 
 
 def test_only_jobs_that_arrive_between_the_two_ends_count() -> None:
@@ -98,13 +98,13 @@ def test_a_warm_up_must_leave_something(warmup: int, sentence: str) -> None:
 
 def test_contests_and_tuning_measure_the_same_jobs() -> None:
     names = [f"hold:{number}" for number in (2, 4, 8, 16, 32)]
-    groups = [PolicyGroup(name, (get_heuristic(name, DeepRM(CLUSTER)),)) for name in names]
-    results = compare_policies(groups, JOBSETS, DeepRM(CLUSTER), warmup=15)
+    groups = [PolicyGroup(name, (heuristic(name),)) for name in names]
+    results = compare_policies(groups, JOBSETS, WORLD, warmup=15)
     metrics = get_spec("deeprm").metrics
     for name, result in zip(names, results, strict=True):
         assert result.means == summarize(schedule_of(name), warmup=15, metrics=metrics).means
     best = min(results, key=lambda result: result.mean("slowdown"))
-    assert tune("hold", JOBSETS, DeepRM(CLUSTER), warmup=15).spec == best.name
+    assert tune("hold", JOBSETS, WORLD, warmup=15).spec == best.name
 
 
 def test_jobs_that_a_full_backlog_dropped_count_as_unfinished() -> None:

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,7 +25,8 @@ from cluster_env.objectives import (
 )
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from tests.cluster_env.worlds.deeprm.stepping import step_all
+from tests.cluster_env.schedules import schedule_of
+from tests.cluster_env.worlds.stepping import step_all
 
 
 def random_schedule(rng: np.random.Generator, num_episodes: int, most_jobs: int) -> Schedule:
@@ -114,20 +116,11 @@ def by_weight(jobset: JobSet) -> NDArray[np.float64]:
 
 def two_jobs() -> Schedule:
     """Completion times 3 and 5; the second job is cut. Weights 2 and 10."""
-    return Schedule(
-        episode=np.int32([0, 0]),
-        job=np.int32([1, 0]),
-        arrival=np.int32([1, 0]),
-        start=np.int32([2, 4]),
-        finish=np.int32([4, -1]),
-        duration=np.int32([2, 3]),
-        demand=np.int32([[1], [1]]),
-        end=np.int32([5]),
-        window=np.int32([4]),
-        jobset=np.int32([0]),
-        capacity=np.int32([2]),
-        attributes={"weight": np.array([2.0, 10.0])},
-    )
+    jobset = JobSet.of([0, 1], [3, 2], [[1], [1]], 4, attributes={"weight": [10.0, 2.0]})
+    schedule = schedule_of(jobset, [4, 2], 5, [2])
+    per_job = ("episode", "job", "arrival", "start", "finish", "duration", "demand", "job_class")
+    turned = {name: getattr(schedule, name)[::-1] for name in per_job}
+    return replace(schedule, **turned, attributes={"weight": np.array([2.0, 10.0])})
 
 
 def test_an_objective_of_jobs_has_a_value_for_each_job_and_sees_their_attributes() -> None:
@@ -168,7 +161,6 @@ def test_a_mixture_weighs_the_gains_of_its_parts(own: Callable[[Objective], str]
     mixed = get_objective(f"3 {name} + 1 completion_time")
     [(rows, jobset)] = two_jobs().by_episode
     assert rows.tolist() == [1, 0]
-    assert mixed.finish_gain is not None
     assert mixed.finish_gain(jobset).tolist() == [30, 6]
     assert mixed.metric.values(two_jobs()).tolist() == [8 - 3 * 2]
     assert mixture({"slowdown": 1}).finish_gain is None
@@ -218,6 +210,8 @@ def test_an_objective_of_ones_own_needs_one_registration(own: Callable[[Objectiv
     assert get_metric(f"2 {name} + 1 makespan").values(two_jobs()).tolist() == [2 * 56 + 5]
     with pytest.raises(InputError, match="unknown metric 'mina': did you mean 'mine'"):
         get_metric("mina")
+    with pytest.raises(InputError, match="unknown objective 'mina'"):
+        get_metric("1 mina + 2 makespan")
 
 
 def test_a_family_of_ones_own_needs_one_registration(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,8 +233,6 @@ def test_a_family_of_ones_own_needs_one_registration(monkeypatch: pytest.MonkeyP
 
 def test_utilization_counts_pieces_where_there_are_some() -> None:
     # 2 of 2 units for 1 step, then 1 unit for 9 steps of which 3 lie in the window.
-    schedule = two_jobs()
     pieces = Pieces(np.int32([0, 1]), np.int32([0, 1]), np.int32([1, 10]), np.int32([[2], [1]]))
-    columns = {name: getattr(schedule, name) for name in Schedule.__dataclass_fields__}
-    columns |= {"pieces": pieces, "end": np.int32([20])}
-    assert METRICS.get("utilization").values(Schedule(**columns)).tolist() == [(2 + 3) / (2 * 4)]
+    schedule = replace(two_jobs(), pieces=pieces, end=np.int32([20]))
+    assert METRICS.get("utilization").values(schedule).tolist() == [(2 + 3) / (2 * 4)]

@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rllib_configs.worlds.accrual import (
+from rllib_configs.worlds.accrual.plain import plain_experiment
+from rllib_configs.worlds.accrual.servers import (
     COLUMNS,
     POLICIES,
     Learning,
     Setting,
     experiment,
-    plain_experiment,
+    learn_values,
 )
-from rllib_configs.worlds.accrual.servers import learn_values
 
 SMALL = Setting(rate=0.15, steps=600, experiments=3, learning=Learning(steps=800))
 

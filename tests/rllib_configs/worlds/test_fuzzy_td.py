@@ -17,12 +17,14 @@ from cluster_env.worlds.accrual.values import VALUE_FUNCTIONS, first_parameters,
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
-from rllib_configs.networks import make_sampler, network_of
-from rllib_configs.policies import load_policy, save_policy
+from rllib_configs.networks.registry import make_sampler, network_of
+from rllib_configs.policies import save_policy
+from rllib_configs.policy_files import load_policy
 from rllib_configs.registries import prepare
+from rllib_configs.runners.sampling import iteration_units
 from rllib_configs.schema import ExperimentConfig
-from rllib_configs.worlds.accrual import Learning, Setting, learn_values
-from rllib_configs.worlds.accrual.fuzzy_td import ServersWork, server_units
+from rllib_configs.worlds.accrual.fuzzy_td import ServersWork
+from rllib_configs.worlds.accrual.servers import Learning, Setting, learn_values
 from rllib_configs.worlds.accrual.state_values import NETWORK
 from tests.rllib_configs.training import assert_equal, assert_same_numbers
 from tests.tune_jobs.tracking.test_recorded_metrics import listed
@@ -49,7 +51,7 @@ def test_an_iteration_is_the_papers_learning(values: str) -> None:
     first = first_parameters(learning.kind, 5, generator(0, Purpose.INIT))
     work = ServersWork(config)
     work.set_weights({"values": first.astype(np.float32), "averages": np.zeros((5, 3), np.float32)})
-    found = [work.play(unit)[0] for unit in server_units(config, 0)]
+    found = [work.play(unit)[0] for unit in iteration_units(config, 0)]
     learned = [part.per_unit[k] for k, part in enumerate(found)]
     values_found, averages = (np.concatenate(each) for each in zip(*learned, strict=True))
     # A network begins at weights that were rounded to 32 bits.
@@ -72,7 +74,7 @@ def test_each_machine_of_a_pool_learns_values_of_its_own() -> None:
     work = ServersWork(config)
     begun = {"values": np.zeros((10, 8), np.float32), "averages": np.zeros((10, 3), np.float32)}
     work.set_weights(begun)
-    units = list(server_units(config, 0))
+    units = iteration_units(config, 0)
     learned = [work.play(unit)[0].per_unit[unit.index] for unit in units]
     values, averages = (np.concatenate(each) for each in zip(*learned, strict=True))
     np.testing.assert_array_equal(values, expected.p)
@@ -84,7 +86,7 @@ def test_a_second_iteration_goes_on_with_rates_and_averages_of_the_first() -> No
     config = config_of("task.world.squeeze=false")
     work = ServersWork(config)
     begun = {"values": np.zeros((5, 8), np.float32), "averages": np.zeros((5, 3), np.float32)}
-    unit = next(iter(server_units(config, 1)))
+    unit = iteration_units(config, 1)[0]
     work.set_weights(begun)
     fresh = work.play(unit)[0].per_unit[0][1]
     later = {**begun, "averages": np.tile(np.float32([[80.0, 1.0, 5000.0]]), (5, 1))}
@@ -191,8 +193,8 @@ def test_servers_share_nothing() -> None:
     work = ServersWork(config)
     begun = {"values": np.zeros((5, 8), np.float32), "averages": np.zeros((5, 3), np.float32)}
     work.set_weights(begun)
-    units = list(server_units(config, 0))
-    assert [list(unit.servers) for unit in units] == [[0, 1], [2, 3], [4]]
+    units = iteration_units(config, 0)
+    assert [unit.jobsets for unit in units] == [(0, 1), (2, 3), (4,)]
     second = work.play(units[0])[0].per_unit[0][0][1]
-    alone = work.play(replace(units[0], servers=range(1, 2)))[0].per_unit[0][0][0]
+    alone = work.play(replace(units[0], jobsets=(1,)))[0].per_unit[0][0][0]
     np.testing.assert_array_equal(second, alone)

@@ -96,7 +96,7 @@ def test_rules_that_are_no_nearer_than_the_median_are_not_ranked() -> None:
     ("simulated", "answer", "words"),
     [
         ((0, 1000, 2000, 9000), "good", "is told 100% better"),
-        ((0, 0, 2000, 5000), "partly", "believe which policy is better"),
+        ((0, 0, 2000, 5000), "partly", "believe orders of policies"),
         ((0, 0, 0, 0), "not", "something that is not simulated decides"),
         ((9000, 1900, 1000, 100), "not", "the means agree, but"),
     ],

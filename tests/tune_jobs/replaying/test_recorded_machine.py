@@ -103,6 +103,6 @@ def test_a_rule_that_cannot_carry_the_load_is_named(tmp_path: Path, capsys: Show
     # A job of one processor and a job of three, in turn, which cannot share three processors.
     rows = tuple(f"{50 * k},90,{1 + k % 2 * 2},90,," for k in range(200))
     line = ("replay", "--policy", "fcfs:strict", "--processors")
-    words = "fcfs:strict cannot keep up with these jobs: its last one ends after"
+    words = "fcfs:strict cannot keep up with these jobs: the last one ends after"
     assert words not in run(capsys, tmp_path, *line, "4", rows=rows)
     assert words in run(capsys, tmp_path, *line, "3", rows=rows)

@@ -10,7 +10,7 @@ import yaml
 from ray.exceptions import ObjectLostError
 
 from rllib_configs.loading import load_config
-from rllib_configs.policies import load_policy
+from rllib_configs.policy_files import load_policy
 from tests.clusters.services import psutil
 from tests.tune_jobs.sweeps.tiny import GRID, ITERATIONS, Quiet, sweep
 from tests.waiting import PATIENCE_S, wait_for

@@ -5,9 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_env.objectives import UTILITY
-from cluster_env.worlds.accrual import Accrual
-from cluster_env.worlds.accrual.rules import Rule
 from cluster_env.worlds.accrual.td import learn, new_learners
 from cluster_env.worlds.accrual.values import (
     NETWORK,
@@ -19,7 +16,6 @@ from cluster_env.worlds.accrual.values import (
     value_of,
     write_gradient,
 )
-from cluster_env.worlds.accrual.workloads import PoissonWorkload
 
 share = st.floats(0, 1)
 
@@ -71,22 +67,3 @@ def test_the_networks_gradient_is_that_of_its_value() -> None:
         difference = (value_of(NETWORK, up, *x) - value_of(NETWORK, down, *x)) / (2 * step)
         assert slope[k] == pytest.approx(difference, abs=1e-8)
     assert value_of(NETWORK, first_parameters(NETWORK, 1, rng)[0], *x) == 0
-
-
-def test_learners_of_several_rows_are_independent_of_each_other() -> None:
-    world = Accrual(max_time=400)
-    workload = PoissonWorkload(rate=0.3, window=400)
-    jobsets = [workload.sample(np.random.default_rng(k)) for k in range(3)]
-    simulator, rule = world.simulator(), Rule("best_fit", "value")
-
-    def learned(which: list[int]) -> np.ndarray:
-        simulator.load([jobsets[k] for k in which], UTILITY)
-        it = new_learners(RULEBASE, np.zeros((len(which), 8)), 0.1, 0.1, 100.0, False)
-        simulator.play(rule, learners=it, learning=True)
-        assert (it.memory["count"] > 20).all()
-        return it.p
-
-    together = learned([0, 1, 2])
-    assert together.any(axis=1).all()
-    for k in range(3):
-        np.testing.assert_array_equal(learned([k])[0], together[k])

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.policy import choose
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation import evaluate
@@ -19,7 +18,6 @@ from cluster_env.worlds.accrual.rules import Rule
 from cluster_env.worlds.accrual.state import CANDIDATE, HEADER
 from cluster_env.worlds.accrual.td import new_learners
 from cluster_env.worlds.accrual.values import RULEBASE, value_of
-from cluster_env.worlds.accrual.workloads import PoissonWorkload
 from rllib_configs.worlds.accrual.plain import (
     Choice,
     PlainLearner,
@@ -28,8 +26,10 @@ from rllib_configs.worlds.accrual.plain import (
     nothing,
     smallest,
 )
+from tests.cluster_env.schedules import assert_same_schedule
 from tests.cluster_env.worlds.accrual.accrual_jobs import jobs, small_jobsets, small_worlds
-from tests.cluster_env.worlds.accrual.step_rule import complete_until
+from tests.cluster_env.worlds.accrual.step_rule import check_pool, complete_until
+from tests.cluster_env.worlds.stepping import choosing, play_to_the_end, step_one
 
 parameters = st.lists(st.sampled_from((-2.0, -0.5, 0.0, 0.25, 1.0, 3.0)), min_size=8, max_size=8)
 
@@ -47,7 +47,6 @@ def rulebase(world: Accrual, p: list[float]) -> Choice:
 def used(schedule: Schedule, job: int, until: int) -> list[int]:
     """Processors that a job uses in each step."""
     pieces = schedule.pieces
-    assert pieces is not None
     found = np.zeros(until, np.int64)
     for k in np.flatnonzero(pieces.job == job):
         found[pieces.begin[k] : pieces.end[k]] += pieces.units[k, 0]
@@ -112,40 +111,27 @@ def test_rules_that_choose_in_a_simulator_make_the_schedules_that_they_play(
 ) -> None:
     width = {one.attributes["tuf"].shape[1] for one in jobsets}
     jobsets = jobsets if len(width) == 1 else jobsets[:1]
-    simulator, rewards = world.simulator(), np.empty(len(jobsets))
+    simulator = world.simulator()
     simulator.load(jobsets, UTILITY)
     for name in rules_of(world):
         policy = get_heuristic(name, world)
         simulator.reset()
-        while (rows := np.flatnonzero(simulator.active).astype(np.int32)).size:
-            actions = choose(policy, simulator, rows, np.zeros(rows.size))
-            simulator.step(rows, actions, rewards)
-        stepped, played = simulator.schedule(), evaluate(policy, jobsets, world)
-        for field in ("start", "finish", "end"):
-            np.testing.assert_array_equal(getattr(stepped, field), getattr(played, field))
-        assert stepped.pieces is not None
-        assert played.pieces is not None
-        for field in ("job", "begin", "end", "units", "node"):
-            np.testing.assert_array_equal(
-                getattr(stepped.pieces, field), getattr(played.pieces, field)
-            )
+        play_to_the_end(simulator, choosing(policy, simulator))
+        assert_same_schedule(simulator.schedule(), evaluate(policy, jobsets, world))
+        check_pool(simulator.schedule(), jobsets, world)
 
 
 def test_an_order_that_is_chosen_late_holds_from_then_on() -> None:
     """Three jobs of one processor wait behind the first one; the last has the first deadline."""
     world = Accrual(processors=1, longest=15)
     jobset = jobs([0, 1, 1, 1], [1, 1, 1, 1], [5, 4, 15, 3])
-    simulator, one = world.simulator(), np.zeros(1, np.int32)
-    void, rewards = np.array([world.candidates], np.int32), np.empty(1)
-    edf = get_heuristic("edf", world)
+    simulator = world.simulator()
     simulator.load([jobset], UTILITY)
-    simulator.step(one, void, rewards)
-    while simulator.active[0]:
-        simulator.step(one, choose(edf, simulator, one, np.zeros(1)), rewards)
+    step_one(simulator, world.candidates)
+    play_to_the_end(simulator, choosing(get_heuristic("edf", world), simulator))
     assert simulator.schedule().start.tolist() == [0, 8, 12, 5]
     simulator.reset()  # best fit again, of equal sizes the one that is worth most
-    while simulator.active[0]:
-        simulator.step(one, void, rewards)
+    play_to_the_end(simulator, lambda rows: np.full(rows.size, world.candidates, np.int32))
     assert simulator.schedule().start.tolist() == [0, 20, 5, 24]
 
 
@@ -186,7 +172,7 @@ def test_a_state_says_what_its_candidates_lose_otherwise() -> None:
     world = Accrual(processors=10, squeeze=False)
     simulator = world.simulator()
     simulator.load([jobs([0, 2], [8, 8], [8, 2])], UTILITY)
-    simulator.step(np.zeros(1, np.int32), np.zeros(1, np.int32), np.empty(1))
+    step_one(simulator, 0)
     state = simulator.states[0]
     seen = dict(zip(HEADER._fields, state[: len(HEADER)].tolist(), strict=True))
     assert (seen["slope"], seen["promised"]) == (8, 64)
@@ -195,18 +181,3 @@ def test_a_state_says_what_its_candidates_lose_otherwise() -> None:
     assert seen["lost"] == 64 * 2 / 8
     lost = world.features(simulator.states).items[0, 0, -1]
     assert lost == pytest.approx(16 / (16 + 10 * 10))
-
-
-def test_pieces_find_room_however_many_there_are() -> None:
-    world = Accrual(processors=4, candidates=2)
-    workload = PoissonWorkload(
-        processors=4, rate=0.5, window=400, smallest=1, largest=4, shortest=1, longest=60
-    )
-    jobset = workload.sample(np.random.default_rng(1))
-    simulator, rewards = world.simulator(), np.empty(1)
-    simulator.load([jobset], UTILITY)
-    room = simulator._servers.pieces.shape[1]
-    while simulator.active[0]:
-        simulator.step(np.zeros(1, np.int32), np.zeros(1, np.int32), rewards)
-    assert simulator._servers.pieces.shape[1] > room
-    check_schedule(simulator.schedule(), [jobset], complete_until=complete_until(world))

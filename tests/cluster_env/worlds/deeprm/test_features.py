@@ -12,7 +12,7 @@ from cluster_env.worlds.deeprm.observations import placeable_mask, start_now_mas
 from cluster_env.worlds.deeprm.rules import Rules
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
-from tests.cluster_env.worlds.deeprm.stepping import step_all
+from tests.cluster_env.worlds.stepping import step_all
 
 
 def test_small_state_by_hand() -> None:

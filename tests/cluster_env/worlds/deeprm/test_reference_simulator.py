@@ -14,7 +14,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from tests.cluster_env.worlds.deeprm.stepping import step_all
+from tests.cluster_env.worlds.stepping import step_all
 
 CLASS_WEIGHTS = tuple((7 * c % 5) / 2 for c in range(16))
 BY_CLASS = f"class_slowdown({', '.join(map(str, CLASS_WEIGHTS))})"

@@ -11,7 +11,7 @@ from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.render import allocation
 from tests.cluster_env.worlds.deeprm.golden_episodes import golden_episodes
-from tests.cluster_env.worlds.deeprm.stepping import step_all
+from tests.cluster_env.worlds.stepping import step_all
 
 SMALL = Cluster(capacity=(3, 2), horizon=4, num_slots=2, backlog_view=4)
 SHORT_JOBS = {"small_duration": (1, 2), "large_duration": (2, 3)}

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from cluster_env.core.errors import InputError
 from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.policy import choose
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation import evaluate
@@ -22,6 +21,7 @@ from cluster_env.worlds.hpc.rules import BACKFILLING, HEURISTICS, ORDERS, Reserv
 from cluster_env.worlds.hpc.scorer import MODES, SIZE, Scorer
 from cluster_env.worlds.hpc.workloads import LublinWorkload
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
+from tests.cluster_env.worlds.stepping import choosing, play_to_the_end, step_one
 
 WORLD = HPC(PROCESSORS, queue=16)
 RULES = [Rule(order, mode) for order in ORDERS if order != "random" for mode in BACKFILLING]
@@ -41,9 +41,7 @@ def stepped(world: HPC, jobsets: list[JobSet], rule: Rule | Scorer) -> Schedule:
     """Episodes side by side, decision by decision."""
     simulator = world.simulator()
     simulator.load(jobsets, get_objective("slowdown"))
-    rewards = np.empty(simulator.num_rows)
-    while (rows := np.flatnonzero(simulator.active).astype(np.int32)).size:
-        simulator.step(rows, simulator.choose(rule, rows), rewards)
+    play_to_the_end(simulator, lambda rows: simulator.choose(rule, rows))
     return simulator.schedule()
 
 
@@ -122,9 +120,8 @@ def test_rules_by_name_choose_on_machines_with_memory_and_gpus(name: str) -> Non
     jobset = of_memory_and_gpus(3)
     simulator = world.simulator()
     simulator.load([jobset], get_objective("slowdown"))
-    policy, row, uniforms = get_heuristic(name, world), np.zeros(1, np.int32), np.full(1, 0.3)
-    while simulator.active[0]:
-        simulator.step(row, choose(policy, simulator, row, uniforms), np.empty(1))
+    policy = get_heuristic(name, world)
+    play_to_the_end(simulator, choosing(policy, simulator))
     schedule = simulator.schedule()
     check_schedule(schedule, [jobset], complete_until=world.max_time)
     if name != "random":  # which is drawn anew at each decision
@@ -164,7 +161,7 @@ def test_a_job_that_a_state_does_not_show_waits_and_the_next_one_goes_first() ->
     actions = []
     for _ in range(4):
         actions += simulator.choose(Rule("sjf", "skip"), row).tolist()
-        simulator.step(row, np.array(actions[-1:], np.int32), np.empty(1))
+        step_one(simulator, actions[-1])
     assert actions == [1, 1, 1, 0]  # jobs 1, 2, 3, as each comes into sight, and then job 0
 
 
@@ -174,7 +171,7 @@ def test_a_rule_may_choose_after_another_policy_has_started_jobs() -> None:
     simulator, row = WORLD.simulator(), np.zeros(1, np.int32)
     simulator.load([jobset], get_objective("slowdown"))
     for action in (0, 1):
-        simulator.step(row, np.array([action], np.int32), np.empty(1))
+        step_one(simulator, action)
     assert simulator.choose(Rule("fcfs", "easy"), row).tolist() == [1]
 
 

@@ -1,6 +1,6 @@
 """The formulations of Cunha's thesis, chapter 4: when a policy is asked and what it is rewarded."""
 
-from itertools import count
+from itertools import repeat
 
 import gymnasium
 import numpy as np
@@ -13,6 +13,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.hpc import HPC
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, small_jobsets
+from tests.cluster_env.worlds.stepping import play_to_the_end, step_one
 
 BASE = {"reward": "base", "time_step": 1, "every_step": True}
 SPARSE, REDUCED = {"reward": "sparse", "time_step": 1}, {"reward": "reduced", "time_step": 1}
@@ -28,40 +29,31 @@ def rewards_of(options: dict, jobset: JobSet, actions) -> list[float]:
     world = HPC(PROCESSORS, queue=4, **options)
     simulator = world.simulator()
     simulator.load([jobset], get_objective("slowdown"))
-    found, reward, row = [], np.empty(1), np.zeros(1, np.int32)
-    for action in actions:
-        if not simulator.active[0]:
-            break
-        simulator.step(row, np.array([action], np.int32), reward)
-        found.append(float(reward[0]))
-    assert not simulator.active[0]
+    taken = iter(actions)
+    found = [step_one(simulator, next(taken)) for _ in iter(lambda: simulator.active[0], False)]
     return found
-
-
-def at_once():
-    return (0 for _ in count())
 
 
 def test_figure_4_4() -> None:
     """One job of three steps: -1 in the base MDP, 0 with sparse transitions."""
-    assert rewards_of(BASE, ALONE, at_once()) == pytest.approx([0, -1 / 3, -1 / 3, -1 / 3])
-    assert rewards_of(SPARSE, ALONE, at_once()) == [0]
-    assert rewards_of(OPTIONS, ALONE, at_once()) == [0]  # it never waits (section 4.7.2)
-    assert rewards_of({}, ALONE, at_once()) == [-1]
+    assert rewards_of(BASE, ALONE, repeat(0)) == pytest.approx([0, -1 / 3, -1 / 3, -1 / 3])
+    assert rewards_of(SPARSE, ALONE, repeat(0)) == [0]
+    assert rewards_of(OPTIONS, ALONE, repeat(0)) == [0]  # it never waits (section 4.7.2)
+    assert rewards_of({}, ALONE, repeat(0)) == [-1]
 
 
 def test_equation_4_1() -> None:
     """Job 0 runs from 0 to 4, and job 1 waits from 1 and runs from 4 to 6."""
     expected = [0, -0.25, -0.75, -0.75, -0.75, 0, -0.5, -0.5]
-    assert rewards_of(BASE, IN_TURN, at_once()) == pytest.approx(expected)
+    assert rewards_of(BASE, IN_TURN, repeat(0)) == pytest.approx(expected)
 
 
 def test_equation_2_18() -> None:
     """Job 1 waits for three of the four seconds of the first option, at a half, a quarter, ..."""
     expected = [-0.5 * (0.5 + 0.25 + 0.125), 0]
-    assert rewards_of(OPTIONS, IN_TURN, at_once()) == pytest.approx(expected)
+    assert rewards_of(OPTIONS, IN_TURN, repeat(0)) == pytest.approx(expected)
     undiscounted = {**OPTIONS, "reward_discount": 1.0}
-    assert rewards_of(undiscounted, IN_TURN, at_once()) == pytest.approx([-1.5, 0])
+    assert rewards_of(undiscounted, IN_TURN, repeat(0)) == pytest.approx([-1.5, 0])
 
 
 def test_only_a_step_without_a_start_counts_where_transitions_are_sparse() -> None:
@@ -83,17 +75,12 @@ def test_only_a_step_without_a_start_counts_where_transitions_are_sparse() -> No
 def test_the_base_return_is_what_the_schedule_costs(
     jobset: JobSet, seed: int, objective: str, time_step: int
 ) -> None:
-    world = HPC(PROCESSORS, queue=16, **{**BASE, "time_step": time_step})
-    simulator = world.simulator()
+    simulator = HPC(PROCESSORS, queue=16, **{**BASE, "time_step": time_step}).simulator()
     simulator.load([jobset], get_objective(objective))
     rng = np.random.default_rng(seed)
-    total, reward, row = 0.0, np.empty(1), np.zeros(1, np.int32)
-    while simulator.active[0]:
-        simulator.step(row, rng.integers(-1, 6, 1).astype(np.int32), reward)
-        total += reward[0]
-    schedule = simulator.schedule()
-    assert schedule.finished.all()
-    cost = get_objective(objective).cost_of_episodes(schedule)[0]
+    [total] = play_to_the_end(simulator, lambda _: rng.integers(-1, 6, 1).astype(np.int32))
+    [cost] = get_objective(objective).cost_of_episodes(simulator.schedule())
+    assert simulator.schedule().finished.all()
     assert total == pytest.approx(-cost, abs=1e-9)
 
 

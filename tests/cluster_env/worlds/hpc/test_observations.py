@@ -13,6 +13,7 @@ from cluster_env.worlds.hpc.views import CompactView, ImageView
 from cluster_env.worlds.hpc.workloads import LublinWorkload
 from tests.cluster_env.worlds.hpc.hpc_jobs import jobset_of
 from tests.cluster_env.worlds.hpc.step_rule import check_step
+from tests.cluster_env.worlds.stepping import step_one
 
 FIGURE_4_3 = HPC(3, queue=2, time_step=1, horizon=5, horizon_step=1)
 FIGURE_4_5 = HPC(3, queue=2, time_step=1, every_step=True, horizon=4)
@@ -23,7 +24,7 @@ def states_of(world: HPC, jobset: JobSet, actions: list[int]) -> np.ndarray:
     simulator = world.simulator()
     simulator.load([jobset], get_objective("slowdown"))
     for action in actions:
-        simulator.step(np.zeros(1, np.int32), np.array([action], np.int32), np.empty(1))
+        step_one(simulator, action)
     assert simulator.active[0]
     return simulator.states
 

@@ -92,26 +92,6 @@ def test_no_reservation_is_made_for_a_job_that_is_held() -> None:
     assert played(WORLD, [jobset], held).start.tolist() == [0, 10, 30]
 
 
-def test_the_machine_may_be_of_any_size() -> None:
-    """A thousand times everything changes no feature but ``log_size``."""
-    rng = np.random.default_rng(0)
-    submit, run = np.cumsum(rng.integers(0, 30, 300)), rng.integers(1, 100, 300)
-    size = rng.integers(1, 129, 300)
-    weights = drawn(3, "gated_easy", True).weights.copy()
-    weights[2] = 0
-    scorer = Scorer(weights)
-    small = played(HPC(128), [jobset_of(submit, run, run, size)], scorer)
-    large = played(HPC(128_000), [jobset_of(submit, run, run, size * 1000)], scorer)
-    assert small.start.tolist() == large.start.tolist()
-
-
-def test_an_episode_is_cut_at_the_end_of_time() -> None:
-    jobset = jobset_of([0, 1, 2], [50, 50, 50], [50, 50, 50], [8, 8, 8])
-    schedule = played(HPC(PROCESSORS, max_time=70), [jobset], Scorer.linear("easy"))
-    assert schedule.start.tolist() == [0, 50, -1]
-    assert schedule.end.tolist() == [70]
-
-
 @pytest.mark.parametrize(
     ("weights", "mode", "words"),
     [

@@ -15,6 +15,7 @@ from cluster_env.workloads.windows import filling_time
 from cluster_env.worlds.hpc import HPC, SPEC
 from cluster_env.worlds.hpc.workloads import HPCLog, LublinWorkload
 from tests.cluster_env.worlds.hpc.step_rule import check_step
+from tests.cluster_env.worlds.stepping import play_to_the_end
 
 HOUR = 3600
 
@@ -74,12 +75,12 @@ def test_jobs_of_a_windows_own_warm_up_fill_the_machine_and_cost_nothing(path: P
     assert jobset.window == bare.window + 3 * HOUR
     assert jobset.counted.tolist() == [False] * 3 + [True] * bare.num_jobs
     world, objective = HPC(1, queue=64), get_objective("bounded_slowdown")
-    simulator, total, reward = world.simulator(), 0.0, np.empty(1)
+    simulator = world.simulator()
     simulator.load([jobset], objective)
-    while simulator.active[0]:
-        oldest = world.features(simulator.states).allowed[0].argmax()
-        simulator.step(np.zeros(1, np.int32), np.array([oldest], np.int32), reward)
-        total += reward[0]
+    [total] = play_to_the_end(
+        simulator,
+        lambda _: world.features(simulator.states).allowed.argmax(axis=1).astype(np.int32),
+    )
     schedule = simulator.schedule()
     costs = objective.job_cost(jobset) @ (schedule.completion * jobset.counted)
     late = sum(

@@ -1,5 +1,7 @@
 """The world behind the seam: decisions, rewards, features, environments."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,35 +10,23 @@ from hypothesis import strategies as st
 from cluster_env.core.errors import InputError
 from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.policy import choose
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.spec import get_heuristic
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.hpc import HPC, state
 from cluster_env.worlds.hpc.state import HEADER
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, small_jobsets
+from tests.cluster_env.worlds.stepping import play_to_the_end, step_one
 
 WORLD = HPC(PROCESSORS, queue=16)
 
 
-def stepped(world: HPC, jobset: JobSet, policy, objective: str) -> tuple[Schedule, float]:
+def stepped(world: HPC, jobset: JobSet, choose, objective: str) -> tuple[Schedule, float]:
+    """The schedule and the return of actions that are chosen."""
     simulator = world.simulator()
     simulator.load([jobset], get_objective(objective))
-    total, reward, row = 0.0, np.empty(1), np.zeros(1, np.int32)
-    while simulator.active[0]:
-        simulator.step(row, choose(policy, simulator, row, np.zeros(1)), reward)
-        total += reward[0]
+    [total] = play_to_the_end(simulator, partial(choose, simulator))
     return simulator.schedule(), total
-
-
-class Anything:
-    """Any action, allowed or not, and often none."""
-
-    def __init__(self, seed: int) -> None:
-        self._rng = np.random.default_rng(seed)
-
-    def act(self, states, uniforms):
-        return self._rng.integers(-1, WORLD.num_actions + 3, states.shape[0]).astype(np.int32)
 
 
 OBJECTIVES = ("slowdown", "bounded_slowdown", "makespan", "utilization", "fair_slowdown")
@@ -48,7 +38,13 @@ def test_returns_are_what_schedules_cost(
 ) -> None:
     """Also where an episode is cut."""
     world = HPC(PROCESSORS, queue=16, max_time=max_time)
-    schedule, total = stepped(world, jobset, Anything(seed), objective)
+    rng = np.random.default_rng(seed)
+
+    def anything(simulator, rows):
+        """Any action, allowed or not, and often none."""
+        return rng.integers(-1, WORLD.num_actions + 3, rows.size).astype(np.int32)
+
+    schedule, total = stepped(world, jobset, anything, objective)
     check_schedule(schedule, [jobset], complete_until=max_time - 1)
     cost = get_objective(objective).cost_of_episodes(schedule)[0]
     if objective == "makespan" and not schedule.finished.all():
@@ -61,7 +57,10 @@ def test_jobs_that_are_killed_cost_what_their_schedule_says(objective: str) -> N
     """Three jobs of 100 s that asked for 50 s, one after the other."""
     world = HPC(processors=10, queue=8, kill_at_estimate=True)
     jobset = jobset_of([0, 1, 2], [100] * 3, [50] * 3, [10] * 3)
-    schedule, total = stepped(world, jobset, get_heuristic("fcfs", world), objective)
+    fcfs = get_heuristic("fcfs", world)
+    schedule, total = stepped(
+        world, jobset, lambda one, rows: one.choose(fcfs.rule, rows), objective
+    )
     cost = get_objective(objective)
     assert total == pytest.approx(-cost.cost_of_episodes(schedule)[0], abs=1e-9)
     assert total == pytest.approx(-cost.metric.values(schedule).sum(), abs=1e-9)
@@ -78,7 +77,7 @@ def test_an_empty_machine_may_not_wait() -> None:
     simulator.load([jobset], get_objective("slowdown"))
     allowed = WORLD.features(simulator.states).allowed[0]
     assert np.flatnonzero(allowed).tolist() == [0, 1]
-    simulator.step(np.zeros(1, np.int32), np.array([WORLD.queue], np.int32), np.empty(1))
+    step_one(simulator, WORLD.queue)
     assert simulator.schedule().start.tolist() == [0, -1]
     assert simulator.time.tolist() == [5]  # nothing could start before
 
@@ -87,21 +86,18 @@ def test_features_are_those_of_the_jobs_that_wait() -> None:
     simulator = WORLD.simulator()
     jobset = jobset_of([0, 3, 3], [10, 4, 9], [10, 4, 9], [6, 8, 2])
     simulator.load([jobset], get_objective("slowdown"))
-    simulator.step(np.zeros(1, np.int32), np.zeros(1, np.int32), np.empty(1))
-    names = dict(
-        zip(WORLD.feature_names[0], WORLD.features(simulator.states).items[0].T, strict=True)
-    )
+    step_one(simulator, 0)
+    items, context, _ = WORLD.features(simulator.states)
+    names = dict(zip(WORLD.feature_names[0], items[0].T, strict=True))
     assert simulator.time.tolist() == [3]
     assert names["present"].tolist() == [1, 1] + [0] * 14
     assert names["size"][:2].tolist() == [1.0, 0.25]
     assert names["fits"][:2].tolist() == [0, 1]
     assert names["log_estimate"][1] == pytest.approx(np.log(9) / 12)
     assert names["backfills"][:2].tolist() == [0, 0]  # job 2 would end at 12, job 1 can start at 10
-    context = dict(
-        zip(WORLD.feature_names[1], WORLD.features(simulator.states).context[0], strict=True)
-    )
-    assert context["free_processors"] == 0.25
-    assert context["reservation"] == pytest.approx(np.log(1 + 7) / 12)
+    shown = dict(zip(WORLD.feature_names[1], context[0], strict=True))
+    assert shown["free_processors"] == 0.25
+    assert shown["reservation"] == pytest.approx(np.log(1 + 7) / 12)
 
 
 def test_a_policy_sees_corrected_estimates_and_reservations_that_are_raised() -> None:
@@ -118,7 +114,7 @@ def test_a_policy_sees_corrected_estimates_and_reservations_that_are_raised() ->
     simulator.load([jobset], get_objective("slowdown"))
     seen = []
     for action in (0, WORLD.queue, WORLD.queue):
-        simulator.step(np.zeros(1, np.int32), np.array([action], np.int32), np.empty(1))
+        step_one(simulator, action)
         shown = dict(zip(HEADER, simulator.states[0], strict=False))
         seen.append((int(simulator.time[0]), shown["reservation"], shown["running_work"]))
     assert seen == [(2, 1, 1), (4, 2, 2), (7, 3, 2)]  # six of eight processors for 1, 2, 3 seconds
@@ -134,7 +130,7 @@ def test_features_do_not_know_the_size_of_the_machine() -> None:
         run, size = np.array(jobs).T
         simulator = world.simulator()
         simulator.load([jobset_of([0, 1, 2], run, run, size * unit)], get_objective("slowdown"))
-        simulator.step(np.zeros(1, np.int32), np.zeros(1, np.int32), np.empty(1))
+        step_one(simulator, 0)
         seen.append(world.features(simulator.states))
     names = WORLD.feature_names[0]
     kept = [k for k, name in enumerate(names) if name != "log_size"]

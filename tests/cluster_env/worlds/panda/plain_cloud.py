@@ -16,7 +16,11 @@ from cluster_env.worlds.panda.consumers import (
     absences,
     specification,
 )
+from cluster_env.worlds.panda.nodes import Nodes
 from cluster_env.worlds.panda.world import Panda
+
+FOUR = Nodes((2, 2), (4, 2), (1.0, 2.0), (8, 4), (0, 1), racks=2, regions=1)
+"""Nodes 0 and 1 are slow, 2 and 3 fast; 0 and 2 stand in rack 0, 1 and 3 in rack 1."""
 
 
 @dataclass

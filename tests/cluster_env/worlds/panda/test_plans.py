@@ -8,11 +8,9 @@ from cluster_env.objectives import get_objective
 from cluster_env.worlds.panda import Panda
 from cluster_env.worlds.panda.consumers import Consumers
 from cluster_env.worlds.panda.features import PAIR, Proposals, proposals
-from cluster_env.worlds.panda.nodes import Nodes
 from cluster_env.worlds.panda.simulator import PandaSimulator
+from tests.cluster_env.worlds.panda.plain_cloud import FOUR
 
-FOUR = Nodes((2, 2), (4, 2), (1.0, 2.0), (8, 4), (0, 1), 2, 1)
-"""Nodes 0 and 1 are slow, 2 and 3 fast; 0 and 2 stand in rack 0, 1 and 3 in rack 1."""
 WORLD = Panda(FOUR, observed=4, held=4, collision="need", rounds=3)
 
 

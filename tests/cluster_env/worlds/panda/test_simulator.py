@@ -18,7 +18,6 @@ from cluster_env.worlds.panda import Panda
 from cluster_env.worlds.panda.consumers import NEVER, Consumers
 from cluster_env.worlds.panda.features import COLUMN, CONTEXT, ITEM
 from cluster_env.worlds.panda.heuristics import HEURISTICS
-from cluster_env.worlds.panda.nodes import Nodes
 from cluster_env.worlds.panda.plans import BEST_FIT
 from cluster_env.worlds.panda.simulator import PandaSimulator
 from cluster_env.worlds.panda.state import (
@@ -31,10 +30,9 @@ from cluster_env.worlds.panda.state import (
     RUNNING,
     WAITING,
 )
-from tests.cluster_env.worlds.panda.plain_cloud import Action, PlainCloud
-
-FOUR = Nodes(count=(2, 2), cores=(4, 2), speed=(1.0, 2.0), memory=(8, 4), core_type=(0, 1), racks=2)
-"""Nodes 0 and 1 are slow, 2 and 3 fast; 0 and 2 stand in rack 0, 1 and 3 in rack 1."""
+from tests.cluster_env.schedules import assert_same_schedule
+from tests.cluster_env.worlds.panda.plain_cloud import FOUR, Action, PlainCloud
+from tests.cluster_env.worlds.stepping import choosing, play_to_the_end
 
 STAGES = {WAITING: "waiting", RUNNING: "running", DONE: "done"}
 COSTS = Objective(
@@ -83,7 +81,7 @@ def consumers(draw: st.DrawFn) -> Consumers:
 
 worlds = st.builds(
     Panda,
-    nodes=st.just(FOUR),
+    nodes=st.sampled_from([FOUR, replace(FOUR, regions=2)]),
     collision=st.sampled_from(["arrival", "need"]),
     on_loss=st.sampled_from(["restart", "resume"]),
     pace=st.sampled_from(["slowest", "mean"]),
@@ -208,23 +206,14 @@ def test_a_rule_that_chooses_decision_by_decision_does_what_it_plays(
 ) -> None:
     """And agents are charged what its schedule costs, as if they had decided so."""
     world = replace(world, hybrid=hybrid)
-    policy, simulator, rewards = get_heuristic(rule, world), world.simulator(), np.zeros(12)
+    policy, simulator = get_heuristic(rule, world), world.simulator()
     simulator.load([jobset, jobset], COSTS)
     policy.play(simulator, np.zeros(simulator.num_rows, np.uint64))
     played = simulator.schedule()
     simulator.reset()
-    total = 0.0
-    while (rows := np.flatnonzero(simulator.active).astype(np.int32)).size:
-        left = simulator.step(rows, choose(policy, simulator, rows, np.zeros(rows.size)), rewards)
-        assert left == simulator.active[rows].sum()
-        total += rewards[: rows.size].sum()
+    total = play_to_the_end(simulator, choosing(policy, simulator)).sum()
     chosen = simulator.schedule()
-    for name in ("start", "finish", "end"):
-        assert getattr(chosen, name).tolist() == getattr(played, name).tolist()
-    assert chosen.pieces is not None
-    assert played.pieces is not None
-    for name in ("job", "begin", "end", "units", "node"):
-        assert getattr(chosen.pieces, name).tolist() == getattr(played.pieces, name).tolist()
+    assert_same_schedule(chosen, played)
     assert total == pytest.approx(-COSTS.cost_of_jobs(chosen).sum(), abs=1e-9)
 
 
@@ -337,9 +326,8 @@ def test_who_is_satisfied_starts_unless_it_waits() -> None:
 )
 def test_run_time_depends_on_the_nodes(caught: Any, topology: int, pace: str, length: int) -> None:
     jobset = Consumers.with_supply([0], [12], [1], topology=[topology])
-    nodes = Nodes(FOUR.count, FOUR.cores, FOUR.speed, FOUR.memory, FOUR.core_type, 2, 1)
     action = {0: Action(dict.fromkeys(caught, 1.0))}
-    simulator = play_one(Panda(nodes, pace=pace), jobset, action)
+    simulator = play_one(Panda(FOUR, pace=pace), jobset, action)
     assert simulator.agents["finish"].tolist() == [length]
 
 

@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cluster_env.core.batch import Batch
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
 from cluster_env.core.spec import build_world
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv
@@ -20,6 +18,7 @@ from cluster_env.worlds.panda import Panda
 from cluster_env.worlds.panda.consumers import Consumers
 from cluster_env.worlds.panda.nodes import Nodes
 from cluster_env.worlds.panda.workloads import ClusteredWorkload, PandaLog, Supply
+from tests.cluster_env.schedules import schedule_of
 from tune_jobs import cli
 
 
@@ -159,20 +158,10 @@ def test_jobs_of_a_log_are_consumers(tmp_path: Path) -> None:
     assert jobset.away.size
 
 
-def schedule_of_starts(jobset: JobSet, starts: list[int], end: int) -> Schedule:
-    """All jobs have arrived by the end, and run on two units without a pause."""
-    batch = Batch([jobset], get_objective("slowdown"))
-    start, clock = np.array(starts), np.array([end])
-    finish = batch.finish_of(start, clock)
-    return batch.schedule(
-        arrived=batch.num_jobs, start=start, finish=finish, end=clock, capacity=[2]
-    )
-
-
 def test_metrics_of_departures_are_those_worked_by_hand() -> None:
     """Total times 4 and 8 in class 0, and 6 in class 1; departures at 4, 10 and 10."""
     jobset = JobSet.of([0, 2, 4], [4, 4, 6], [[1]] * 3, job_class=[0, 0, 1])
-    schedule = schedule_of_starts(jobset, [0, 6, 4], end=10)
+    schedule = schedule_of(jobset, [0, 6, 4], 10, [2])
 
     def value(name: str) -> float:
         return float(get_metric(name).values(schedule).mean())
@@ -188,9 +177,9 @@ def test_metrics_of_departures_are_those_worked_by_hand() -> None:
 def test_a_schedule_with_an_empty_system_for_long_is_not_valid() -> None:
     """Definition 4.1: the second leaves at 21, but both spent 2 steps in the system."""
     jobset = JobSet.of([0, 20], [1, 1], [[1]] * 2)
-    schedule = schedule_of_starts(jobset, [0, 20], end=21)
+    schedule = schedule_of(jobset, [0, 20], 21, [2])
     assert get_metric("valid").values(schedule).tolist() == [0.0]
-    cut = schedule_of_starts(jobset, [-1, -1], end=21)
+    cut = schedule_of(jobset, [-1, -1], 21, [2])
     assert get_metric("valid").values(cut).tolist() == [0.0]
     assert get_metric("flow_rate").values(cut).tolist() == [0.0]
 

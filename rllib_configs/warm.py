@@ -1,0 +1,66 @@
+"""Compiles what samples and learns, once; `cluster_env.warm` does so for the worlds alone.
+
+Beside DeepRM's network and the scorer of slots, that is what decides for agents by the plans of
+their supervisor.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.seeding import Split
+from rllib_configs.algorithms.ppo import steps_of
+from rllib_configs.builders import algorithm_config
+from rllib_configs.learning.flat import flat_parameters
+from rllib_configs.loading import load_config
+from rllib_configs.networks.registry import make_sampler
+from rllib_configs.runners.sampling import iteration_units
+from rllib_configs.runners.sums import total
+from rllib_configs.runners.unit_runner import UnitEnvRunner
+from rllib_configs.runners.units import Request, Round
+
+PRESETS = ("deeprm-smoke", "deeprm-ppo")
+SEARCHED = ("deeprm-operation", "panda-populations")
+
+
+def warm() -> None:
+    """Runs everything once, the networks' gradients included; Ray is not started."""
+    for preset in PRESETS:
+        small = ["training.jobsets=2", "training.jobsets_per_unit=1"]
+        _iterate(load_config(preset, [*small, "resources.num_runners=0"]))
+    for preset in SEARCHED:
+        _act(load_config(preset))
+
+
+def _runner(config: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """A runner in this process, and the weights that its network begins with."""
+    runner = UnitEnvRunner(config=algorithm_config(config), worker_index=0)
+    return runner, {name: np.array(value) for name, value in runner.module.get_state().items()}
+
+
+def _act(config: Any) -> None:
+    """Decides for a jobset that has just begun, with the weights that a search begins with."""
+    _, weights = _runner(config)
+    task = config.task.build()
+    simulator = task.world.simulator()
+    simulator.load(task.jobsets(Split.TRAIN, range(1)), task.objective)
+    states = simulator.states[simulator.active]
+    make_sampler(config, weights, task.world).sample(states, np.full(len(states), 0.5))
+
+
+def _iterate(config: Any) -> None:
+    """Samples, and computes a gradient of each unit, as a runner does."""
+    runner, weights = _runner(config)
+    units = dict(enumerate(iteration_units(config, 0)))
+    played = runner.sample(request=Request(units, Round(0, weights, len(units))))
+    if played.error:
+        raise RuntimeError(played.error)
+    part = total(played.parts, len(units))
+    if part.gradient is not None:
+        return
+    step = next(steps_of(config.training, part, 0, 1.0))
+    at = flat_parameters(runner.module)
+    learned = runner.sample(request=Request(units, Round(0, weights, len(units), step, at)))
+    if learned.error:
+        raise RuntimeError(learned.error)

@@ -1,0 +1,55 @@
+"""What is wrong with a command line that click refuses, as one sentence with what was meant."""
+
+import re
+
+import click
+
+from cluster_env.core.registry import nearest
+from rllib_configs.explaining import settings_named
+from rllib_configs.schema import ExperimentConfig
+
+_EXTRA = re.compile(r"unexpected extra arguments? \((\S+?)=(\S+)")
+
+
+def explain_usage(error: click.ClickException, program: str) -> str:
+    """The sentence for the user.
+
+    An option or argument that is the name of a setting is answered with ``--set``, where the
+    command has it; another unknown option with the one that is spelled most like it.
+
+    Args:
+        error: what click found.
+        program: how the program is called, for errors that belong to no command.
+    """
+    context = getattr(error, "ctx", None)
+    message, hint = error.format_message(), ""
+    if context is not None and isinstance(error, click.UsageError):
+        params = context.command.get_params(context)
+        options = [name for each in params for name in each.opts]
+        extra = _EXTRA.search(message)
+        if isinstance(error, click.NoSuchOption):
+            message = f"no such option '{error.option_name}'"
+            name = error.option_name
+            longer = [option for option in options if option.startswith(name)]
+            hint = "" if longer else _as_setting(name.lstrip("-"), "VALUE", options)
+            hint = hint or _as_option(name, longer or options)
+        elif extra:
+            hint = _as_setting(extra[1], extra[2].rstrip(")"), options)
+    message = " ".join(message.split()).rstrip(".")
+    path = program if context is None else context.command_path
+    return f"{message[:1].lower()}{message[1:]}{hint} ({path} --help says what there is)"
+
+
+def _as_setting(name: str, value: str, options: list[str]) -> str:
+    """Asks whether a setting was meant; empty where none has the name, or none can be given."""
+    if "--set" not in options:
+        return ""
+    name = name.replace("-", "_")
+    keys = [name] if "." in name else settings_named(name, ExperimentConfig)
+    shown = " or ".join(f"--set {key}={value}" for key in keys)
+    return f": did you mean {shown}?" if shown else ""
+
+
+def _as_option(name: str, options: list[str]) -> str:
+    near = [option for option in nearest(name, options) if option != "--help"]
+    return f": did you mean '{near[0]}'?" if near else ""
