@@ -120,7 +120,7 @@ class _Line:
             account=self.get("account", "group"),
             partition=self.get("queue"),
         )
-        return with_times(record, *times)
+        return with_times(record, findings, *times)
 
     def _held(self, findings: Findings) -> tuple[int, int, int]:
         """Nodes, processors and GPUs, from the first of the places in which they may stand."""

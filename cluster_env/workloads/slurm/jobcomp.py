@@ -143,7 +143,7 @@ class _Line:
             account=self.pairs.get("Account") or self.pairs.get("GroupId", "").partition("(")[0],
             partition=self.pairs.get("Partition", ""),
         )
-        return with_times(record, *times)
+        return with_times(record, findings, *times)
 
     def _held(self, nodes: int, findings: Findings) -> tuple[int | None, int]:
         """MiB and GPUs; where there is no Tres, ``Gres`` of older versions says GPUs per node."""

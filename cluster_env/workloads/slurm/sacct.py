@@ -259,7 +259,7 @@ class SacctRow:
             account=self.get("account", "group", "gid"),
             partition=self.get("partition"),
         )
-        return with_times(record, *times)
+        return with_times(record, findings, *times)
 
     def _held(self, findings: Findings) -> tuple[bool, int, int | None, int]:
         """Whether the log says that it was given something; its processors, MiB and GPUs."""

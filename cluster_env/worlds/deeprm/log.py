@@ -38,6 +38,7 @@ class DeepRMLog(LogWorkload):
         log_format: by default ``csv``; with ``auto``, as the file looks.
         estimates: Refused: policies see how long jobs last, and no estimates.
         run_times: Refused for the same reason.
+        missing_limits: Refused for the same reason.
         hash_users: Refused: jobs of this world have no names.
 
     Raises:
@@ -50,6 +51,7 @@ class DeepRMLog(LogWorkload):
             "jobs": "windows are by time, because episodes end at task.world.max_time",
             "estimates": "policies see how long jobs last",
             "run_times": "policies see how long jobs last",
+            "missing_limits": "policies see how long jobs last",
             "hash_users": "its jobs have no names",
         }
     )

@@ -272,3 +272,39 @@ def test_no_numbers_make_it_fail_otherwise(
     path.write_text("\n".join(" ".join(row) for row in table), encoding="utf-8")
     with suppress(InputError):
         read_swf(path).jobs().jobset()
+
+
+def test_parts_of_an_execution_count_with_the_line_of_the_whole_job(tmp_path: Path) -> None:
+    def part(job: int, run: int, status: int) -> str:
+        return f"{job} 0 5 {run} 4 -1 -1 4 900 -1 {status} 7 1 -1 1 -1 -1 -1"
+
+    lines = [part(1, 300, 1), part(1, 100, 2), part(1, 200, 3), part(2, 60, 0), part(2, 60, 4)]
+    jobs = read_swf(log(tmp_path, *lines, part(3, 40, 2))).jobs()
+    assert sorted(jobs.run.tolist()) == [40, 60, 300]
+    assert [(one.reason, one.count, one.line) for one in jobs.dropped] == [
+        ("is a part (status 2, 3 or 4) of a job that counts as a whole", 3, 2)
+    ]
+    assert [(one.what, one.line) for one in jobs.noticed] == [
+        ("is a part (status 2, 3 or 4) of a job without a line of its own", 6)
+    ]
+    assert jobs.rows == 6
+
+
+def test_preceding_jobs_and_think_times_are_noticed_where_they_are_ignored(tmp_path: Path) -> None:
+    lines = [JOB, JOB.replace("-1 -1 -1", "-1 1 0"), JOB.replace("-1 -1 -1", "-1 2 60")]
+    jobs = read_swf(log(tmp_path, *lines)).jobs()
+    assert jobs.num_jobs == 3
+    assert [(one.what, one.count, one.line) for one in jobs.noticed] == [
+        ("names a job that it came after (fields 17, 18): arrives as recorded", 2, 2)
+    ]
+
+
+def test_a_missing_limit_is_the_longest_of_the_log_or_what_is_said(tmp_path: Path) -> None:
+    path = log(tmp_path, JOB, JOB.replace(" 200 ", " -1 "), JOB.replace(" 200 ", " 50 "))
+    assert read_swf(path).jobs().estimate.tolist() == [200, 200, 50]
+    assert read_swf(path).jobs("run-time").estimate.tolist() == [200, 100, 50]
+    found = read_swf(path).jobs("7000")
+    assert found.estimate.tolist() == [200, 7000, 50]
+    (noticed,) = found.noticed
+    assert noticed.what == "has no time limit (no limit recorded): 7,000 s count"
+    assert (noticed.count, noticed.line) == (1, 2)
