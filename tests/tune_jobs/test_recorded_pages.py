@@ -72,7 +72,9 @@ def is_part(shown: Table, whole: Table) -> bool:
 
 def test_a_table_with_another_number_row_or_column_is_no_part() -> None:
     whole = {"sjf": {"Policy": "sjf", "Wait": "9.7"}, "`a`, 5 seeds": {"Policy": "", "Wait": "1"}}
-    assert is_part({"sjf": {"Policy": "sjf", "Wait": "9.7"}, "`a`": {"P": "`a`", "Wait": "1"}}, whole)
+    assert is_part(
+        {"sjf": {"Policy": "sjf", "Wait": "9.7"}, "`a`": {"P": "`a`", "Wait": "1"}}, whole
+    )
     assert not is_part({"sjf": {"Policy": "sjf", "Wait": "9.8"}}, whole)
     assert not is_part({"tetris": {"Policy": "tetris", "Wait": "9.7"}}, whole)
     assert not is_part({"sjf": {"Policy": "sjf", "Utilization": "9.7"}}, whole)
