@@ -34,6 +34,7 @@ COLUMNS = ("arrival", "duration", "estimate", "wait", *RESOURCES, *IDS)
 _ALIASES = {"submit": "arrival", "run": "duration", "cpus": "processors", "cpu": "processors"}
 _ALIASES |= {"gpu": "gpus", "limit": "estimate"}
 _DELIMITERS = ",;\t"
+_MOST_LINES = 20  # of a row with a text that is broken into lines
 _LARGEST = 2**31 - 1
 _EXACT = 2**53  # floats are exact up to here
 _SURELY_UNIX = 10**9  # seconds since 1970 reached it in 2001
@@ -84,10 +85,14 @@ def read_csv_jobs(
     with opened(path, "the trace", errors="replace") as file:
         lines = _rows(path, file)
         _, header = next(lines, (1, []))
+        if isinstance(header, BadRow):
+            raise header
         names = _names(path, header, _renamed(columns))
         for line, cells in lines:
             findings.rows += 1
             try:
+                if isinstance(cells, BadRow):
+                    raise cells
                 jobs.append({"line": line, **_values(path, line, names, cells, clock)})
             except BadRow as bad:
                 findings.spoil(bad)
@@ -117,27 +122,38 @@ def _delimiter(header: str) -> str:
     return max(_DELIMITERS, key=header.count)
 
 
-def _rows(path: Path, file: TextIO) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: Path, file: TextIO) -> Iterator[tuple[int, list[str] | BadRow]]:
     """First line and cells of all rows that are not empty; the first is the header."""
-    first = file.readline()
-    begin = 1
-    while first and not first.strip():
-        first, begin = file.readline(), begin + 1
-    # Strict, because a quotation mark that nobody closes would swallow the lines behind it.
-    rows = csv.reader(_with(first, file), delimiter=_delimiter(first), strict=True)
-    line = begin
-    try:
-        for cells in rows:
-            if any(cell.strip() for cell in cells):
-                yield line, [cell.strip() for cell in cells]
-            line = begin + rows.line_num
-    except csv.Error as error:
-        raise InputError(f"{path}, line {line}: {error}") from None
+    lines = list(file)
+    begin = next((k for k, line in enumerate(lines) if line.strip()), len(lines))
+    delimiter = _delimiter(lines[begin]) if begin < len(lines) else ","
+    header: list[str] = []
+    while begin < len(lines):
+        cells, count = _cells(lines, begin, delimiter, len(header))
+        if cells is None:
+            what = "a quotation mark is not closed, or stands inside of a cell"
+            yield begin + 1, BadRow(path, begin + 1, what)
+        elif any(cell.strip() for cell in cells):
+            header = header or cells
+            yield begin + 1, [cell.strip() for cell in cells]
+        begin += count
 
 
-def _with(first: str, file: TextIO) -> Iterator[str]:
-    yield first
-    yield from file
+def _cells(
+    lines: Sequence[str], begin: int, delimiter: str, num_cells: int
+) -> tuple[list[str] | None, int]:
+    """Cells of the row that begins in a line, and how many lines it has; None for a bad line.
+
+    Strict, and no more than a few lines, because a quotation mark that nobody closes would swallow
+    all that stands behind it.
+    """
+    for count in range(1, _MOST_LINES + 1):
+        try:
+            cells = next(csv.reader(lines[begin : begin + count], delimiter=delimiter, strict=True))
+        except csv.Error:
+            continue
+        return (cells, count) if count == 1 or len(cells) == num_cells else (None, 1)
+    return None, 1
 
 
 def _renamed(columns: str) -> dict[str, str]:

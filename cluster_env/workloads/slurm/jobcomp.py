@@ -52,6 +52,7 @@ def read_lines(path: Path, text: TextIO, clock: Clock, findings: Findings) -> It
             record = _record_of(path, number, line, clock, findings)
         except BadRow as bad:
             findings.spoil(bad)
+            clock.doubts()  # of a row that counts for nothing else
             continue
         if record is not None:
             yield record

@@ -42,7 +42,7 @@ _NEEDED = (
 STEP = "is a step of a job"
 _EXAMPLE = "sacct --allusers --duplicates --parsable2 --format=JobIDRaw,JobID,State,..."
 _DELIMITER = re.compile(r"\w+([^\w\s]+|\t)?")
-_HET = re.compile(r"(\d+)\+\d+")
+_HET = re.compile(r"(\d{1,18})\+\d+")
 _WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 
 
@@ -125,6 +125,7 @@ def read_rows(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Ite
             row, record = _row_of(columns, number, line, clock, findings)
         except BadRow as bad:
             findings.spoil(bad)
+            clock.doubts()  # of a row that counts for nothing else
             continue
         if record is None:
             continue

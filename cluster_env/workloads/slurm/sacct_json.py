@@ -52,6 +52,7 @@ def read_jobs(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Ite
             record = row.record(clock, findings)
         except BadRow as bad:
             findings.spoil(bad)
+            clock.doubts()  # of a row that counts for nothing else
             continue
         clusters.add(row.get("cluster"))
         require_one_cluster(path, line, clusters, row.get("cluster"))
@@ -60,7 +61,8 @@ def read_jobs(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Ite
 
 def _objects(path: Path, text: str, place: int, findings: Findings) -> Iterator[tuple[int, Any]]:
     """Line and value of each element of a list, without the list as a whole in memory."""
-    decoder = json.JSONDecoder()
+    # No count has so many digits, and Python refuses to read thousands of them.
+    decoder = json.JSONDecoder(parse_int=lambda text: int(text) if len(text) < 19 else float(text))
     line, counted = 1, 0
     while True:
         between = _BETWEEN.match(text, place)

@@ -81,6 +81,17 @@ def test_dates_in_any_zone_between_any_delimiters(tmp_path: Path, delimiter: str
     assert ("has times without a zone", 1) in [(one.what, one.count) for one in jobs.noticed]
 
 
+def test_a_text_may_have_lines_and_a_stray_quotation_mark_costs_its_line(tmp_path: Path) -> None:
+    rows = ('0,5,1,"a\nb"', '1,5,1,"c', "2,5,1,d", '3,5,1,e"f', "4,5,1,g", "5,5,1,h", "6,5,1,i")
+    jobs = read_log(file(tmp_path, "\n".join(["arrival,duration,processors,user", *rows])))
+    assert jobs.line.tolist() == [2, 5, 6, 7, 8, 9]
+    assert jobs.names["user"].tolist() == ["a\nb", "d", 'e"f', "g", "h", "i"]
+    assert [(one.reason, one.line) for one in jobs.dropped] == [
+        ("cannot be read: a quotation mark is not closed, or stands inside of a cell", 4)
+    ]
+    assert jobs.rows == 7
+
+
 def test_what_cannot_be_is_left_out_and_counted(tmp_path: Path) -> None:
     rows = ("0,600,4,.5", "30,0,4,1", "60,-1,4,1", "70,5,0,1", "80,9e9,1,0", "90,7,2,", "95,7,2,-1")
     jobs = read_csv_jobs(file(tmp_path, "\n".join(["arrival,duration,cpus,gpus", *rows])))
@@ -134,7 +145,7 @@ def test_a_machine_counts_what_jobs_ask_for_by_name(tmp_path: Path) -> None:
         ("arrival,duration,processors\n1,2,1.5", "line 2: processors must be a whole number"),
         ("arrival,duration,processors\n-1,2,1", "1 was submitted before the log begins"),
         ("arrival,duration,processors\nnow,2,1", "line 2: arrival must be a number .* or a date"),
-        ('arrival,duration,processors\n1,2,"1\n1,2,1\n', "line 2: unexpected end of data"),
+        ('arrival,duration,processors\n1,2,"1\n1,2,1\n', "line 2: a quotation mark is not closed"),
         (
             "arrival,duration,processors\n0,2,1\n9999999999,1,1",
             "submitted over 9,999,999,999 seconds",
