@@ -186,6 +186,16 @@ class UnitAlgorithm(Algorithm):
         """The defaults of all algorithms here."""
         return BatchedConfig(cls)
 
+    def _setup_logdir(self) -> None:
+        """Makes no folder for logs, which nothing of ours writes.
+
+        RLlib makes one below ``~/ray_results`` for each algorithm outside of Ray Tune, which stays
+        there empty, and fails where the home directory cannot be written.
+        """
+        self._logdir = None
+        if self._storage:
+            super()._setup_logdir()
+
     def setup(self, config: AlgorithmConfig) -> None:
         """Builds what RLlib builds, with the driver's own runner alone, and starts the others."""
         super().setup(config)

@@ -178,12 +178,18 @@ class RetryingWriter:
         if self._refusal is not None:
             raise Failure(
                 f"the end of the run could not be written to {self._run.path} ({self._refusal}); "
-                f"{self._newest()}; make room and resume from it"
+                f"{self._newest()}; make room and {self._go_on()}"
             )
 
     def _newest(self) -> str:
-        whole = [one.iteration for one in self._run.checkpoints.all() if one.damage() is None]
+        whole = self._whole()
         return f"that of iteration {whole[-1]} is whole" if whole else "there is none yet"
+
+    def _go_on(self) -> str:
+        return "resume from it" if self._whole() else "begin it again with --resume"
+
+    def _whole(self) -> list[int]:
+        return [one.iteration for one in self._run.checkpoints.all() if one.damage() is None]
 
 
 class _Loop:

@@ -104,6 +104,7 @@ def run(
     for package in PACKAGES:
         logging.getLogger(package).addHandler(logs)
     try:
+        _refuse_empty_texts(sys.argv[1:] if args is None else args)
         with heard():
             status: Any = command.main(args=args, prog_name=prog_name, standalone_mode=False)
         sys.stdout.flush()
@@ -124,6 +125,27 @@ def run(
             logging.getLogger(package).removeHandler(logs)
             if _debug:
                 logging.getLogger(package).setLevel(logging.NOTSET)
+
+
+def _refuse_empty_texts(args: Sequence[str]) -> None:
+    """Refuses what a variable of a shell leaves that is not set.
+
+    It would count as not given, and a command would do what it does by default.
+
+    Raises:
+        UsageError: if an argument, or the value of an option, is empty.
+    """
+    for before, text in zip(["", *args], args, strict=False):
+        name, is_option, value = text.partition("=")
+        if text == "":
+            where = f"behind '{before}'" if before else "as the first argument"
+        elif name.startswith("--") and is_option and not value:
+            where = f"as the value of '{name}'"
+        else:
+            continue
+        raise click.UsageError(
+            f"an empty text was given {where}; say what is meant or leave it out"
+        )
 
 
 class _Discreet(logging.Formatter):

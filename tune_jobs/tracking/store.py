@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from cluster_env.core.errors import InputError
+from rllib_configs.policy_files import read_policy_config
 from tune_jobs.terminal.files import FileLock
 from tune_jobs.tracking.model import about, build_model, fingerprint, may_be_model
 from tune_jobs.tracking.moving import mend_addresses
@@ -212,8 +213,6 @@ class Store:
 
         Policies of agents are no models, and stay artifacts.
         """
-        from rllib_configs.policy_files import read_policy_config
-
         config = read_policy_config(policy)
         if not may_be_model(config):
             return
