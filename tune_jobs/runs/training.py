@@ -1,6 +1,7 @@
 """A training run: a trainer, its checkpoints, its records."""
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -355,7 +356,8 @@ class _Loop:
     def _say_how_to_resume(self, what: str) -> None:
         self._progress.close()
         if self._saved:
-            what += f" Resume with: {program()} train --resume {short_path(self._run.path)}"
+            path = shlex.quote(str(short_path(self._run.path)))
+            what += f" Resume with: {program()} train --resume {path}"
         self._progress.say(what)
 
 
