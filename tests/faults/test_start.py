@@ -80,5 +80,5 @@ def test_a_long_tmpdir_of_a_batch_system_does_not_reach_the_sockets_of_ray(
         monkeypatch.setenv(name, folder)
         assert ray_session._session_root() == root
     monkeypatch.setenv("RAY_TMPDIR", long)
-    with pytest.raises(InputError, match="by [0-9]+ characters; set RAY_TMPDIR to a shorter"):
+    with pytest.raises(InputError, match=r"by [0-9]+ characters; set RAY_TMPDIR to a shorter"):
         ray_session.check_placement(load_config("deeprm-smoke"), None)
