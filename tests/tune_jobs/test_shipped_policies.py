@@ -11,7 +11,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.worlds import get_spec, shipped_policies
 from metasched import compare
 from rllib_configs.loading import load_config, preset_names
-from rllib_configs.networks import network_of
+from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import load_policy, read_weights, write_policy
 from tests.tune_jobs.replaying.site_log import write_site_log
 from tune_jobs import cli

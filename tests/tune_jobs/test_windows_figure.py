@@ -8,7 +8,6 @@ import pytest
 
 from tests.conftest import REPOSITORY
 from tune_jobs import cli
-from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.figures import deeprm
 from tune_jobs.tables.frames import number, read_table
 
@@ -43,10 +42,6 @@ def test_windows_begin_empty_and_operation_has_a_warm_up(
     for compared in json.loads(capsys.readouterr().out):
         for name in ("slowdown", "utilization", "longest_wait", "largest_slowdown"):
             assert number(busy[compared["key"]], name) == compared[name]
-
-
-def test_the_page_shows_the_recorded_tables() -> None:
-    assert markdown_of(RECORDED) in (FIGURES / "operation.md").read_text(encoding="utf-8")
 
 
 def test_the_readme_shows_what_is_recorded() -> None:
