@@ -69,7 +69,7 @@ def test_a_client_cannot_choose_where_it_writes(uri, tmp_path, spelling, wrapped
 def test_a_client_cannot_choose_where_a_workspace_lies(uri, tmp_path, spelling):
     """MLflow takes such a root of artifacts for all experiments below a workspace."""
     body = json.dumps({"name": "of-a-stranger", spelling: (tmp_path / "of-another").as_uri()})
-    status, answer = post(uri, "api/3.0/mlflow/workspaces", body.encode())
+    status, answer = request(f"{uri}/api/3.0/mlflow/workspaces", body.encode())
     assert status == 403
     assert "chooses where artifacts lie" in answer["message"]
 
