@@ -9,9 +9,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Tests wait for other processes half of the time. They start some hundred, which share bytecode.
 JOBS := 3
-CANDIDATES = $(or $(PYTHON),python3.11 python3 python3.12)
+CANDIDATES = $(or $(PYTHON),python3.11 python3 python3.12 python3.13)
 PIP := python -m pip -qq --disable-pip-version-check
-CHECK_PYTHON := import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))
+CHECK_PYTHON := import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
 
 # Creates the virtual environment $(1), unless it is there, with the first interpreter that will do.
 define create_venv
@@ -19,14 +19,14 @@ define create_venv
 for python in $(CANDIDATES); do \
   if "$$python" -c '$(CHECK_PYTHON)' 2>/dev/null; then exec "$$python" -m venv $(1); fi; \
 done; \
-echo "metasched needs Python 3.11 or 3.12 with its venv module, and found neither as $(CANDIDATES):" \
+echo "metasched needs Python 3.11 to 3.13 with its venv module, and found none as $(CANDIDATES):" \
   "install python3.11 and python3.11-venv, or name one with PYTHON=/path/to/python3.11" >&2; exit 1
 endef
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-.PHONY: help install demo results test test-service test-slurm test-nodes test-image mutations fuzz soak lint counts format pins clean
+.PHONY: help install demo results test test-service test-slurm test-nodes test-image mutations fuzz soak lint docs counts format pins clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -79,6 +79,10 @@ lint: install ## Check style, formatting, types and the direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
+docs: install ## Build the documentation as a site into build/docs; a warning fails
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html -c tune_jobs/docs . build/docs
+	@echo "Open build/docs/tune_jobs/docs/index.html"
+
 counts: install ## Print lines, functions and words of each package
 	@$(BIN)/python -m tests.counts
 
@@ -93,7 +97,8 @@ pins: ## Write constraints.txt anew from a fresh environment; UPGRADE=1 takes th
 	@$(VENV)-pins/bin/$(PIP) install $(if $(UPGRADE),,-c constraints.txt) setuptools torch==2.13.0 -e '.[dev]'
 	@sed '/^[^#]/,$$d' constraints.txt > $(VENV)-pins/constraints.txt
 	@$(VENV)-pins/bin/$(PIP) freeze --all --exclude pip --exclude-editable \
-	  | sed 's/+cpu$$//' >> $(VENV)-pins/constraints.txt
+	  | sed -E -e 's/\+cpu$$//' -e 's/^(ortools|protobuf)==.*/&; python_version < "3.13"/' \
+	  >> $(VENV)-pins/constraints.txt
 	@mv $(VENV)-pins/constraints.txt constraints.txt && rm -rf $(VENV)-pins
 	@echo "Wrote constraints.txt. Next: make test, which installs these versions."
 

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,8 +17,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.world import State, World
 from cluster_env.worlds import policy_in, shipped_policies
 from rllib_configs.loading import parse_config, read_yaml, write_config
-from rllib_configs.networks import Weights, make_sampler, network_of
 from rllib_configs.networks.conditions import Wanted
+from rllib_configs.networks.registry import Weights, make_sampler, network_of
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.registries import CONVERSIONS, found
 from rllib_configs.schema import ExperimentConfig
@@ -195,8 +196,12 @@ def read_weights(path: str | Path) -> tuple[Weights, ExperimentConfig]:
         else:
             import torch  # see `write_policy`
 
+            _require_plain_archive(file)
             with warnings.catch_warnings(action="ignore"):  # of what is refused in the next line
                 tensors = torch.load(file, weights_only=True, map_location="cpu")
+            size = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+            if size > file.stat().st_size:  # one number repeated, or one tensor under many names
+                raise ValueError(f"it asks for {size:,} bytes and holds fewer")
             weights = {name: tensor.numpy() for name, tensor in tensors.items()}
     except Exception as error:  # whatever a damaged file makes PyTorch say
         raise InputError(f"{file} is broken: {_what_broke(error)}") from None
@@ -207,6 +212,21 @@ def read_weights(path: str | Path) -> tuple[Weights, ExperimentConfig]:
                 f"diverged, so its policy cannot decide; take another policy"
             )
     return weights, config
+
+
+def _require_plain_archive(file: Path) -> None:
+    """Makes sure that a file is no larger when it is unpacked; PyTorch compresses nothing.
+
+    Raises:
+        UnpicklingError: if it is no archive.
+        ValueError: if it is larger.
+    """
+    if not zipfile.is_zipfile(file):
+        raise UnpicklingError
+    with zipfile.ZipFile(file) as archive:
+        size = sum(entry.file_size for entry in archive.infolist())
+    if size > file.stat().st_size:
+        raise ValueError(f"it unpacks to {size:,} bytes, but weights are not compressed")
 
 
 def policy_folder(path: str | Path) -> Path:

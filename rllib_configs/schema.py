@@ -85,6 +85,9 @@ class TrackingSection(Section):
         return uri
 
 
+_LONGEST = 200  # characters of a name, so that a file can have it
+
+
 class ExperimentConfig(Section):
     """Everything that a training run depends on."""
 
@@ -100,6 +103,17 @@ class ExperimentConfig(Section):
     evaluation: EvaluationSection = EvaluationSection()
     checkpoint: CheckpointSection = CheckpointSection()
     tracking: TrackingSection = TrackingSection()
+
+    @field_validator("name")
+    @classmethod
+    def _check_name(cls, name: str) -> str:
+        """It stands in tables on terminals and in files, for which a stranger may have made it."""
+        if not name.isprintable() or name[:1] in ("", "=", "+", "-", "@") or len(name) > _LONGEST:
+            raise InputError(
+                f"a name has 1 to {_LONGEST} printable characters and does not begin with '=', "
+                f"'+', '-' or '@', but {shortened(name)!r} was given"
+            )
+        return name
 
     @field_validator("training", mode="before")
     @classmethod

@@ -11,6 +11,13 @@ def shortened(text: str, most: int = MAX_SHOWN) -> str:
     return f"{text[:half]}…{text[len(text) - half :]}"
 
 
+def printable(text: str) -> str:
+    """A text of somebody else's without signs that a terminal obeys, such as colors; lines stay."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() or sign in "\n\t" else "?" for sign in text)
+
+
 class InputError(ValueError):
     """What the user gave cannot be used.
 

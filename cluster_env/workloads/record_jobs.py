@@ -196,7 +196,7 @@ def _recorded(
     ids = {}
     for name, field in (("user", "user"), ("group", "account"), ("queue", "partition")):
         texts = [getattr(record, field) for record in records]
-        # Names go to terminals and tables: no signs that a terminal obeys.
+        # Names go to terminals and tables.
         shown = ["".join(c if c.isprintable() else "?" for c in text) for text in texts]
         ids[name] = to_ids(np.array(shown))
     return RecordedJobs.of(

@@ -25,7 +25,7 @@ from rllib_configs.learning.flat import (
     shaped,
 )
 from rllib_configs.learning.optimizers import Adam
-from rllib_configs.networks import network_of
+from rllib_configs.networks.registry import Weights, network_of
 from rllib_configs.runners.dispatch import Iteration, Runners
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.unit_runner import UnitEnvRunner
@@ -165,6 +165,17 @@ class AdamLearner(UnitLearner):
         return Adam(groups, self.config.experiment.training.lr, betas=(0.9, 0.99))
 
 
+class WeightsHolder(UnitLearner):
+    """Keeps what is learned without a gradient where RLlib's checkpoints look for it."""
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """There is no optimizer."""
+
+    def hold(self, weights: Weights) -> None:
+        """Takes weights of the module by name."""
+        self.module[DEFAULT_MODULE_ID].set_state(dict(weights))
+
+
 class UnitAlgorithm(Algorithm):
     """Has units done by runners, learns from their sums, and logs what happened in an iteration."""
 
@@ -174,6 +185,16 @@ class UnitAlgorithm(Algorithm):
     def get_default_config(cls) -> BatchedConfig:
         """The defaults of all algorithms here."""
         return BatchedConfig(cls)
+
+    def _setup_logdir(self) -> None:
+        """Makes no folder for logs, which nothing of ours writes.
+
+        RLlib makes one below ``~/ray_results`` for each algorithm outside of Ray Tune, which stays
+        there empty, and fails where the home directory cannot be written.
+        """
+        self._logdir = None
+        if self._storage:
+            super()._setup_logdir()
 
     def setup(self, config: AlgorithmConfig) -> None:
         """Builds what RLlib builds, with the driver's own runner alone, and starts the others."""

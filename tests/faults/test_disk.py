@@ -105,7 +105,10 @@ def test_rows_wait_in_memory_and_the_end_is_clear(
         patch.setattr(Path, "write_text", full)
         keeper.append(1, {"a": 1.0})
         keeper.append(2, {"a": 2.0})
-        with pytest.raises(Failure, match=r"No space left on.*there is none yet; make room"):
+        with pytest.raises(
+            Failure,
+            match=r"No space left on.*there is none yet; make room and begin it again",
+        ):
             keeper.require_all()
     keeper.append(3, {"a": 3.0})
     assert [row["a"] for row in run.history.rows()] == [1, 2, 3]

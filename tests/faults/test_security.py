@@ -1,10 +1,12 @@
 """Files of others run no code and name nothing outside; secrets stay in the environment."""
 
 import base64
+import csv
 import json
 import os
 import pickle
 import sqlite3
+import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from click.testing import CliRunner
 
 from cluster_env.core.errors import InputError
@@ -26,6 +29,7 @@ from tune_jobs.runs.checkpoints import MANIFEST, Checkpoints
 from tune_jobs.runs.resuming import find_resumption
 from tune_jobs.sweeps import launching
 from tune_jobs.sweeps.folder import SweepFolder, create_sweep
+from tune_jobs.tables.frames import write_table
 from tune_jobs.tracking import Tracker, local_store, local_uri, tracking_dir
 from tune_jobs.tracking.notes import NOTE_TAG
 from tune_jobs.tracking.places import server_uri
@@ -64,6 +68,66 @@ def test_no_policy_runs_code(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"weights.pt is broken.*something else than plain"):
         load_policy(tmp_path)
     assert not (tmp_path / "made").exists()
+
+
+def test_no_weights_ask_for_more_memory_than_their_file_has(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("name: large\n")
+    weights = tmp_path / "weights.pt"
+    repeated = torch.zeros(1).expand(65_536, 65_536)
+    torch.save({"network.w": repeated}, weights)
+    assert weights.stat().st_size < 5_000
+    with pytest.raises(InputError, match=r"weights.pt is broken: it asks for 17,179,869,184 bytes"):
+        load_policy(tmp_path)
+    one = torch.zeros(1_000)
+    torch.save({f"network.{k}": one for k in range(100)}, weights)
+    with pytest.raises(InputError, match="it asks for 400,000 bytes"):
+        load_policy(tmp_path)
+
+
+def test_no_weights_are_unpacked_to_more_than_their_file_has(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("name: large\n")
+    torch.save({"network.w": torch.zeros(1_000_000)}, tmp_path / "plain.pt")
+    with (
+        zipfile.ZipFile(tmp_path / "plain.pt") as plain,
+        zipfile.ZipFile(tmp_path / "weights.pt", "w", zipfile.ZIP_DEFLATED) as packed,
+    ):
+        for entry in plain.infolist():
+            packed.writestr(entry.filename, plain.read(entry))
+    with pytest.raises(InputError, match=r"weights.pt is broken: it unpacks to 4,\d+,\d+ bytes"):
+        load_policy(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["\x1b[31mred", "=1+1", "@sum", "-x", "+x", "", "x" * 100_000])
+def test_a_config_of_a_stranger_has_a_harmless_name(name: str) -> None:
+    with pytest.raises(InputError, match="1 to 200 printable characters") as refusal:
+        load_config("deeprm-smoke", {"name": name})
+    assert len(str(refusal.value)) < 300
+    assert str(refusal.value).isprintable()
+
+
+def test_no_name_of_a_folder_reaches_a_terminal_or_a_spreadsheet_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ["=HYPERLINK(1)", "-2+3", "\x1b[31mred", "plain"]
+    for name in names:  # all of one preset, so that tables have to call them by their folders
+        make_run(tmp_path / "runs" / name)
+    runs = ",".join(f"runs/{name}" for name in names)
+    given = ["compare", "--policies", f"sjf,{runs}", "--jobsets", "2", "--out", "compared"]
+    assert cli.run(cli.metasched, given) == 0
+    shown = capsys.readouterr()
+    assert "\x1b" not in shown.out + shown.err
+    assert "?[31mred" in shown.out
+    [table] = (tmp_path / "compared").glob("*.csv")
+    cells = {row["policy"].partition(" ")[0] for row in csv.DictReader(table.open())}
+    assert cells == {"sjf", "'=HYPERLINK(1)", "'-2+3", "?[31mred", "plain"}
+    assert cli.run(cli.metasched, ["compare", "--policies", "runs/\x1b[31mgone"]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def test_numbers_below_0_stay_numbers(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv", [{"a": "-1.5", "b": -2.5, "c": "+3", "d": "-x", "e": "a\nb"}])
+    assert (tmp_path / "t.csv").read_text() == 'a,b,c,d,e\n-1.5,-2.5,+3,\'-x,"a\nb"\n'
 
 
 @pytest.mark.parametrize("name", ["../../other", "/etc/hostname", "link"])
@@ -171,7 +235,6 @@ def models(runs: Path) -> list[Any]:
 
 def note_of(run: Path) -> str:
     file, store = read_run_file(run), LocalStore(run.parent)
-    assert file is not None
     return str(store.run(str(store.find_run(file.experiment, file.key))).data.tags[NOTE_TAG])
 
 

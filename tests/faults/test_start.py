@@ -1,12 +1,16 @@
-"""What is wrong with the start is said before Ray starts."""
+"""What is wrong with the start is said before Ray starts, or when it refuses."""
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
+from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config, write_config
 from tune_jobs import cli
 from tune_jobs.runs import training
+from tune_jobs.terminal import ray_session
 
 
 @pytest.mark.parametrize("broken", [False, True])
@@ -25,3 +29,39 @@ def test_a_start_that_is_not_there_is_refused_before_ray_and_leaves_nothing(
     assert error.count("\n") == 1
     assert ("weights.pt is broken" if broken else f"no trained policy in {start}") in error
     assert not run.exists()
+
+
+def test_a_command_line_that_ray_cannot_pass_on_is_refused_before_it_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In the locale C, letters beyond ASCII reach Python as surrogates."""
+    config = load_config("deeprm-smoke")
+    monkeypatch.setattr(sys, "argv", ["metasched", "train", "--run", "runs/\udcc3\udca4"])
+    with pytest.raises(InputError, match=r"letters of 'runs/\?\?'.*set PYTHONUTF8=1"):
+        ray_session.check_placement(config, None)
+    monkeypatch.setattr(sys, "argv", ["metasched", "train", "--run", "runs/ä"])
+    ray_session.check_placement(config, None)
+
+
+@pytest.mark.parametrize("wrong", [True, False])
+def test_a_wrong_token_of_a_cluster_is_named(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture, wrong: bool
+) -> None:
+    """Ray says that it has failed to connect, and its core why, twenty times."""
+    import ray
+
+    reason = "Unauthenticated: RPC error: InvalidAuthToken" if wrong else "Deadline exceeded"
+
+    def join(**options: object) -> None:
+        for second in range(20):
+            line = f"[2026-11-25 23:18:{second:02},074 W 7 7] gcs_client.cc:210: {reason}\n"
+            os.write(2, line.encode())
+        raise ConnectionError("Failed to connect to Ray cluster at 10.0.0.1:6379")
+
+    monkeypatch.setattr(ray, "init", join)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    expected = "asks for a token, .* set RAY_AUTH_MODE=token" if wrong else "Failed to connect"
+    session = ray_session.ray_session(load_config("deeprm-smoke"), "10.0.0.1:6379")
+    with pytest.raises(InputError, match=f"10.0.0.1:6379: .*{expected}"), session:
+        pass
+    assert capfd.readouterr().err == ""

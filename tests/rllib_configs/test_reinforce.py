@@ -45,6 +45,16 @@ def test_more_runners_than_cpus_is_said_at_once() -> None:
         build_algorithm(config_of("resources.num_runners=64"))
 
 
+def test_nothing_is_written_to_the_home_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """RLlib made a folder in ``~/ray_results``, and failed where it could not."""
+    from ray.tune.trainable import trainable
+
+    monkeypatch.setattr(trainable, "DEFAULT_STORAGE_PATH", "/dev/null/ray_results")
+    algorithm = build_algorithm(config_of())
+    assert algorithm.logdir is None
+    algorithm.stop()
+
+
 def test_saved_policy_acts_like_the_trained_one(tmp_path: Path) -> None:
     config = config_of()
     algorithm = build_algorithm(config)

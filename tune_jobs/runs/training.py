@@ -96,13 +96,11 @@ def run_training(
         progress.say(f"{'Resuming' if resume else 'Starting'} {run.path}")
         progress.say("Waiting for Ray")
         stack.enter_context(ray_session(config, address))
-        # Only now: they import Ray, which reads the environment then, and what refuses is quicker.
-        from tune_jobs.runs.trainer import Trainer
-        from tune_jobs.terminal.capacity import cpus_for
+        # Only now: it imports Ray, which reads the environment then, and what refuses is quicker.
+        from tune_jobs.runs.trainer import start_trainer
 
-        with cpus_for(config, progress.say):
-            trainer = Trainer(config, partial(progress.aside, text="validation"))
-            stack.callback(trainer.close)
+        trainer = start_trainer(config, progress.say, partial(progress.aside, text="validation"))
+        stack.callback(trainer.close)
         loop = _Loop(trainer, run, progress, draw)
         if resume:
             loop.restore(resume.checkpoint)
@@ -180,12 +178,18 @@ class RetryingWriter:
         if self._refusal is not None:
             raise Failure(
                 f"the end of the run could not be written to {self._run.path} ({self._refusal}); "
-                f"{self._newest()}; make room and resume from it"
+                f"{self._newest()}; make room and {self._go_on()}"
             )
 
     def _newest(self) -> str:
-        whole = [one.iteration for one in self._run.checkpoints.all() if one.damage() is None]
+        whole = self._whole()
         return f"that of iteration {whole[-1]} is whole" if whole else "there is none yet"
+
+    def _go_on(self) -> str:
+        return "resume from it" if self._whole() else "begin it again with --resume"
+
+    def _whole(self) -> list[int]:
+        return [one.iteration for one in self._run.checkpoints.all() if one.damage() is None]
 
 
 class _Loop:

@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pandas as pd
 
-from cluster_env.core.errors import InputError
+from cluster_env.core.errors import InputError, printable
 from cluster_env.evaluation import Estimate
 from tune_jobs.terminal.files import replacing
 
 Value = str | float | int | bool
 Row = Mapping[str, Value]
 Cells = dict[str, str]  # a row as it stands in a file
+
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+_QUOTE = "'"
 
 
 def frame_of(rows: Iterable[Mapping[str, object]]) -> pd.DataFrame:
@@ -29,14 +32,31 @@ def frame_of(rows: Iterable[Mapping[str, object]]) -> pd.DataFrame:
 def write_table(path: Path, rows: Iterable[Row] | pd.DataFrame) -> None:
     """Writes rows as CSV, atomically; NaN, and what a row lacks, becomes an empty cell.
 
+    A text that a spreadsheet would take for a formula gets an apostrophe in front, as spreadsheets
+    have it, and signs that a terminal obeys become question marks: names may be of strangers.
+
     Args:
         path: the file; its folder is created if need be.
         rows: at least one, or a frame, for tables of millions.
     """
-    frame = rows if isinstance(rows, pd.DataFrame) else frame_of(rows)
+    frame = (rows if isinstance(rows, pd.DataFrame) else frame_of(rows)).copy(deep=False)
+    for name in frame.select_dtypes(["object", "string"]):
+        # Of objects, because pandas would make floats of whole numbers beside empty cells.
+        cells = list(map(_harmless, frame[name]))
+        frame[name] = pd.Series(cells, index=frame.index, dtype=object)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as aside:
         frame.to_csv(aside, index=False, lineterminator="\n")
+
+
+def _harmless(cell: object) -> object:
+    if not isinstance(cell, str) or (cell[:1] not in _FORMULAS and cell.isprintable()):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"{_QUOTE * (cell[:1] in _FORMULAS)}{printable(cell)}"
+    return cell  # a number below 0
 
 
 def read_frame(path: Path, texts: Iterable[str] = (), numbers: Iterable[str] = ()) -> pd.DataFrame:

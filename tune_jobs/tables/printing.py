@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster_env.core.durations import duration
+from cluster_env.core.errors import printable
 from tune_jobs.tables.columns import Column, column
 from tune_jobs.tables.frames import plain, write_table
 
@@ -33,6 +34,7 @@ def aligned(lines: Sequence[Sequence[str]], *, names: int, width: int = 0) -> li
         width: characters of a line, if it is to have no more where that can be done by breaking
             the last column of names.
     """
+    lines = [list(map(printable, cells)) for cells in lines]
     needed = width_of(lines)
     if width:
         longest = max(cell_len(cells[names - 1]) for cells in lines)
@@ -56,7 +58,7 @@ def width_of(lines: Sequence[Sequence[str]]) -> int:
 
 def markdown(lines: Sequence[Sequence[str]], *, names: int) -> str:
     """Lines of cells, the first a head, as a table in Markdown; `names` as for `aligned`."""
-    head, *rows = [[cell.replace("|", r"\|") for cell in line] for line in lines]
+    head, *rows = [[printable(cell).replace("|", r"\|") for cell in line] for line in lines]
     rule = [":--" if place < names else "--:" for place in range(len(head))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
 
@@ -77,23 +79,14 @@ def folded(sentences: Iterable[str], width: int = WIDTH) -> list[str]:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table about a job log, whose times are seconds.
+    """A table about a job log, whose times are seconds."""
 
-    Attributes:
-        name: of its file, without ending.
-        title: what it shows.
-        shown: names of the columns that people see, in order; files hold all.
-        rows: values by the columns' names; a missing one is empty, a NaN unknown.
-        note: a sentence that belongs under it.
-        own: columns that are others than in `tune_jobs.tables.columns.COLUMNS`, by name.
-    """
-
-    name: str
+    name: str  # of its file, without ending
     title: str
-    shown: Sequence[str]
-    rows: Sequence[Mapping[str, Any]]
-    note: str = ""
-    own: Mapping[str, Column] = field(default_factory=dict)
+    shown: Sequence[str]  # columns that people see, in order; files hold all
+    rows: Sequence[Mapping[str, Any]]  # a missing value is empty, a NaN unknown
+    note: str = ""  # a sentence that belongs under it
+    own: Mapping[str, Column] = field(default_factory=dict)  # others than in `COLUMNS`
 
     def cells(self) -> list[list[str]]:
         """What people read: the head, then the rows."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.terminal.running import debugging, prepare_environment
+from tune_jobs.terminal.running import debugging, num_local_cpus, prepare_environment
 from tune_jobs.terminal.signals import deadline, heed, sigterm_held_back
 
 START_LIMIT_S = 120.0
@@ -30,12 +30,8 @@ SYSTEM_CONFIG = {
     # Gradients come back with the answer: by way of the object store they cost half as much again.
     "max_direct_call_object_size": 1 << 20,
 }
+_WRONG_TOKEN = "InvalidAuthToken"
 _CHATTER = re.compile(rb"\[\d{4}-\d\d-\d\d [\d:,]+ [IWE] \d+ \d+\] \w+\.cc:\d+: ")
-
-
-def num_local_cpus() -> int:
-    """CPUs that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def resolve_address(address: str | None) -> str | None:
@@ -43,13 +39,31 @@ def resolve_address(address: str | None) -> str | None:
     return address or os.environ.get("RAY_ADDRESS") or None
 
 
+def require_utf8() -> None:
+    """Makes sure that Ray can pass on the command line and the folder, which it does as UTF-8.
+
+    Raises:
+        InputError: if Python has read them in a narrower encoding, as in the locale C.
+    """
+    for text in (*sys.argv, os.getcwd()):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            shown = text.encode(errors="replace").decode()
+            raise InputError(
+                f"this terminal's locale has no name for all letters of '{shown}', which Ray "
+                f"cannot pass on then; set PYTHONUTF8=1, or LC_ALL=C.UTF-8"
+            ) from None
+
+
 def check_placement(config: ExperimentConfig, address: str | None) -> None:
     """Finds out, before Ray starts, whether the run can be placed.
 
     Raises:
-        InputError: if it wants more runners than this machine has CPUs, or the cluster cannot be
-            reached.
+        InputError: if it wants more runners than this machine has CPUs, the cluster cannot be
+            reached, or Ray cannot be given the command line.
     """
+    require_utf8()
     address = resolve_address(address)
     if address is None:
         cpus, runners = num_local_cpus(), config.resources.num_runners
@@ -85,10 +99,11 @@ def ray_session(config: ExperimentConfig, address: str | None = None) -> Iterato
         address: HOST:PORT of a cluster, ``auto``, or None; see `resolve_address`.
 
     Raises:
-        InputError: if there is no cluster at the address.
+        InputError: if there is no cluster at the address, or Ray cannot be given the command line.
         Failure: if Ray has not started after `START_LIMIT_S`.
     """
     prepare_environment()
+    require_utf8()
     address = resolve_address(address)
     if address in (None, "local"):
         _make_up_token()
@@ -107,13 +122,7 @@ def ray_session(config: ExperimentConfig, address: str | None = None) -> Iterato
         if address in (None, "local"):
             folder = _start(config, log)
         else:
-            try:
-                ray.init(address=address, **log)
-            except (ConnectionError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
-                said = str(error).strip() or type(error).__name__
-                raise InputError(
-                    f"cannot join the Ray cluster at {address}: {said.splitlines()[0]}"
-                ) from None
+            _join(address, log)
     try:
         yield
     except Exception:
@@ -126,27 +135,33 @@ def ray_session(config: ExperimentConfig, address: str | None = None) -> Iterato
 
 
 @contextmanager
-def without_ray_chatter() -> Iterator[None]:
+def without_ray_chatter() -> Iterator[list[bytes]]:
     """Drops what Ray's C++ core writes to stderr in a ``with`` block; all else comes after it.
 
     Each time that actors which may restart are created, it warns of what does not apply here.
+
+    Yields:
+        A list that holds the lines that were dropped, when the block has ended.
     """
+    dropped: list[bytes] = []
     if debugging():
-        yield
+        yield dropped
         return
     sys.stderr.flush()
     stderr = os.dup(2)
     with tempfile.TemporaryFile() as caught:
         os.dup2(caught.fileno(), 2)
         try:
-            yield
+            yield dropped
         finally:
             sys.stderr.flush()
             os.dup2(stderr, 2)
             os.close(stderr)
             caught.seek(0)
             for line in caught:
-                if not _CHATTER.match(line):
+                if _CHATTER.match(line):
+                    dropped.append(line)
+                else:
                     os.write(2, line)
 
 
@@ -175,6 +190,29 @@ def _start(config: ExperimentConfig, log: dict[str, Any]) -> Path:
         **log,
     )
     return Path(context.address_info["session_dir"])
+
+
+def _join(address: str | None, log: dict[str, Any]) -> None:
+    """Joins a cluster.
+
+    Raises:
+        InputError: if it cannot be joined.
+    """
+    import ray
+
+    chatter: list[bytes] = []
+    try:
+        with without_ray_chatter() as chatter:
+            ray.init(address=address, **log)
+    except (ConnectionError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
+        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        # Ray's error is that of a cluster that is not there; only its core logs the reason.
+        if _WRONG_TOKEN in said or any(_WRONG_TOKEN.encode() in line for line in chatter):
+            said = (
+                "it asks for a token, and the one here is missing or another; set "
+                "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH, as its head has"
+            )
+        raise InputError(f"cannot join the Ray cluster at {address}: {said}") from None
 
 
 def _remove_session(folder: Path) -> None:

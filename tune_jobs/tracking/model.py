@@ -1,8 +1,8 @@
 """A trained policy as an MLflow model: observations in, actions out; without Ray, without pickles.
 
 The model holds a copy of the policy's folder, that is, its config and its weights as plain tensors,
-and names this module as its loader. Whoever loads it needs metasched's packages, but no Ray. They
-are not among its requirements: no index has them, and anybody could register their name there.
+and the packages that read them. So it can be served where metasched is not installed: no index has
+it, and anybody could register the name there. `rllib_configs.served_policy` is its loader.
 
     model = mlflow.pyfunc.load_model("models:/my-policy/1")
     env = gymnasium.make("cluster_env:DeepRM-v0", observation="state", mask_in_observation=True)
@@ -12,83 +12,52 @@ are not among its requirements: no index has them, and anybody could register th
 
 ``observations`` are states, ``(n, state_size)``, of the dtype that the world has them in: uint8 in
 DeepRM's, int32 in others. All other observations are computed from them. ``action_mask``, int8
-``(n, num_actions)``, is that of the environment. An action that the mask forbids would book
-nothing; void, which is returned instead, does the same.
+``(n, num_actions)``, is that of the environment.
 """
 
 import hashlib
+import importlib.util
+import json
 import shutil
-from collections.abc import Mapping
-from dataclasses import replace
+import sysconfig
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.worlds import get_spec
+from rllib_configs.extensions import GROUP, allowed_imports
+from rllib_configs.policy_files import CONFIG_FILE, load_policy, weights_file
+from rllib_configs.served_policy import (
+    DEFAULTS,
+    EXTENSIONS_FILE,
+    MASK,
+    OBSERVATIONS,
+    _load_pyfunc,
+)
 
 if TYPE_CHECKING:
     from mlflow.models import ModelSignature
 
-    from rllib_configs.policy_files import LearnedPolicy
     from rllib_configs.schema import ExperimentConfig
 
-OBSERVATIONS, MASK = "observations", "action_mask"
-REQUIREMENTS = ("mlflow", "gymnasium", "numba", "numpy", "pydantic", "torch")
-_FILES = ("config.yaml", "weights.pt")
+__all__ = [
+    "_load_pyfunc",  # models of earlier versions name this module as their loader
+    "about",
+    "build_model",
+    "example",
+    "fingerprint",
+    "may_be_model",
+]
+
+REQUIREMENTS = ("mlflow", "gymnasium", "numba", "numpy", "pydantic", "pyyaml", "scipy", "torch")
+"""What the packages of a model import, and MLflow."""
+PACKAGES = ("cluster_env", "rllib_configs", "meta")
+_LOADER = "rllib_configs.served_policy"
 _EXAMPLES = 4
-
-
-class PolicyModel:
-    """What MLflow calls.
-
-    Args:
-        policy: takes states.
-        dtype: of the states of its world.
-    """
-
-    def __init__(self, policy: "LearnedPolicy", dtype: DTypeLike | None) -> None:
-        self.policy, self._dtype = policy, dtype
-
-    def predict(
-        self, model_input: Mapping[str, Any], params: Mapping[str, Any] | None = None
-    ) -> NDArray[np.int64]:
-        """Actions, int64 ``(n,)``.
-
-        Args:
-            model_input: ``observations`` and ``action_mask``; see this module.
-            params: ``decode``, argmax or sample; ``void_bias``, see `LearnedPolicy`; ``seed`` of
-                the draws, negative for new ones at each call.
-
-        Raises:
-            InputError: if the input is of another shape, or there is no such way to decode.
-        """
-        given = {**_defaults(self.policy), **(params or {})}
-        if given["decode"] not in ("argmax", "sample"):
-            raise InputError(f"decode is argmax or sample, not {given['decode']!r}")
-        states = np.ascontiguousarray(model_input[OBSERVATIONS], dtype=self._dtype)
-        mask = np.asarray(model_input[MASK]).astype(bool)
-        if states.ndim != 2 or mask.shape[:1] != states.shape[:1]:
-            raise InputError(
-                f"{OBSERVATIONS} and {MASK} need one row for each state, but have the shapes "
-                f"{states.shape} and {mask.shape}"
-            )
-        seed = int(given["seed"])
-        uniforms = np.random.default_rng(None if seed < 0 else seed).random(len(states))
-        policy = replace(self.policy, decode=given["decode"], void_bias=float(given["void_bias"]))
-        actions = policy.act(states, uniforms).astype(np.int64)
-        return np.where(mask[np.arange(len(states)), actions], actions, mask.shape[1] - 1)
-
-
-def _load_pyfunc(path: str) -> PolicyModel:
-    """Called by MLflow with the folder of the policy's files. No code in them is ever run."""
-    from rllib_configs.policy_files import load_policy
-
-    policy, config = load_policy(path)
-    return PolicyModel(policy, config.task.world.state_space.dtype)
 
 
 def build_model(policy: Path, target: Path, model_id: str, run_id: str) -> None:
@@ -106,24 +75,55 @@ def build_model(policy: Path, target: Path, model_id: str, run_id: str) -> None:
     import mlflow.pyfunc
     from mlflow.models import Model
 
-    from rllib_configs.policy_files import load_policy
-
-    learned, config = load_policy(policy)
-    data = target.parent / "data"
+    _, config = load_policy(policy)
+    data, code = target.parent / "data", target.parent / "code"
     data.mkdir()
-    for name in _FILES:
-        shutil.copyfile(policy / name, data / name)
+    for file in _files(policy):
+        shutil.copyfile(file, data / file.name)
+    extensions = [*allowed_imports(), *(e.module for e in metadata.entry_points(group=GROUP))]
+    (data / EXTENSIONS_FILE).write_text(json.dumps(sorted(set(extensions))))
+    for package in PACKAGES:
+        _copy_code(package, code)
+    for top in {name.partition(".")[0] for name in allowed_imports()} - set(PACKAGES):
+        _copy_code(top, code)
     mlflow.pyfunc.save_model(
         str(target),
-        loader_module=__name__,
+        loader_module=_LOADER,
         data_path=str(data),
+        code_paths=[str(path) for path in sorted(code.iterdir())],
         mlflow_model=Model(run_id=run_id, model_id=model_id),
-        signature=_signature(config, learned),
+        signature=_signature(config),
         input_example=example(config),
+        metadata={"about": about(config)},
         pip_requirements=[
             f"{name}=={metadata.version(name).partition('+')[0]}" for name in REQUIREMENTS
         ],
     )
+
+
+def _copy_code(name: str, target: Path) -> None:
+    """Copies the Python files of a module or package, unless it is installed.
+
+    What is installed belongs to a distribution, perhaps with compiled parts; it is to be installed
+    where the model is served.
+    """
+    spec = importlib.util.find_spec(name)
+    source = Path(spec.origin) if spec is not None and spec.origin else None
+    if source is None or source.suffix != ".py":
+        return
+    installed = any(
+        source.is_relative_to(sysconfig.get_path(kind)) for kind in ("purelib", "stdlib")
+    )
+    if installed and name not in PACKAGES:
+        return
+    target.mkdir(exist_ok=True)
+    if source.name != "__init__.py":
+        shutil.copyfile(source, target / source.name)
+        return
+    for path in sorted(source.parent.rglob("*.py")):
+        copy = target / name / path.relative_to(source.parent)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
 
 
 def may_be_model(config: "ExperimentConfig", register: str | None = None) -> bool:
@@ -144,9 +144,13 @@ def may_be_model(config: "ExperimentConfig", register: str | None = None) -> boo
 def fingerprint(policy: Path) -> str:
     """Tells the weights of one policy from those of another."""
     digest = hashlib.sha256()
-    for name in _FILES:
-        digest.update((policy / name).read_bytes())
+    for file in _files(policy):
+        digest.update(file.read_bytes())
     return digest.hexdigest()[:32]
+
+
+def _files(policy: Path) -> tuple[Path, Path]:
+    return policy / CONFIG_FILE, weights_file(policy)
 
 
 def example(config: "ExperimentConfig") -> dict[str, NDArray[Any]]:
@@ -165,7 +169,25 @@ def example(config: "ExperimentConfig") -> dict[str, NDArray[Any]]:
     return {name: np.stack([one[name] for one in seen]) for name in (OBSERVATIONS, MASK)}
 
 
-def _signature(config: "ExperimentConfig", policy: "LearnedPolicy") -> "ModelSignature":
+def about(config: "ExperimentConfig") -> str:
+    """What the model of a policy takes and answers, in Markdown."""
+    world = config.task.world
+    env_ids = list(get_spec(world.kind).environments.ids)
+    env = f"`cluster_env:{env_ids[0]}`" if env_ids else "its environment"
+    void, space = world.num_actions - 1, world.state_space
+    return (
+        f"A policy of `{config.name}` for the world `{world.kind}`: it decides which waiting job "
+        f"starts next. `observations`, {space.dtype} `(n, {space.shape[0]})`, has a "
+        f"state in each row, as {env} with the options of the policy's config gives it with "
+        f'`observation="state"`; `action_mask`, int8 `(n, {void + 1})`, is what it gives with '
+        f"`mask_in_observation=True`. The answer, int64 `(n,)`, has an action for each row: the "
+        f"number of the job to start among those that the state shows, or {void} for none. "
+        f"`input_example.json` has {_EXAMPLES} rows. It is the likeliest action unless `params` "
+        f"says `decode: sample`. Needs `requirements.txt` and no installation of metasched."
+    )
+
+
+def _signature(config: "ExperimentConfig") -> "ModelSignature":
     from mlflow.models import ModelSignature
     from mlflow.types import ParamSchema, ParamSpec, Schema, TensorSpec
 
@@ -174,17 +196,10 @@ def _signature(config: "ExperimentConfig", policy: "LearnedPolicy") -> "ModelSig
         TensorSpec(np.dtype(world.state_space.dtype), (-1, *world.state_space.shape), OBSERVATIONS),
         TensorSpec(np.dtype(np.int8), (-1, world.num_actions), MASK),
     ]
-    defaults = _defaults(policy)
     params = [
-        ParamSpec("decode", "string", defaults["decode"]),
-        ParamSpec("void_bias", "double", defaults["void_bias"]),
-        ParamSpec("seed", "long", defaults["seed"]),
+        ParamSpec("decode", "string", DEFAULTS["decode"]),
+        ParamSpec("void_bias", "double", DEFAULTS["void_bias"]),
+        ParamSpec("seed", "long", DEFAULTS["seed"]),
     ]
     actions: list[Any] = [TensorSpec(np.dtype(np.int64), (-1,))]
     return ModelSignature(Schema(inputs), Schema(actions), ParamSchema(params))
-
-
-def _defaults(policy: "LearnedPolicy") -> dict[str, Any]:
-    """The likeliest action, but of networks that without draws would wait for ever."""
-    waits = type(policy.network).__name__ == "DeepRMSampler"
-    return {"decode": "sample" if waits else "argmax", "void_bias": 0.0, "seed": -1}

@@ -42,7 +42,7 @@ _NEEDED = (
 STEP = "is a step of a job"
 _EXAMPLE = "sacct --allusers --duplicates --parsable2 --format=JobIDRaw,JobID,State,..."
 _DELIMITER = re.compile(r"\w+([^\w\s]+|\t)?")
-_HET = re.compile(r"(\d+)\+\d+")
+_HET = re.compile(r"(\d{1,18})\+\d+")
 _WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 
 
@@ -125,6 +125,7 @@ def read_rows(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Ite
             row, record = _row_of(columns, number, line, clock, findings)
         except BadRow as bad:
             findings.spoil(bad)
+            clock.doubts()  # of a row that counts for nothing else
             continue
         if record is None:
             continue
@@ -259,7 +260,7 @@ class SacctRow:
             account=self.get("account", "group", "gid"),
             partition=self.get("partition"),
         )
-        return with_times(record, *times)
+        return with_times(record, findings, *times)
 
     def _held(self, findings: Findings) -> tuple[bool, int, int | None, int]:
         """Whether the log says that it was given something; its processors, MiB and GPUs."""

@@ -6,7 +6,7 @@ steps through every time step, where the compiled one goes from event to event.
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,17 @@ from rllib_configs.worlds.accrual.servers import POLICIES, Setting
 
 Vector = tuple[float, int, int]
 """x1, x2 and x3 of a server."""
+
+
+def _added(numbers: Iterable[float]) -> float:
+    """The sum from the left, as the compiled server has it.
+
+    From Python 3.12 on, ``sum`` corrects its rounding errors, which breaks ties another way.
+    """
+    total = 0.0
+    for number in numbers:
+        total += number
+    return total
 
 
 @dataclass
@@ -130,7 +141,7 @@ class PlainServer:
         if not held:
             return 0.0, 0, self._world.processors
         ends = [(job.end(self.now, count), job, count) for job, count in held]
-        mean = sum(count * job.unit(end) for end, job, count in ends) / total
+        mean = _added(count * job.unit(end) for end, job, count in ends) / total
         return mean, min(end for end, _, _ in ends) - self.now, self._world.processors - total
 
     def _instant(self) -> None:
@@ -286,7 +297,7 @@ class PlainLearner:
 
     def value(self, x: Vector) -> float:
         """Equation 1."""
-        return sum(p * weight for p, weight in zip(self.p, self.weights(x), strict=True))
+        return _added(p * weight for p, weight in zip(self.p, self.weights(x), strict=True))
 
     @property
     def choose(self) -> Choice:

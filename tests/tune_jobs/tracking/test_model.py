@@ -29,6 +29,7 @@ from tests.waiting import PATIENCE_S
 from tune_jobs.sync import command as sync
 from tune_jobs.tracking import Tracker, local_store, local_uri
 from tune_jobs.tracking.model import _load_pyfunc, example
+from tune_jobs.tracking.notes import NOTE_TAG
 
 Runs = Callable[[], dict[str, Any]]
 
@@ -117,12 +118,15 @@ def test_a_registered_model_loads_without_ray_and_acts_like_the_policy(
     assert has_params
 
 
-def test_no_file_of_a_model_can_run_code(tmp_path: Path, run_dir: Path, client: Any) -> None:
+def test_no_file_of_a_model_but_its_packages_can_run_code(
+    tmp_path: Path, run_dir: Path, client: Any
+) -> None:
     small_policy(run_dir / "policy")
     tracker = Tracker.open(run_dir, run_name="r")
     tracker.model(run_dir / "policy")
     assert tracker.close().message == ""
     [model] = client.search_logged_models(["1"])
+    assert "`observations`, uint8 `(n, 83)`, has a state in each row" in model.tags[NOTE_TAG]
     folder = Path(model.artifact_location.removeprefix("file://"))
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert files >= {"MLmodel", "data/data/config.yaml", "data/data/weights.pt"} or files >= {
@@ -130,9 +134,14 @@ def test_no_file_of_a_model_can_run_code(tmp_path: Path, run_dir: Path, client: 
         "data/config.yaml",
         "data/weights.pt",
     }
-    assert not [name for name in files if name.endswith((".pkl", ".py", ".pickle"))]
+    assert not [name for name in files if name.endswith((".pkl", ".pyc", ".pickle"))]
+    code = [name for name in files if name.endswith(".py")]
+    assert code
+    for name in code:  # ours, as it is, and nothing else
+        ours = Path(__file__).parents[3] / name.removeprefix("code/")
+        assert (folder / name).read_bytes() == ours.read_bytes()
     assert "input_example.json" in files
-    assert "loader_module: tune_jobs.tracking.model" in (folder / "MLmodel").read_text()
+    assert "loader_module: rllib_configs.served_policy" in (folder / "MLmodel").read_text()
     requirements = (folder / "requirements.txt").read_text()
     assert "torch==" in requirements
     assert "metasched" not in requirements  # a stranger could register the name

@@ -12,7 +12,12 @@ nosuch --help-me
 --no-such-option
 train nosuch
 train {"x" * 3000}
+train ""
 train deeprm-smoke extra
+train deeprm-smoke --address ""
+train deeprm-smoke --address=
+train deeprm-smoke --run ""
+tune "" --trials 2
 train deeprm-smoke --seed -1
 train deeprm-smoke --seed x
 train deeprm-smoke --seed 1.5
