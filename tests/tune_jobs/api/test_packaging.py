@@ -52,6 +52,7 @@ def environment(tmp_path: Path) -> Path:
 def run(*command: str | Path, cwd: Path, paths: tuple[Path, ...] = ()) -> str:
     """Runs a command with these folders as PYTHONPATH, and without those of this process."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
+    environment.pop("METASCHED_IMPORTS", None)  # those of the tests
     done = subprocess.run(
         command,
         cwd=cwd,
