@@ -26,7 +26,7 @@ endef
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-.PHONY: help install demo results test test-service test-slurm test-nodes test-image mutations fuzz soak lint counts format pins clean
+.PHONY: help install demo results test test-service test-slurm test-nodes test-image mutations fuzz soak lint docs counts format pins clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -78,6 +78,10 @@ lint: install ## Check style, formatting, types and the direction of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+docs: install ## Build the documentation as a site into build/docs; a warning fails
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html -c tune_jobs/docs . build/docs
+	@echo "Open build/docs/tune_jobs/docs/index.html"
 
 counts: install ## Print lines, functions and words of each package
 	@$(BIN)/python -m tests.counts

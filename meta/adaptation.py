@@ -23,8 +23,8 @@ from meta.maml.options import MAMLOptions, maml_options
 from meta.maml.rewards import RewardSums, parameters_in_context
 from meta.maml.steps import Parameters, StepOptions
 from meta.study import StudyPlan
-from rllib_configs.networks import Weights, make_sampler, require_shapes
 from rllib_configs.networks.conditions import Wanted, seen_world
+from rllib_configs.networks.registry import Weights, make_sampler, require_shapes
 from rllib_configs.networks.sampling import SamplingPolicy
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.policy_files import Decode, LearnedPolicy, read_weights, write_policy

@@ -75,14 +75,24 @@ def read_config(source: str | Path) -> dict[str, Any]:
         InputError: if there is no such preset or file, or it is no table.
     """
     load_extensions()
-    path = Path(source)
-    if path.suffix in (".yaml", ".yml"):
-        if not path.is_file():
-            raise InputError(f"there is no config file {path}")
-        return read_yaml(path)
-    if str(source) not in preset_names():
-        raise unknown("preset", str(source), preset_names())
-    return read_yaml(PRESETS / f"{source}.yaml")
+    path = find_yaml("preset", source, PRESETS)
+    if not path.is_file():
+        raise InputError(f"there is no config file {path}")
+    return read_yaml(path)
+
+
+def find_yaml(kind: str, source: str | Path, folder: Path) -> Path:
+    """The YAML file that a path means, or the name of one in a folder of some kind.
+
+    Raises:
+        InputError: if there is none of that name.
+    """
+    if Path(source).suffix in (".yaml", ".yml"):
+        return Path(source)
+    names = sorted(path.stem for path in folder.glob("*.yaml"))
+    if str(source) not in names:
+        raise unknown(kind, str(source), names)
+    return folder / f"{source}.yaml"
 
 
 def make_config(data: Mapping[str, Any]) -> ExperimentConfig:

@@ -1,6 +1,6 @@
-"""How large the machine of a job log is: as somebody says, else as the log says; never a guess."""
+"""How large the machine of a job log is: as somebody says, else as the log says."""
 
-from collections.abc import Container, Mapping, Set
+from collections.abc import Container, Mapping, Sequence, Set
 from typing import Any
 
 from cluster_env.core.errors import InputError
@@ -28,7 +28,8 @@ def units_of_log(
             count there.
         known: names of those that are known otherwise, where the header does not say them.
         asked: how the user can say them, from ``name`` and ``units``.
-        guess: whether a machine of which nobody knows the size is as large as the largest job.
+        guess: whether a machine of which nobody knows the size is as large as what jobs held at
+            once at the site, or where the log does not say it, as the largest job.
 
     Returns:
         Units by name, and sentences about what was not said.
@@ -50,14 +51,30 @@ def units_of_log(
             if read.demand[:, k].any():
                 words.append(f"{name} is not counted; --{name} UNITS counts what jobs held of it")
         elif guess:
-            found[name] = largest
-            words.append(f"nobody says how many {name} there are: as many as the largest job has")
+            at_once = 0 if read.most_in_use is None else int(read.most_in_use[k])
+            found[name] = max(largest, at_once)
+            what = "were in use at once" if at_once >= largest else "the largest job has"
+            words.append(f"nobody says how many {name} there are: as many as {what}")
         else:
             raise InputError(
                 f"{read.path} does not say how many {name} the machine has; say it, as in "
                 f"{asked.format(name=name, units=largest)}"
             )
     return found, words
+
+
+def misfits(read: RecordedJobs, capacity: Sequence[int]) -> list[str]:
+    """A sentence for each resource of which the log's jobs held more at once than there is."""
+    if read.most_in_use is None:
+        return []
+    queues = read.names["queue"].size if "queue" in read.ids else 0
+    hint = f"; --partition NAME takes one of its {queues:,} queues" if queues > 1 else ""
+    return [
+        f"as recorded, jobs held {most:,} {name} at once, which a machine of {units:,} cannot "
+        f"give: its size is wrong, or run times or waits are{hint}"
+        for name, most, units in zip(read.resources, read.most_in_use, capacity, strict=True)
+        if most > units
+    ]
 
 
 def units_named(task: Any) -> set[str]:

@@ -17,8 +17,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.world import State, World
 from cluster_env.worlds import policy_in, shipped_policies
 from rllib_configs.loading import parse_config, read_yaml, write_config
-from rllib_configs.networks import Weights, make_sampler, network_of
 from rllib_configs.networks.conditions import Wanted
+from rllib_configs.networks.registry import Weights, make_sampler, network_of
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.registries import CONVERSIONS, found
 from rllib_configs.schema import ExperimentConfig

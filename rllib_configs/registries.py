@@ -94,7 +94,7 @@ CHOICES: tuple[Registry[Any], ...] = (ALGORITHMS, NETWORKS)
 
 FAST_PATHS: Registry[Any] = Registry("fast path")
 """Samplers of the set scorer, or ``module:attribute`` of one, that are faster in one kind of world,
-by its name; they give the same bits. They are called with network, snapshot and world."""
+by its name; they give the same bits. They are called with network, packed weights and world."""
 
 RANGES: Registry[Any] = Registry("ranges")
 """Sections of ranges, or ``module:attribute`` of one, by the kind of world that they know."""

@@ -18,8 +18,8 @@ from cluster_env.core.world import World
 from cluster_env.evaluation import get_metric
 from cluster_env.objectives import mixture
 from rllib_configs.learning.evolution import CandidateJudge, Limit, Vector
-from rllib_configs.networks import Shapes, network_of
 from rllib_configs.networks.conditions import Wanted
+from rllib_configs.networks.registry import Shapes, network_of
 from rllib_configs.schema import ExperimentConfig
 
 _OF_WANTED = 2  # last key of the stream that objectives and limits come from

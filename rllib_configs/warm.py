@@ -14,7 +14,7 @@ from rllib_configs.algorithms.ppo import steps_of
 from rllib_configs.builders import algorithm_config
 from rllib_configs.learning.flat import flat_parameters
 from rllib_configs.loading import load_config
-from rllib_configs.networks import make_sampler
+from rllib_configs.networks.registry import make_sampler
 from rllib_configs.runners.sampling import iteration_units
 from rllib_configs.runners.sums import total
 from rllib_configs.runners.unit_runner import UnitEnvRunner

@@ -3,7 +3,6 @@
 import csv
 import importlib
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +17,8 @@ from cluster_env.envs import check_cluster_env
 from cluster_env.objectives import OBJECTIVES
 from rllib_configs import extensions
 from rllib_configs.registries import ALGORITHMS, NETWORKS
+from tests.registries import own_registrations
+from tests.waiting import run_python
 from tune_jobs import cli
 
 FOLDER = Path(__file__).parent / "extensions"
@@ -34,18 +35,9 @@ SMOKE = ["--no-track", "--set", "training.iterations=2", "--set", "evaluation.jo
 @pytest.fixture
 def extend(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Names examples in METASCHED_IMPORTS; what they register is gone after the test."""
-    extensions.load_extensions()  # ours stay entered when the registries are put back
     monkeypatch.syspath_prepend(FOLDER)
-    monkeypatch.setattr(extensions, "_loaded", set(extensions._loaded))
-    for registry in REGISTRIES:
-        monkeypatch.setattr(registry, "_things", dict(registry._things))
-
-    def name(*modules: str) -> None:
-        monkeypatch.setenv(extensions.IMPORTS, ",".join(modules))
-
-    yield name
-    for path in EXAMPLES:
-        sys.modules.pop(path.stem, None)
+    with own_registrations(REGISTRIES, [path.stem for path in EXAMPLES]):
+        yield lambda *modules: monkeypatch.setenv(extensions.IMPORTS, ",".join(modules))
 
 
 def metasched(*line: str) -> None:
@@ -59,15 +51,8 @@ def rows(out: Path) -> list[dict[str, str]]:
 
 def test_there_is_one_of_each_and_none_is_long() -> None:
     kinds = {path.stem.removeprefix("own_") for path in EXAMPLES}
-    assert kinds == {
-        "heuristic",
-        "objective",
-        "workload",
-        "observation",
-        "network",
-        "algorithm",
-        "world",
-    }
+    things = {"heuristic", "objective", "workload", "observation", "network", "algorithm", "world"}
+    assert kinds == things
     for path in EXAMPLES:
         assert len(path.read_text().splitlines()) <= 40, path
 
@@ -80,6 +65,7 @@ def test_a_heuristic_is_compared(extend: Callable[..., None], tmp_path: Path) ->
     lcfs, sjf = rows(tmp_path / "out")
     assert (lcfs["policy"], sjf["policy"]) == ("lcfs", "sjf")
     assert float(lcfs["slowdown"]) > float(sjf["slowdown"]) > 1
+    assert float(lcfs["unfinished"]) == 0  # nobody waits for ever
 
 
 def test_a_workload_and_an_objective_are_compared_on(
@@ -144,17 +130,9 @@ def test_each_is_trained_with_two_runners(tmp_path: Path) -> None:
     """Functions of a user's own go to other processes, in workloads, objectives and references."""
     from tests.extensions.train_all import MODULES
 
-    done = subprocess.run(
-        [sys.executable, str(TRAIN_ALL), str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=500,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(FOLDER), *sys.path]),
-            extensions.IMPORTS: ",".join(MODULES),
-        },
-    )
+    path = os.pathsep.join([str(FOLDER), *sys.path])
+    own = {"PYTHONPATH": path, extensions.IMPORTS: ",".join(MODULES)}
+    done = run_python(str(TRAIN_ALL), str(tmp_path), timeout_s=500, **own)
     assert done.returncode == 0, done.stdout + done.stderr
     assert_trained_by_two(tmp_path)
 

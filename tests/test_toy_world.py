@@ -7,9 +7,6 @@ import copy
 import csv
 import importlib
 import itertools
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,12 +19,13 @@ from gymnasium.utils.env_checker import check_env
 from cluster_env.core.seeding import Split
 from cluster_env.core.spec import WORLDS, get_heuristic
 from cluster_env.core.task import Task
-from cluster_env.envs import ClusterEnv, ClusterVectorEnv, check_cluster_env
+from cluster_env.envs import check_cluster_env
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import OBJECTIVES, get_objective
 from rllib_configs import extensions
 from tests.conftest import REPOSITORY
-from tests.waiting import PATIENCE_S
+from tests.registries import own_registrations
+from tests.waiting import run_python
 from tune_jobs import cli
 
 MODULE = "tests.toy_world"
@@ -52,15 +50,9 @@ CONFIG = {
 @pytest.fixture(scope="module")
 def toy() -> Iterator[object]:
     """The module of the world; what it registers is gone after these tests."""
-    extensions.load_extensions()  # ours stay entered when the registries are put back
-    with pytest.MonkeyPatch.context() as patch:
-        for registry in (WORLDS, OBJECTIVES):
-            patch.setattr(registry, "_things", dict(registry._things))
-        patch.setattr(extensions, "_loaded", set(extensions._loaded))
+    with own_registrations((WORLDS, OBJECTIVES), [MODULE]) as patch:
         patch.setenv(extensions.IMPORTS, MODULE)
-        sys.modules.pop(MODULE, None)
         yield importlib.import_module(MODULE)
-    sys.modules.pop(MODULE, None)
 
 
 @pytest.fixture(scope="module")
@@ -102,15 +94,6 @@ def test_smiths_rule_is_the_optimum(toy) -> None:
         weight = jobset.attributes["weight"]
         orders = (list(order) for order in itertools.permutations(range(6)))
         assert cost == min(jobset.duration[o].cumsum() @ weight[o] for o in orders)
-
-
-def test_environments_keep_their_promises(toy) -> None:
-    options = {"world": toy.SingleMachine(5), "workload": toy.UniformJobs(5)}
-    check_cluster_env(ClusterEnv(**options, objective="weighted_flow"))
-    several = ClusterVectorEnv(3, **options)
-    several.reset(seed=0)
-    rewards = sum(several.step(np.zeros(3, np.int64))[1] for _ in range(40))
-    assert (rewards < 0).all()
 
 
 @pytest.mark.parametrize("observation", ["state", "features"])
@@ -193,15 +176,7 @@ def test_it_is_swept(toy, config: Path, tmp_path: Path) -> None:
     (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(sweep))
     line = ["tune", str(tmp_path / "sweep.yaml"), "--runs", str(tmp_path / "runs")]
     line += ["--concurrent", "1"]  # so that both trials run in one process
-    found = subprocess.run(
-        [sys.executable, "-m", "tune_jobs.cli", *line],
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY), extensions.IMPORTS: MODULE},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-        cwd=REPOSITORY,
-    )
+    found = run_python("-m", "tune_jobs.cli", *line, **{extensions.IMPORTS: MODULE})
     assert found.returncode == 0, found.stderr
     (trials,) = (tmp_path / "runs").glob("toy-sweep-*/trials.csv")
     rows = table(trials)

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -33,6 +34,26 @@ def wait_for(
         assert time.monotonic() < deadline, f"{description} did not happen within {timeout_s:g} s"
         time.sleep(0.1)
     return found
+
+
+def run_python(
+    *arguments: str, timeout_s: float = PATIENCE_S, **environment: str
+) -> "subprocess.CompletedProcess[str]":
+    """What a process with the modules of this one says and ends with.
+
+    Args:
+        arguments: of Python, as ``-c`` and code.
+        timeout_s: seconds that it may take.
+        environment: what differs in it.
+    """
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
 
 
 @contextmanager

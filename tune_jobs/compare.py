@@ -9,7 +9,6 @@ from tune_jobs.terminal.options import (
     COMPARISON_TABLE,
     CONTEXT,
     at_option,
-    late,
     limit_option,
     out_option,
     runner_options,
@@ -78,10 +77,10 @@ def command(**options: Any) -> None:
       metasched compare --loads 0.1,0.3,0.5,0.7,0.9,1.1 --runners 2
     """
     from tune_jobs.comparing.reporting import ComparisonOptions, report_comparison
+    from tune_jobs.figures import draw_comparison
 
     shown = {name: options.pop(name) for name in ("as_json", "wide", "out", "track")}
-    draw = late("tune_jobs.figures", "draw_comparison")
-    report_comparison(ComparisonOptions(**options), **shown, draw=draw)
+    report_comparison(ComparisonOptions(**options), **shown, draw=draw_comparison)
 
 
 if __name__ == "__main__":

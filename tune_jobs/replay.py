@@ -1,5 +1,6 @@
 """``metasched replay``: a whole job log under policies."""
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -7,7 +8,6 @@ import click
 from tune_jobs.terminal.options import (
     CONTEXT,
     decode_option,
-    late,
     log_options,
     out_option,
     seed_option,
@@ -26,6 +26,12 @@ from tune_jobs.terminal.task_command import TaskCommand
     help="A heuristic of the world, a run directory or a glob of them; can be repeated, or several "
     "with commas between. By default the world's baselines.",
 )
+@click.option(
+    "--calibrate",
+    is_flag=True,
+    help="Show how near waits under heuristics come to the recorded ones, as trace --calibrate "
+    "does, and whether this log can be replayed.",
+)
 @seed_option("the policies' random numbers")
 @decode_option("argmax", help_text="How learned policies choose.")
 @json_option("Print everything as JSON.")
@@ -37,10 +43,10 @@ def command(**options: Any) -> None:
     """Play a whole job log under policies, and see what each would have done with it.
 
     FILE is a log in the Standard Workload Format, a CSV file in seconds, an export of Slurm's sacct
-    --parsable2 or a file of its jobcomp/filetxt, plain or with gzip. You see bounded slowdown,
-    waits, turnaround, use and makespan, in all, by size of the jobs and by user. The machine is
-    empty when the log begins. Heuristics have their versions behind a colon: strict, skip, easy,
-    conservative.
+    (--parsable2 or --json), a file of its jobcomp/filetxt or an accounting log of PBS, plain or
+    with gzip. You see bounded slowdown, waits, turnaround, use and makespan, in all, by size of the
+    jobs and by user; first as recorded, where the log has waits. The machine is empty when the log
+    begins. Heuristics have their versions behind a colon: strict, skip, easy, conservative.
 
     \b
     Examples:
@@ -51,12 +57,36 @@ def command(**options: Any) -> None:
     from tune_jobs.replaying.replay_report import ReplayOptions, report_replay
 
     shown = {name: options.pop(name) for name in ("as_json", "out")}
+    if options.pop("calibrate"):
+        from tune_jobs.replaying.calibration import report_calibration
+
+        replayed = ReplayOptions(**options)
+        report_calibration(replayed, replayed.names, None, **shown, draw=_draw_calibration)
+        return
     report_replay(
         ReplayOptions(**options),
         **shown,
-        draw_lines=late("tune_jobs.figures.replays", "draw_timeline"),
-        draw_gantt=late("tune_jobs.figures.replays", "draw_gantt"),
+        draw_lines=_draw_lines,
+        draw_gantt=_draw_gantt,
     )
+
+
+def _draw_lines(table: Path, image: Path) -> None:
+    from tune_jobs.figures.replays import draw_timeline  # matplotlib, once all has been played
+
+    draw_timeline(table, image)
+
+
+def _draw_calibration(table: Path, image: Path) -> None:
+    from tune_jobs.figures.logs import draw_calibration
+
+    draw_calibration(table, image)
+
+
+def _draw_gantt(table: Path, image: Path, processors: int, policy: str) -> None:
+    from tune_jobs.figures.replays import draw_gantt
+
+    draw_gantt(table, image, processors, policy)
 
 
 if __name__ == "__main__":

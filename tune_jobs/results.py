@@ -6,7 +6,8 @@ from typing import Any
 import click
 
 from cluster_env.core.errors import InputError
-from tune_jobs.terminal.options import CONTEXT, OutPath, first_comment, list_option
+from tune_jobs.terminal.options import CONTEXT, OutPath, first_comment, list_option, print_list
+from tune_jobs.terminal.running import num_local_cpus
 
 ALL = "all"
 RESULTS = Path("runs/results")
@@ -78,7 +79,6 @@ def command(
     """
     from tune_jobs.experiments.definition import in_order, load_experiment
     from tune_jobs.experiments.running import make_all, make_results
-    from tune_jobs.terminal.ray_session import num_local_cpus
 
     options: dict[str, Any] = {
         "seeds": None if seeds is None else _parse_seeds(seeds),
@@ -87,9 +87,7 @@ def command(
         "at_once": at_once or min(num_local_cpus(), MOST_AT_ONCE),
     }
     if experiment is None:
-        listed = click.HelpFormatter(width=100)
-        listed.write_dl(_experiments())
-        click.echo(listed.getvalue(), nl=False)
+        print_list(_experiments())
         minutes = sum(load_experiment(name).minutes or 0 for name in in_order())
         click.echo(f"all makes those of DeepRM's world, in about {minutes} minutes on two cores.")
     elif experiment == ALL:

@@ -77,11 +77,8 @@ def command(**options: Any) -> int:
       metasched steer --release-all --partition batch
     """
     from tune_jobs.site.reporting import report_steer
-    from tune_jobs.site.steering import Steering
 
-    names = ("mode", "act", "rehold_s", "hold_new", "until_empty")
-    steering = Steering(**{name: options.pop(name) for name in names})
-    return report_steer(**options, steering=steering)
+    return report_steer(**options)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from cluster_env.core.errors import InputError
-from tune_jobs.terminal.options import CONTEXT, late, log_options, out_option
+from tune_jobs.terminal.options import CONTEXT, log_options, out_option
 from tune_jobs.terminal.output import json_option
 from tune_jobs.terminal.task_command import TaskCommand
 
@@ -41,10 +41,11 @@ def command(**options: Any) -> None:
     """Describe a job log before anything is trained on it.
 
     FILE is a log in the Standard Workload Format, a CSV file in seconds, an export of Slurm's sacct
-    --parsable2 or a file of its jobcomp/filetxt, plain or with gzip. You see its span, jobs and
-    users, what was left out and why, run times, sizes, how good estimates are, and week by week how
-    much work came and how busy the machine was. Queues and use are as recorded; where the log does
-    not say how long jobs waited, they are those of first come, first served with EASY backfilling.
+    (--parsable2 or --json), a file of its jobcomp/filetxt or an accounting log of PBS, plain or
+    with gzip. You see its span, jobs and users, what was left out and why, run times, sizes, how
+    good estimates are, and week by week how much work came and how busy the machine was. Queues and
+    use are as recorded; where the log does not say how long jobs waited, they are those of first
+    come, first served with EASY backfilling.
 
     \b
     Examples:
@@ -68,15 +69,26 @@ def command(**options: Any) -> None:
             slurm_conf,
             as_json=as_json,
             out=out,
-            draw=late("tune_jobs.figures.logs", "draw_calibration"),
+            draw=_draw_calibration,
         )
         return
     if names or slurm_conf:
         raise InputError("--rule and --slurm-conf say how the site schedules; add --calibrate")
     from tune_jobs.replaying.trace_report import report_trace
 
-    draw = late("tune_jobs.figures.logs", "draw_log")
-    report_trace(LogOptions(**options), as_json=as_json, out=out, draw=draw)
+    report_trace(LogOptions(**options), as_json=as_json, out=out, draw=_draw_log)
+
+
+def _draw_log(table: Path, image: Path) -> None:
+    from tune_jobs.figures.logs import draw_log  # matplotlib, once the log has been read
+
+    draw_log(table, image)
+
+
+def _draw_calibration(table: Path, image: Path) -> None:
+    from tune_jobs.figures.logs import draw_calibration
+
+    draw_calibration(table, image)
 
 
 if __name__ == "__main__":

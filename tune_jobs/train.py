@@ -91,9 +91,10 @@ def command(settings: bool, **options: Any) -> None:
     if settings:
         _print_settings(options["preset"], options["overrides"])
         return
-    from tune_jobs.runs.launching import launch_training
+    from tune_jobs.figures import draw_figure
+    from tune_jobs.runs.launching import TrainingOptions, launch_training
 
-    launch_training(**options, draw=_draw)
+    launch_training(TrainingOptions(**options), draw_figure)
 
 
 def _print_settings(preset: str | None, changes: Sequence[str]) -> None:
@@ -102,12 +103,6 @@ def _print_settings(preset: str | None, changes: Sequence[str]) -> None:
 
     found = settings_of(load_config(preset, changes)) if preset else list_settings()
     print_list((f"{setting.key}={setting.default}", setting.explanation) for setting in found)
-
-
-def _draw(*figure: Any) -> None:
-    from tune_jobs.figures import draw_figure
-
-    draw_figure(*figure)
 
 
 if __name__ == "__main__":

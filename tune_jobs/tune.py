@@ -90,15 +90,10 @@ def command(**options: Any) -> None:
       metasched tune my-sweep.yaml --address 10.0.0.5:6379
       metasched tune --resume runs/learning-rate-20260101-120000-s0
     """
+    from tune_jobs.figures import draw_figure
     from tune_jobs.sweeps.launching import SweepOptions, launch_sweep
 
-    launch_sweep(SweepOptions(**options), _draw)
-
-
-def _draw(*figure: Any) -> None:
-    from tune_jobs.figures import draw_figure  # takes a second, which refusals need not wait
-
-    draw_figure(*figure)
+    launch_sweep(SweepOptions(**options), draw_figure)
 
 
 if __name__ == "__main__":

@@ -212,7 +212,14 @@ class Judge:
         if math.isnan(worst):
             return f"nobody can say whether {words[0]} stays within {limit:.0%} of {words[1]}"
         most = limit + worst / reference
-        return f"{words[0]} may be {most:.0%} {side} {words[1]}, which is more than {limit:.0%}"
+        beyond, allowed = told_apart(most, limit)
+        return f"{words[0]} may be {beyond} {side} {words[1]}, which is more than {allowed}"
+
+
+def told_apart(first: float, second: float) -> tuple[str, str]:
+    """Two shares in percent with as many digits as tell them apart: 25% is not more than 25%."""
+    digits = next((k for k in range(4) if f"{first:.{k}%}" != f"{second:.{k}%}"), 4)
+    return f"{first:.{digits}%}", f"{second:.{digits}%}"
 
 
 def rank_finishing(result: Result, metric: str) -> tuple[bool, float]:

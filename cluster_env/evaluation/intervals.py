@@ -175,6 +175,28 @@ def two_level_interval(
     return Estimate(value, value - half, value + half, "seeds and jobsets")
 
 
+def seeds_interval(
+    values: NDArray[np.float64], others: NDArray[np.float64] | None = None
+) -> Estimate:
+    """A mean over training seeds and jobsets or tasks, or the difference of two on the same ones.
+
+    Args:
+        values: float64 ``(num_seeds, num_jobsets)``.
+        others: what is subtracted, float64 ``(num_other_seeds, num_jobsets)``.
+
+    Returns:
+        The mean with its `two_level_interval`, or with the bootstrap over jobsets where there is
+        one seed of each.
+    """
+    pooled = values.mean(axis=0) - (0.0 if others is None else others.mean(axis=0))
+    within = jobset_interval(Pooled.each(pooled))
+    groups = [values] if others is None else [values, others]
+    if all(group.shape[0] == 1 for group in groups):
+        return within
+    means = [group.mean(axis=1).tolist() for group in groups]
+    return two_level_interval(means, within, pooled.size)
+
+
 def _t(freedom: float) -> float:
     from scipy import stats  # takes half a second, so not for those who only read a config
 

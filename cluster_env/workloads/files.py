@@ -1,5 +1,6 @@
 """Files of jobs as readers open them: plain or compressed with gzip, and never a device."""
 
+import codecs
 import errno
 import gzip
 import os
@@ -7,6 +8,7 @@ import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
@@ -34,9 +36,15 @@ def version_of(path: Path, what: str) -> tuple[int, int]:
     return now.st_mtime_ns, now.st_size
 
 
+def encoding_of(begin: bytes) -> str:
+    """UTF-16 where a file begins with its mark, as spreadsheets write it; else UTF-8."""
+    marks = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    return "utf-16" if begin.startswith(marks) else "utf-8-sig"
+
+
 @contextmanager
 def opened(path: Path, what: str, *, newline: str = "", errors: str = "strict") -> Iterator[TextIO]:
-    """The text of a file in UTF-8, with or without a byte order mark.
+    """The text of a file in UTF-8 or UTF-16, with or without a byte order mark.
 
     Raises:
         InputError: if it cannot be read, or ends in the middle of what was compressed.
@@ -45,9 +53,12 @@ def opened(path: Path, what: str, *, newline: str = "", errors: str = "strict") 
     try:
         with path.open("rb") as file:
             compressed = file.read(2) == GZIP
-        open_text = gzip.open if compressed else open
-        with open_text(path, "rt", newline=newline, encoding="utf-8-sig", errors=errors) as text:
-            yield text
+        open_bytes = gzip.open if compressed else open
+        with open_bytes(path, "rb") as file:
+            encoding = encoding_of(file.read(2))
+            file.seek(0)
+            with TextIOWrapper(file, encoding, errors=errors, newline=newline) as text:
+                yield text
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"cannot read {what} {path}: {why}") from None

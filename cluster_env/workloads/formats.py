@@ -1,31 +1,69 @@
 """Job logs of any known format."""
 
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TextIO
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
+from cluster_env.workloads import csv_jobs, pbs
 from cluster_env.workloads.clock import Clock
 from cluster_env.workloads.csv_jobs import read_csv_jobs
 from cluster_env.workloads.files import opened, version_of
+from cluster_env.workloads.limits import LONGEST, check_missing_limits
+from cluster_env.workloads.numbers import as_shown, read_number
 from cluster_env.workloads.record_jobs import jobs_of
 from cluster_env.workloads.recorded import RecordedJobs
-from cluster_env.workloads.records import Findings
-from cluster_env.workloads.slurm import jobcomp, sacct
-from cluster_env.workloads.swf import read_swf_jobs
+from cluster_env.workloads.records import Findings, Record
+from cluster_env.workloads.slurm import jobcomp, sacct, sacct_json
+from cluster_env.workloads.swf import read_swf
 
 AUTO = "auto"
 """The format that a file seems to have."""
 
-CSV, SWF, SACCT, JOBCOMP = "csv", "swf", "sacct", "jobcomp"
-FORMATS = (AUTO, CSV, SWF, SACCT, JOBCOMP)
+CSV, SWF, SACCT, SACCT_JSON = "csv", "swf", "sacct", "sacct-json"
+JOBCOMP, PBS = "jobcomp", "pbs"
+FORMATS = (AUTO, CSV, SWF, SACCT, SACCT_JSON, JOBCOMP, PBS)
 """Names of the formats."""
 
-_OF_SLURM = {SACCT: sacct.read_rows, JOBCOMP: jobcomp.read_lines}
-_FIRST = 100_000  # characters in which the first line that is not blank begins
+READ_OPTIONS = ("log_format", "time_zone", "columns", "partition", "missing_limits")
+"""Options of `read_log` that workloads have under the same names."""
+
+Records = Callable[[Path, TextIO, Clock, Findings], Iterator[Record]]
+_ACCOUNTING: dict[str, Records] = {
+    SACCT: sacct.read_rows,
+    SACCT_JSON: sacct_json.read_jobs,
+    JOBCOMP: jobcomp.read_lines,
+    PBS: pbs.read_lines,
+}
+_FIRST = 100_000  # characters in which the first lines that are not blank begin
+_MOST_LINES = 50
+"""First lines that are looked at where the very first one is no line of any format."""
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """How a file is read, see `read_log`."""
+
+    log_format: str
+    time_zone: str
+    num_resources: int | None
+    columns: str
+    partition: str
+    missing_limits: str
 
 
 def read_log(
-    path: Path | str, log_format: str = AUTO, time_zone: str = "", num_resources: int | None = None
+    path: Path | str,
+    log_format: str = AUTO,
+    time_zone: str = "",
+    num_resources: int | None = None,
+    *,
+    columns: str = "",
+    partition: str | int = "",
+    missing_limits: str | int = LONGEST,
 ) -> RecordedJobs:
     """Reads a log, plain or with gzip.
 
@@ -33,48 +71,104 @@ def read_log(
 
     Args:
         path: the file.
-        log_format: one of `FORMATS`. What Slurm writes is known by its first line; of the others,
-            ``.csv`` and ``.csv.gz`` are CSV, and anything else is SWF.
-        time_zone: of times that name none, in what Slurm writes; by default UTC.
+        log_format: one of `FORMATS`. By default what the first lines look like.
+        time_zone: of times that name none; by default UTC.
         num_resources: of jobs in a CSV in time steps, where resources have names of one's own; None
             for a CSV in seconds. See `cluster_env.workloads.csv_jobs.read_csv_jobs`.
+        columns: of a CSV in seconds, names that differ: ``arrival=submission_time``.
+        partition: name or number of the one partition or queue whose jobs are read; none for all.
+        missing_limits: what counts for a job without a time limit, see
+            `cluster_env.workloads.limits`.
 
     Raises:
-        InputError: if the file cannot be read, a line is wrong, or no job can be scheduled.
+        InputError: if the file cannot be read, too many lines are wrong, or no job can be
+            scheduled.
     """
     path = Path(path)
     if log_format not in FORMATS:
         raise unknown("format of logs", log_format, FORMATS)
+    partition, missing_limits = str(partition), str(missing_limits)
+    check_missing_limits(missing_limits)
     if log_format == AUTO:
-        is_csv = path.name.lower().endswith((".csv", ".csv.gz"))
-        # A pipe or a device is refused here: it would have no end.
-        version_of(path, "the trace" if is_csv else "the log")
-        with opened(path, "the log", newline="\n", errors="replace") as text:
-            line = text.read(_FIRST).lstrip().partition("\n")[0]
-        # Slurm's formats go first, because sites call their exports anything, also .csv.
-        log_format = _of_slurm(line) or (CSV if is_csv else SWF)
-    if log_format == CSV:
-        return read_csv_jobs(path, num_resources)
-    if log_format == SWF:
-        return read_swf_jobs(path)
-    return _read_slurm_version(path, *version_of(path, "the log"), log_format, time_zone)
-
-
-def _of_slurm(line: str) -> str:
-    """The format of a file that begins with this line; empty if it is none of Slurm's."""
-    if jobcomp.is_line(line):
-        return JOBCOMP
-    # An export without header is an export all the same, and its reader says what it lacks.
-    return SACCT if sacct.is_header(line) or line.count("|") >= 3 else ""
+        log_format = _format_of(path, columns)
+    version = version_of(path, "the trace" if log_format == CSV else "the log")
+    reading = _Reading(log_format, time_zone, num_resources, columns, partition, missing_limits)
+    return _read_version(path, *version, reading)
 
 
 @lru_cache(maxsize=4)
-def _read_slurm_version(
-    path: Path, modified_ns: int, size: int, log_format: str, time_zone: str
-) -> RecordedJobs:
-    clock, findings = Clock.of(time_zone), Findings()
-    with opened(path, "the log", newline="\n", errors="replace") as text:
-        jobs = jobs_of(
-            path, _OF_SLURM[log_format](path, text, clock, findings), findings, "longest"
+def _read_version(path: Path, modified_ns: int, size: int, reading: _Reading) -> RecordedJobs:
+    """The jobs of a version of a file."""
+    if reading.columns and (reading.log_format != CSV or reading.num_resources is not None):
+        raise InputError(f"columns are named in a CSV in seconds; {path} is none")
+    if reading.log_format == CSV:
+        jobs = read_csv_jobs(
+            path,
+            reading.num_resources,
+            time_zone=reading.time_zone,
+            columns=reading.columns,
+            missing_limits=reading.missing_limits,
         )
-    return jobs
+    elif reading.log_format == SWF:
+        jobs = read_swf(path).jobs(reading.missing_limits)
+    else:
+        clock, findings = Clock.of(reading.time_zone), Findings()
+        with opened(path, "the log", newline="\n", errors="replace") as text:
+            records = _ACCOUNTING[reading.log_format](path, text, clock, findings)
+            jobs = jobs_of(path, records, findings, reading.missing_limits)
+    return jobs.of_partition(reading.partition) if reading.partition else jobs
+
+
+def _format_of(path: Path, columns: str) -> str:
+    """The format that a file has by its first lines.
+
+    Raises:
+        InputError: if it has none, or something else stands above the log.
+    """
+    suffixes = path.name.lower().removesuffix(".gz")
+    is_csv, is_swf = suffixes.endswith(".csv"), suffixes.endswith(".swf")
+    # A pipe or a device is refused here: it would have no end.
+    version_of(path, "the trace" if is_csv else "the log")
+    with opened(path, "the log", newline="\n", errors="replace") as text:
+        lines = text.read(_FIRST).splitlines()
+    first = [(number, line.strip()) for number, line in enumerate(lines, start=1) if line.strip()]
+    if not first:
+        return CSV if is_csv else SWF
+    # Names count last, because sites call their exports anything, also .csv.
+    number, line = first[0]
+    found = _format_of_line(line) or (CSV if is_csv or columns else SWF if is_swf else "")
+    if found:
+        return found
+    for later, text_of_line in first[1:_MOST_LINES]:
+        kind = _format_of_line(text_of_line)
+        if kind == SWF:  # lines of which some are broken
+            return SWF
+        if kind:
+            raise InputError(
+                f"{path}, line {number}: '{as_shown(line)}' is no line of a log, which begins in "
+                f"line {later} ({kind}); delete what stands above it, or export it again, as with "
+                f"sacct --parsable2"
+            )
+    raise InputError(
+        f"{path}, line {number}: '{as_shown(line)}' is no line of SWF, PBS or jobcomp, and no "
+        f"header of a CSV or of sacct; export with sacct --parsable2, or say with --log-format or "
+        f"--columns what it is"
+    )
+
+
+def _format_of_line(line: str) -> str:
+    """The format of a file that begins with this line; empty if it is none."""
+    if sacct_json.is_begin(line):
+        return SACCT_JSON
+    if jobcomp.is_line(line):
+        return JOBCOMP
+    if pbs.is_line(line):
+        return PBS
+    if csv_jobs.is_header(line):
+        return CSV
+    # An export without header is an export all the same, and its reader says what it lacks.
+    if sacct.is_header(line) or line.count("|") >= 3:
+        return SACCT
+    cells = line.split()
+    is_job = len(cells) >= 17 and all(read_number(cell) is not None for cell in cells[:17])
+    return SWF if is_job or line.startswith(";") else ""

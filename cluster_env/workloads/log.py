@@ -15,8 +15,9 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.workloads.estimates import get_estimates
-from cluster_env.workloads.formats import AUTO, read_log
+from cluster_env.workloads.formats import AUTO, READ_OPTIONS, read_log
 from cluster_env.workloads.hashing import hashed
+from cluster_env.workloads.limits import LONGEST
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.run_times import RUN_TIMES, USER, corrected
 from cluster_env.workloads.windows import natural_length, resampled, window_by_count, window_by_time
@@ -61,9 +62,14 @@ class LogWorkload(ABC):
         run_times: what rules and policies believe of run times in place of the estimates: ``user``,
             the estimates; ``recent``, the mean of the user's last two; ``learned``; or ``actual``.
             See `cluster_env.workloads.run_times`.
-        log_format: ``auto``, ``swf``, ``csv``, ``sacct`` or ``jobcomp``; see
-            `cluster_env.workloads.formats.read_log`.
-        time_zone: of the times in a log of Slurm that name none; UTC if it is empty.
+        log_format: ``auto``, ``swf``, ``csv``, ``sacct``, ``sacct-json``, ``jobcomp`` or ``pbs``;
+            see `cluster_env.workloads.formats.read_log`.
+        time_zone: of the times in a log that name none; UTC if it is empty.
+        columns: names in the header of a CSV that differ from ours, as
+            ``arrival=submission_time,duration=runtime``.
+        partition: name or number of the one partition or queue whose jobs count; empty for all.
+        missing_limits: what counts as the estimate of a job without a time limit: ``longest``, the
+            longest limit of the log; ``run-time``; or a number of seconds.
         hash_users: whether names of users and groups are replaced by hashes.
 
     Raises:
@@ -90,6 +96,9 @@ class LogWorkload(ABC):
     warmup: int = 0
     log_format: str = AUTO
     time_zone: str = ""
+    columns: str = ""
+    partition: str | int = ""
+    missing_limits: str | int = LONGEST
     hash_users: bool = False
 
     @abstractmethod
@@ -154,7 +163,7 @@ class LogWorkload(ABC):
 
     def read(self) -> RecordedJobs:
         """All jobs of the file; the latest files are remembered."""
-        return read_log(self.path, self.log_format, self.time_zone)
+        return read_log(self.path, **{name: getattr(self, name) for name in READ_OPTIONS})
 
     @property
     def num_too_large(self) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet, no_classes
+from cluster_env.workloads.numbers import as_shown
 
 NOTHING = -1
 """What files write where a number is not known."""
@@ -55,12 +57,14 @@ class RecordedJobs:
         epoch: Unix time of second 0 of the log's clock, where the file says it.
         dropped: what was left out.
         noticed: what was kept, but is not what it seems.
-        rows: of the file, where a row need not be a job; each is a job or counted in `dropped`
-            before `that_fit`. 0 where rows are jobs.
+        rows: of the file; each is a job, or counted in `dropped` before `that_fit`. 0 where all
+            rows are jobs.
         optional: resources that a machine need not count.
         predicted: estimates in place of the user's, int64 ``(num_jobs,)``, by the name that the
             jobs of jobsets have them as attributes; see `cluster_env.workloads.run_times`.
         job_class: uint8 ``(num_jobs,)``, the class of each job; None if the file has no classes.
+        partition: int64 ``(num_jobs,)``, numbers of partitions, of a file that has them beside
+            queues; None if it has none.
     """
 
     path: Path
@@ -81,6 +85,7 @@ class RecordedJobs:
     optional: tuple[str, ...] = ()
     predicted: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     job_class: NDArray[np.uint8] | None = None
+    partition: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, path: Path, **columns: Any) -> "RecordedJobs":
@@ -111,6 +116,21 @@ class RecordedJobs:
         work = self.run.astype(np.float64) @ self.demand
         return np.asarray(work / np.asarray(capacity) / (span or self.span), np.float64)
 
+    @cached_property
+    def most_in_use(self) -> NDArray[np.int64] | None:
+        """Units of each resource that jobs held at once at the site, int64 ``(num_resources,)``.
+
+        None where the file does not say of all jobs how long they waited.
+        """
+        if self.wait is None:
+            return None
+        start = self.submit + self.wait
+        times = np.concatenate([start + self.run, start])
+        held = np.concatenate([-self.demand, self.demand])
+        # Stable: at one moment the jobs that end give back before others start.
+        order = np.argsort(times, kind="stable")
+        return np.asarray(np.cumsum(held[order], axis=0).max(axis=0))
+
     @property
     def span(self) -> int:
         """Seconds from the first submission to the last, and one more."""
@@ -124,7 +144,7 @@ class RecordedJobs:
         own: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
         if submit is not None:
             own["submit"] = submit
-        for name in ("wait", "job_class"):
+        for name in ("wait", "job_class", "partition"):
             if getattr(self, name) is not None:
                 own[name] = getattr(self, name)[rows]
         for name in ("ids", "predicted"):
@@ -186,6 +206,39 @@ class RecordedJobs:
         reason = f"is larger than {machine}"
         lost = Dropped(reason, int(too_large.sum()), int(self.line[too_large].min()))
         return replace(self.select(~too_large), dropped=(*self.dropped, lost))
+
+    def of_partition(self, name: str) -> "RecordedJobs":
+        """The jobs of one queue or partition, by its name or number; others count as dropped.
+
+        What the file says of the machine is not said of the partition, and does not count then.
+
+        Raises:
+            InputError: if no job has it; the message lists the largest.
+        """
+        kinds = [self.names["queue"][self.ids["queue"]].astype(str)] if "queue" in self.ids else []
+        kinds += [] if self.partition is None else [self.partition.astype(str)]
+        inside = next((kind == name for kind in kinds if (kind == name).any()), None)
+        if inside is None:
+            shown = []
+            for kind in kinds:
+                texts, counts = np.unique(kind, return_counts=True)
+                shown += [f"{texts[k]} ({counts[k]:,} jobs)" for k in np.argsort(-counts)[:5]]
+            raise InputError(
+                f"no job of {self.path} is of the partition or queue '{as_shown(name)}'; there are "
+                f"{', '.join(shown) or 'none'}"
+            )
+        others = ~np.asarray(inside)
+        if not others.any():
+            return self
+        reason = f"is of another partition than {name}"
+        lost = Dropped(reason, int(others.sum()), int(self.line[others].min()))
+        part = self.select(~others)
+        ids, names = {}, {}
+        for key, numbers in part.ids.items():
+            ids[key], used = to_ids(numbers)
+            names[key] = part.names[key][used]
+        dropped = (*self.dropped, lost)
+        return replace(part, ids=ids, names=names, processors=None, dropped=dropped)
 
     def without(self, resources: Collection[str]) -> "RecordedJobs":
         """The same jobs, where some resources are not counted."""

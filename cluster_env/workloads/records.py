@@ -11,7 +11,7 @@ from cluster_env.workloads.recorded import Dropped, Noticed
 
 FEWEST_BAD, SHARE_BAD = 3, 0.001
 """Rows that may be cut off or hold what is no value of their column, whatever the file's length,
-and as a share of its rows; they are left out and counted."""
+and as a share of its rows; they are left out and counted, if more rows than they can be read."""
 
 NO_RUN_TIME = "has no run time above 0"
 NO_PROCESSOR = "asks for no processor"
@@ -88,7 +88,12 @@ Readings = tuple[int | None, ...]
 
 
 def with_times(
-    record: Record, submit: Readings, eligible: Readings, start: Readings, end: Readings
+    record: Record,
+    findings: "Findings",
+    submit: Readings,
+    eligible: Readings,
+    start: Readings,
+    end: Readings,
 ) -> Record:
     """A record with the readings of its times that fit each other and the length of its run.
 
@@ -115,6 +120,8 @@ def with_times(
             began = ended - record.elapsed
         elif ended is None and began is not None:
             ended = began + record.elapsed
+        if None in (start[0], end[0]) and None not in (began, ended):
+            findings.notice("has no start or no end: the length of its run says it", record.line)
     return replace(record, submit=came, eligible=ready, start=began, end=ended)
 
 
@@ -151,16 +158,20 @@ class Findings:
         """Refuses a file of which too much cannot be read.
 
         Raises:
-            InputError: if more rows are bad than a few, or they leave no job. It names the first.
+            InputError: if more rows are bad than a few, as many as can be read, or if they leave
+                no job. It names the first.
         """
-        most = max(FEWEST_BAD, int(SHARE_BAD * self.rows))
-        if len(self.bad) > most:
-            raise InputError(
-                f"{self.bad[0]}; {len(self.bad):,} of {self.rows:,} rows cannot be read, and no "
-                f"more than {most:,} are left out"
-            )
-        if self.bad and not num_jobs:
+        if not self.bad:
+            return
+        if not num_jobs:
             raise self.bad[0]
+        num_bad = len(self.bad)
+        most = min(max(FEWEST_BAD, int(SHARE_BAD * self.rows)), (self.rows - 1) // 2)
+        if num_bad > most:
+            raise InputError(
+                f"{self.bad[0]}; {num_bad:,} of {self.rows:,} rows cannot be read, and no more "
+                f"than {most:,} are left out"
+            )
 
     def all_dropped(self) -> tuple[Dropped, ...]:
         """What was left out, by first line."""

@@ -103,10 +103,12 @@ def learned(jobs: RecordedJobs) -> Predicted:
     # A logarithm of 0, before the first fit, is the estimate itself.
     order, reserve = (np.zeros(jobs.num_jobs) for _ in range(2))
     for rows, coming in _fits(jobs.submit, ends_in_log(jobs)):
+        # scikit-learn cannot bin a column without a value, as where no two jobs are alike.
+        known = ~np.isnan(columns[rows]).all(axis=0)
         for quantile, out in ((ORDER_QUANTILE, order), (RESERVE_QUANTILE, reserve)):
-            trees = _boosting(quantile).fit(columns[rows], ratio[rows])
+            trees = _boosting(quantile).fit(columns[rows][:, known], ratio[rows])
             # Never above the estimate, which is the job's limit.
-            out[coming] = np.minimum(trees.predict(columns[coming]), 0)
+            out[coming] = np.minimum(trees.predict(columns[coming][:, known]), 0)
     both = (order, np.maximum(order, reserve))  # fitted one by one, quantiles may cross
     seconds = (np.ceil(jobs.estimate * np.exp(log)).astype(np.int64) for log in both)
     return Predicted(*(np.clip(length, 1, jobs.estimate) for length in seconds))

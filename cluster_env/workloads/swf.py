@@ -4,16 +4,17 @@ The format is that of the Parallel Workloads Archive: header comments behind sem
 job a line with 18 numbers, -1 for what is not known (Chapin et al., *Benchmarks and standards for
 the evaluation of parallel job schedulers*, 1999; version 2.2). Files of the world break it in many
 ways, and the reader forgives what does not change a number: tabs, CRLF, a missing last field or one
-too many, numbers with fractions or exponents, comments between jobs, any order, any encoding.
+too many, numbers with fractions or exponents, comments between jobs, any order, any encoding; and
+a few lines that cannot be read, which it counts.
 """
 
+import codecs
 import gzip
 import re
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,9 +23,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from cluster_env.workloads.files import GZIP, version_of
+from cluster_env.workloads.files import GZIP, encoding_of
+from cluster_env.workloads.limits import LONGEST, estimates_of
 from cluster_env.workloads.numbers import as_shown, read_number, rounded_up
-from cluster_env.workloads.recorded import NOTHING, Dropped, RecordedJobs, to_ids
+from cluster_env.workloads.recorded import NOTHING, RecordedJobs, to_ids
+from cluster_env.workloads.records import (
+    NO_PROCESSOR,
+    NO_RUN_TIME,
+    TOO_EARLY,
+    TOO_LARGE,
+    BadRow,
+    Findings,
+    wrong_value,
+)
 
 FIELDS = (
     *("job", "submit", "wait", "run", "processors", "cpu", "memory", "requested_processors"),
@@ -39,6 +50,9 @@ _FEWEST, _MOST = 17, 19  # numbers in a line that can still be told apart
 _PLAIN = re.compile(r"[0-9eE+\-. \t]*")  # numbers that numpy and Python read alike
 _HEADER = re.compile(r";\s*(\w+)\s*:\s*(.*?)\s*$")
 _LARGEST = 2**31 - 1  # processors, and seconds from the first submit to the last
+_PARTS = (2, 3, 4)
+"""Status of a line that is a part of an execution: goes on, the last of one that completed, the
+last of one that failed. The whole job has a line of its own before them."""
 
 
 Columns = dict[str, NDArray[Any]]
@@ -54,12 +68,14 @@ class SwfFile:
         columns: by name (`FIELDS`), ``(num_lines,)``: float64 where fractions occur in the wild,
             int64 elsewhere.
         line: int64 ``(num_lines,)``, the line that each job stands in, from 1.
+        bad: lines that cannot be read; the columns do not have them.
     """
 
     path: Path
     header: Mapping[str, str]
     columns: Mapping[str, NDArray[Any]]
     line: NDArray[np.int64]
+    bad: tuple[BadRow, ...] = ()
 
     @property
     def processors(self) -> int | None:
@@ -86,44 +102,58 @@ class SwfFile:
         value = read_number(self.header.get("UnixStartTime", "").partition(" ")[0])
         return int(value) if value is not None and 0 < value < 2**33 else None
 
-    def jobs(self) -> RecordedJobs:
+    def jobs(self, missing_limits: str = LONGEST) -> RecordedJobs:
         """The jobs that can be scheduled, by time of submission, and what was left out and why.
 
         The size is what was allocated, or where that is missing, requested. The estimate is the
-        requested time, or where that is missing, the run time. Seconds are rounded up.
+        requested time, or where that is missing, what `missing_limits` says; see
+        `cluster_env.workloads.limits`. Seconds are rounded up.
 
         Raises:
             InputError: if no job is left, or the log spans more than 68 years.
         """
         columns = self.columns
+        findings = Findings(rows=self.line.size + len(self.bad))
+        for row in self.bad:
+            findings.spoil(row)
         allocated, requested = columns["processors"], columns["requested_processors"]
         size = np.where(allocated > 0, allocated, requested)
         run, limit = columns["run"], columns["requested_time"]
+        part = np.isin(columns["status"], _PARTS)
+        again = part & np.isin(columns["job"], columns["job"][~part])
         left_out = {
-            "has no run time above 0": run <= 0,
-            "asks for no processor": size <= 0,
-            "was submitted before the log begins": columns["submit"] < 0,
-            "has a number that is too large": np.maximum.reduce(
+            "is a part (status 2, 3 or 4) of a job that counts as a whole": again,
+            NO_RUN_TIME: run <= 0,
+            NO_PROCESSOR: size <= 0,
+            TOO_EARLY: columns["submit"] < 0,
+            TOO_LARGE: np.maximum.reduce(
                 [run, limit, size.astype(np.float64), np.abs(columns["submit"]) / 2**22]
             )
             > _LARGEST,
         }
         # A job that is left out for several reasons counts for the first.
-        dropped, kept = [], np.ones(self.line.size, np.bool_)
+        kept = np.ones(self.line.size, np.bool_)
         for reason, broken in left_out.items():
             new = kept & broken
             if new.any():
-                dropped.append(Dropped(reason, int(new.sum()), int(self.line[new][0])))
+                findings.drop(reason, int(self.line[new][0]), int(new.sum()))
             kept &= ~broken
+        findings.require_readable(int(kept.sum()))
         if not kept.any():
-            reasons = "; ".join(f"{one.count:,} dropped: {one.reason}" for one in dropped)
-            raise InputError(
-                f"{self.path} holds no job that can be scheduled ({reasons or 'it has no job'})"
-            )
+            raise findings.no_job(self.path)
         # Stable: jobs of one second stay in the order of the file.
         order = np.argsort(columns["submit"][kept], kind="stable")
         rows = np.flatnonzero(kept)[order]
-        run_s, limit_s = rounded_up(run[rows]), rounded_up(limit[rows])
+        line, run_s = self.line[rows], rounded_up(run[rows])
+        noticed = {
+            "is a part (status 2, 3 or 4) of a job without a line of its own": part,
+            "names a job that it came after (fields 17, 18): arrives as recorded": (
+                columns["preceding_job"] > 0
+            ),
+        }
+        for what, those in noticed.items():
+            if those[rows].any():
+                findings.notice(what, int(line[those[rows]].min()), int(those[rows].sum()))
         ids = {name: to_ids(columns[name][rows]) for name in ("user", "group", "queue")}
         # Waits are of use only if all are there: a mean over some would be of other jobs.
         wait = np.clip(columns["wait"][rows], NOTHING, _LARGEST)
@@ -131,25 +161,30 @@ class SwfFile:
             self.path,
             submit=np.floor(columns["submit"][rows]).astype(np.int64),
             run=run_s,
-            estimate=np.where(limit_s > 0, limit_s, run_s),
+            estimate=estimates_of(rounded_up(limit[rows]), run_s, line, missing_limits, findings),
             demand=size[rows, None].astype(np.int64),
             resources=("processors",),
             ids={name: numbers for name, (numbers, _) in ids.items()},
             names={name: names for name, (_, names) in ids.items()},
-            line=self.line[rows],
+            line=line,
             wait=rounded_up(wait) if (wait >= 0).all() else None,
             processors=self.processors,
             epoch=self.epoch,
-            dropped=tuple(dropped),
+            dropped=findings.all_dropped(),
+            noticed=findings.all_noticed(),
+            rows=findings.rows,
+            partition=columns["partition"][rows].astype(np.int64),
         )
 
 
 def read_swf(path: Path | str) -> SwfFile:
     """Reads a log, plain or compressed with gzip.
 
+    A few lines that hold something else than 17 to 19 numbers are told in `SwfFile.bad`.
+
     Raises:
-        InputError: if the file cannot be read, or a line holds something else than 17 to 19
-            numbers; it names the line and the field.
+        InputError: if the file cannot be read, or too many lines are bad; it names the first and
+            the field.
     """
     path = Path(path)
     header: dict[str, str] = {}
@@ -164,23 +199,14 @@ def read_swf(path: Path | str) -> SwfFile:
         elif text:
             texts.append(text)
             lines.append(number)
-    columns = _at_once(texts) or _one_by_one(path, lines, texts)
-    return SwfFile(path, header, columns, np.array(lines, np.int64))
-
-
-@lru_cache(maxsize=4)
-def _jobs_of_version(path: Path, modified_ns: int, size: int) -> RecordedJobs:
-    return read_swf(path).jobs()
-
-
-def read_swf_jobs(path: Path | str) -> RecordedJobs:
-    """The jobs of a log; the latest files are remembered as long as they do not change.
-
-    Raises:
-        InputError: as `read_swf` and `SwfFile.jobs`.
-    """
-    path = Path(path)
-    return _jobs_of_version(path, *version_of(path, "the log"))
+    columns = _at_once(texts)
+    bad: tuple[BadRow, ...] = ()
+    if columns is None:
+        columns, bad = _one_by_one(path, lines, texts)
+        Findings(rows=len(lines), bad=list(bad)).require_readable(len(lines) - len(bad))
+    unread = {row.line for row in bad}
+    kept = [line for line in lines if line not in unread]
+    return SwfFile(path, header, columns, np.array(kept, np.int64), bad)
 
 
 def write_swf(
@@ -222,8 +248,10 @@ def _lines(path: Path) -> Iterator[str]:
             data = gzip.decompress(data)
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise InputError(f"cannot read the log {path}: {error}") from None
-    # Comments may be in any encoding; numbers are the same in all that occur.
-    yield from (line.strip() for line in data.decode("latin-1").split("\n"))
+    # Comments may be in any encoding; numbers are the same in all that have one byte for a digit.
+    encoding = "utf-16" if encoding_of(data[:2]) == "utf-16" else "latin-1"
+    text = data.removeprefix(codecs.BOM_UTF8).decode(encoding, "replace")
+    yield from (line.strip() for line in text.split("\n"))
 
 
 def _at_once(texts: list[str]) -> Columns | None:
@@ -249,17 +277,18 @@ def _at_once(texts: list[str]) -> Columns | None:
     return columns | {name: np.full(table.size, NOTHING, _kind(name)) for name in FIELDS[count:]}
 
 
-def _one_by_one(path: Path, lines: list[int], texts: list[str]) -> Columns:
-    rows = []
+def _one_by_one(
+    path: Path, lines: list[int], texts: list[str]
+) -> tuple[Columns, tuple[BadRow, ...]]:
+    """The columns of the lines that can be read, and those that cannot."""
+    rows, bad = [], []
     for number, text in zip(lines, texts, strict=True):
-        cells = text.split()
-        if not _FEWEST <= len(cells) <= _MOST:
-            raise InputError(
-                f"{path}, line {number}: a job has 18 numbers, but {len(cells)} stand here"
-            )
-        # A field too many is not read, one that is missing is not known.
-        rows.append(_numbers(path, number, cells[: len(FIELDS)]))
-    return {name: np.array([row[k] for row in rows], _kind(name)) for k, name in enumerate(FIELDS)}
+        try:
+            rows.append(_numbers(path, number, text.split()))
+        except BadRow as row:
+            bad.append(row)
+    columns = {name: [row[k] for row in rows] for k, name in enumerate(FIELDS)}
+    return {name: np.array(column, _kind(name)) for name, column in columns.items()}, tuple(bad)
 
 
 def _kind(name: str) -> type[Any]:
@@ -267,15 +296,15 @@ def _kind(name: str) -> type[Any]:
 
 
 def _numbers(path: Path, line: int, cells: list[str]) -> list[Any]:
+    """The numbers of a line: a field too many is not read, one that is missing is not known."""
+    if not _FEWEST <= len(cells) <= _MOST:
+        raise BadRow(path, line, f"a job has 18 numbers, but {len(cells)} stand here")
     values: list[Any] = []
     for name, cell in zip(FIELDS, cells, strict=False):
         value = read_number(cell)
         whole = name not in _WITH_FRACTIONS
         if value is None or (whole and value != int(value)) or not -(2**63) <= value < 2**63:
             what = "a whole number" if whole else "a number"
-            raise InputError(
-                f"{path}, line {line}: {name.replace('_', ' ')} must be {what}, not "
-                f"'{as_shown(cell)}'"
-            )
+            raise wrong_value(path, line, name.replace("_", " "), what, cell)
         values.append(int(value) if whole else value)
     return values + [NOTHING] * (len(FIELDS) - len(values))

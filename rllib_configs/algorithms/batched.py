@@ -25,7 +25,7 @@ from rllib_configs.learning.flat import (
     shaped,
 )
 from rllib_configs.learning.optimizers import Adam
-from rllib_configs.networks import network_of
+from rllib_configs.networks.registry import Weights, network_of
 from rllib_configs.runners.dispatch import Iteration, Runners
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.unit_runner import UnitEnvRunner
@@ -163,6 +163,17 @@ class AdamLearner(UnitLearner):
     def make_optimizer(self, groups: list[dict[str, Any]]) -> Adam:
         """Adam with the experiment's learning rate."""
         return Adam(groups, self.config.experiment.training.lr, betas=(0.9, 0.99))
+
+
+class WeightsHolder(UnitLearner):
+    """Keeps what is learned without a gradient where RLlib's checkpoints look for it."""
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """There is no optimizer."""
+
+    def hold(self, weights: Weights) -> None:
+        """Takes weights of the module by name."""
+        self.module[DEFAULT_MODULE_ID].set_state(dict(weights))
 
 
 class UnitAlgorithm(Algorithm):

@@ -6,17 +6,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from ray.rllib.core import DEFAULT_MODULE_ID
 
 from cluster_env.core.seeding import Split
 from rllib_configs.algorithms.batched import (
     BatchedConfig,
     UnitAlgorithm,
-    UnitLearner,
+    WeightsHolder,
     module_weights,
 )
 from rllib_configs.learning.evolution import CandidateSearch, Vector
-from rllib_configs.networks import Weights, network_of
+from rllib_configs.networks.registry import network_of
 from rllib_configs.runners.candidates import (
     CANDIDATES,
     CandidateUnit,
@@ -27,17 +26,6 @@ from rllib_configs.runners.candidates import (
 from rllib_configs.search_problem import joined, judge_of, searched_shapes, split_up
 
 _STATE = "evolution"
-
-
-class WeightsHolder(UnitLearner):
-    """Keeps the policy where RLlib's checkpoints look for it; it has no optimizer."""
-
-    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
-        """There is no gradient."""
-
-    def hold(self, weights: Weights) -> None:
-        """Takes the weights of the policy."""
-        self.module[DEFAULT_MODULE_ID].set_state(dict(weights))
 
 
 class Evolution(UnitAlgorithm):

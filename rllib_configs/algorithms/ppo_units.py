@@ -1,6 +1,5 @@
 """What PPO has its runners do: sample a unit, keep its rows, and take gradients from them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,7 @@ from rllib_configs.learning.agents import advantages_of_agents
 from rllib_configs.learning.equalizing import Equalizer, Spreads
 from rllib_configs.learning.flat import flat_gradient, load_flat
 from rllib_configs.learning.losses import clipped_loss, symlog
-from rllib_configs.networks import make_sampler
+from rllib_configs.networks.registry import make_sampler
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss, UnitGradient
@@ -113,6 +112,7 @@ class PPOWork:
         self._experiment, self._module = experiment, module
         self._training = experiment.training
         self._sample = UnitSampler(experiment)
+        self.expect = self._sample.expect
         self._policy: Sampler
         self._compiled: UnitGradient | None = None
         network = getattr(module, "network", None)
@@ -123,10 +123,6 @@ class PPOWork:
         """Takes the weights that sample, and say what states are worth."""
         self._policy = make_sampler(self._experiment, weights, self._sample.task.world)
         self._module.set_state(dict(weights))
-
-    def expect(self, units: Sequence[SampleUnit]) -> None:
-        """Takes note of the units that are played next."""
-        self._sample.expect(units)
 
     def play(self, unit: SampleUnit) -> tuple[Part, HeldRows]:
         """Samples, and weighs the decisions."""

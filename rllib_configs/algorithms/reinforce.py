@@ -1,6 +1,5 @@
 """REINFORCE as DeepRM uses it (section 3.3, figure 3), on RLlib's new API stack."""
 
-from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
@@ -21,7 +20,7 @@ from rllib_configs.learning.advantages import returns_to_go, subtract_decision_b
 from rllib_configs.learning.flat import flat_gradient
 from rllib_configs.learning.losses import policy_gradient_loss
 from rllib_configs.learning.optimizers import RootMeanSquare
-from rllib_configs.networks import make_sampler
+from rllib_configs.networks.registry import make_sampler
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.sampling import SampleUnit, UnitSampler, iteration_units
@@ -40,16 +39,13 @@ class ReinforceWork:
     def __init__(self, experiment: ExperimentConfig, module: Any) -> None:
         self._experiment, self._module = experiment, module
         self._sample = UnitSampler(experiment)
+        self.expect = self._sample.expect
         self._policy: Sampler
 
     def set_weights(self, weights: Arrays) -> None:
         """Takes the weights for both."""
         self._policy = make_sampler(self._experiment, weights, self._sample.task.world)
         self._module.set_state(dict(weights))
-
-    def expect(self, units: Sequence[SampleUnit]) -> None:
-        """Takes note of the units that are played next."""
-        self._sample.expect(units)
 
     def play(self, unit: SampleUnit) -> tuple[Part, None]:
         """Samples a unit, and sums up over its decisions.

@@ -115,11 +115,8 @@ def _by_time(
         decay[t] = rate ** float(clock[t + 1] - clock[t]) if t + 1 < clock.size else rate
     total = np.zeros(clock.size)
     for e in group:
-        t = 0
         for i in range(events.first[e], events.first[e + 1]):
-            while clock[t] != events.time[i]:
-                t += 1
-            total[t] += events.delta[i]
+            total[np.searchsorted(clock, events.time[i])] += events.delta[i]
     for e in group:
         i = events.first[e + 1] - 1
         ahead, ahead_target = 0.0, 0.0
@@ -156,11 +153,9 @@ def _by_decision(
                 i -= 1
             total[t] += ahead
     for e in group:
-        t = 0
         for i in range(events.first[e], events.first[e + 1]):
-            while clock[t] != events.time[i]:
-                t += 1
-            advantage[i] = target[i] - (total[t] - target[i]) / (group.size - 1.0)
+            together = total[np.searchsorted(clock, events.time[i])]
+            advantage[i] = target[i] - (together - target[i]) / (group.size - 1.0)
 
 
 @njit(cache=True)

@@ -55,7 +55,7 @@ class OwnSampler(Sampler):
 class _OwnNetwork(Network):
     make: Make
 
-    module_place: ClassVar[str] = "rllib_configs.networks.own_module:FeatureModule"
+    module_place: ClassVar[str] = "rllib_configs.networks.modules:FeatureModule"
 
     def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
         return {

@@ -159,8 +159,6 @@ def test_pieces_of_joined_schedules_count_their_jobs_on() -> None:
     jobset = with_attributes()
     with_nodes = at_once(jobset, pieces_of(jobset, node=True))
     joined = concatenate([with_nodes, with_nodes]).pieces
-    assert joined is not None
-    assert joined.node is not None
     assert joined.job.tolist() == [0, 1, 2, 3, 4, 5]
     assert joined.begin.tolist() == [1, 2, 4, 1, 2, 4]
     assert joined.node.tolist() == [0, 1, 2, 0, 1, 2]

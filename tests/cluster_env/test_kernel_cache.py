@@ -1,8 +1,6 @@
 """What is compiled of the kernels is found by every copy of them, and by none that differs."""
 
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from cluster_env.core.kernel_cache import (
     cache_folder,
     kernels_hash,
 )
-from tests.waiting import PATIENCE_S
+from tests.waiting import run_python
 
 KERNEL = """
 from cluster_env.core.compiled import njit
@@ -62,16 +60,8 @@ def cache_of(copy: Path, folder: Path, value: int = 4) -> Path:
         folder: given by the user.
         value: what the function has to return for 2.
     """
-    environment = {**os.environ, "PYTHONPATH": str(copy), "NUMBA_CACHE_DIR": str(folder)}
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", ASK],
-        env=environment,
-        cwd=copy,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=True,
-    )
+    done = run_python("-P", "-c", ASK, PYTHONPATH=str(copy), NUMBA_CACHE_DIR=str(folder))
+    assert done.returncode == 0, done.stderr
     returned, _, place = done.stdout.strip().partition(" ")
     assert int(returned) == value
     return Path(place)

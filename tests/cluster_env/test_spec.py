@@ -26,6 +26,7 @@ from cluster_env.envs.view import View
 from cluster_env.objectives import get_objective
 from cluster_env.worlds import get_spec
 from cluster_env.worlds.deeprm import DeepRM
+from tests.registries import own_registrations
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,7 @@ class Mine(DeepRM):
 def own_ids() -> Iterator[None]:
     """What a test registers is gone after it."""
     before = dict(gymnasium.registry)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(WORLDS, "_things", dict(WORLDS._things))
+    with own_registrations([WORLDS]):
         yield
     gymnasium.registry.clear()
     gymnasium.registry.update(before)

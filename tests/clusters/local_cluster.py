@@ -6,25 +6,18 @@ They are started by the scripts in `docker`, as the containers are; what differs
 
 import contextlib
 import json
-import os
 import re
-import secrets
 import shlex
-import shutil
 import subprocess
-import sys
-import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from tests.clusters.services import Service, free_ports
+from tests.clusters.services import DOCKER, RayCluster, Service, free_ports, request
 from tests.conftest import REPOSITORY
 from tests.waiting import wait_for
 
-DOCKER = REPOSITORY / "docker"
 START_TIMEOUT_S = 300.0  # about 25 s on a quiet machine
 RECONNECT_S = 5  # for which a worker waits for a head that is gone; Ray's default is 60
 OBJECT_STORE_BYTES = 200 * 2**20
@@ -32,7 +25,7 @@ OBJECT_STORE_BYTES = 200 * 2**20
 ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
-class LocalCluster:
+class LocalCluster(RayCluster):
     """A head, workers and an MLflow server. Use it in a ``with`` statement.
 
     Args:
@@ -45,9 +38,8 @@ class LocalCluster:
     """
 
     def __init__(self, folder: Path, num_workers: int = 2, worker_cpus: int = 2) -> None:
+        super().__init__()
         self.folder = folder
-        # Paths of Unix sockets must stay below 107 characters.
-        self._temp = Path(tempfile.mkdtemp(prefix="ms", dir="/tmp"))
         self._ray_port, self._dashboard_port, self._mlflow_port = free_ports(3)
         self.environment = self._make_environment(worker_cpus)
         self._nodes_started = 0
@@ -59,18 +51,8 @@ class LocalCluster:
         )
 
     def _make_environment(self, worker_cpus: int) -> dict[str, str]:
-        token = self._temp / "token"
-        token.write_text(secrets.token_hex(32))
-        token.chmod(0o600)
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_"))}
         return {
-            **inherited,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(REPOSITORY),  # where an image would have it installed
-            "OMP_NUM_THREADS": "1",
-            "RAY_AUTH_MODE": "token",
-            "RAY_AUTH_TOKEN_PATH": str(token),
-            "RAY_enable_worker_prestart": "false",  # a node that starts has enough to do
+            **self._of_nodes(),
             "RAY_gcs_rpc_server_reconnect_timeout_s": str(RECONNECT_S),
             "METASCHED_RAY_PORT": str(self._ray_port),
             "METASCHED_DASHBOARD_PORT": str(self._dashboard_port),
@@ -153,7 +135,7 @@ class LocalCluster:
 
     def mlflow_answers(self) -> bool:
         """Whether the MLflow server is up."""
-        return _get(f"{self.tracking_uri}/health") is not None
+        return request(f"{self.tracking_uri}/health")[0] == 200
 
     def dashboard_answers(self) -> bool:
         """Whether jobs can be submitted."""
@@ -168,8 +150,9 @@ class LocalCluster:
         return sum(node["raylet"].get("state") == "ALIVE" for node in nodes)
 
     def _ask(self, path: str) -> Any:
-        token = Path(self.environment["RAY_AUTH_TOKEN_PATH"]).read_text()
-        return _get(f"{self.dashboard}{path}", {"Authorization": f"Bearer {token}"})
+        authorization = f"Bearer {self._token}"
+        status, answer = request(f"{self.dashboard}{path}", Authorization=authorization)
+        return answer if status == 200 else None
 
     def submit(
         self, *command: str, name: str, working_dir: Path = REPOSITORY, **variables: str
@@ -219,32 +202,7 @@ class LocalCluster:
         """Ends everything and removes its temporary files."""
         for service in (*self.workers, self.head, self.mlflow):
             service.stop()
-        shutil.rmtree(self._temp, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.stop()
-
-
-def _get(url: str, headers: dict[str, str] | None = None) -> Any:
-    """What an address answers, as JSON where it is; None if it does not."""
-    try:
-        request = urllib.request.Request(url, headers=headers or {})
-        with urllib.request.urlopen(request, timeout=5.0) as answer:
-            text = answer.read().decode()
-    except OSError:
-        return None
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+        super().stop()
 
 
 @contextlib.contextmanager

@@ -2,20 +2,101 @@
 
 import contextlib
 import importlib
+import json
+import os
+import secrets
+import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import ray
 
+from tests.conftest import REPOSITORY
 from tests.ports import free_ports as free_ports
 
 assert ray.__version__  # Ray puts the psutil that it brings on the path
 psutil = importlib.import_module("psutil")
 
+DOCKER = REPOSITORY / "docker"
 STOP_TIMEOUT_S = 10.0
+LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+
+
+def of_programs() -> dict[str, str]:
+    """The environment of programs that are started as in an image; Ray's and MLflow's is left out.
+
+    They find those that are installed beside this Python.
+    """
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_"))}
+    return {**inherited, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+
+def request(
+    url: str, body: bytes | None = None, timeout_s: float = 30.0, **headers: str
+) -> tuple[int, Any]:
+    """Status and answer of a server, as JSON where it is; status 0 if nobody answers."""
+    asked = urllib.request.Request(
+        url, data=body, headers={"Content-Type": "application/json", **headers}
+    )
+    try:
+        with urllib.request.urlopen(asked, timeout=timeout_s) as answer:
+            status, text = answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        status, text = error.code, error.read().decode()
+    except OSError:
+        return 0, None
+    with contextlib.suppress(ValueError):
+        return status, json.loads(text or "{}")
+    return status, text
+
+
+class RayCluster:
+    """What clusters of a test share: a token, and short paths. Use it in a ``with`` statement."""
+
+    def __init__(self) -> None:
+        # Paths of Unix sockets must stay below 107 characters.
+        self._temp = Path(tempfile.mkdtemp(prefix="ms", dir="/tmp"))
+        self._token = secrets.token_hex(32)
+        token = self._temp / "token"
+        token.write_text(self._token)
+        token.chmod(0o600)
+
+    def _of_nodes(self) -> dict[str, str]:
+        """The environment of all nodes and drivers."""
+        return {
+            **of_programs(),
+            "PYTHONPATH": str(REPOSITORY),  # where an image would have it installed
+            "OMP_NUM_THREADS": "1",
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN_PATH": str(self._temp / "token"),
+            "RAY_enable_worker_prestart": "false",  # a node that starts has enough to do
+        }
+
+    def start(self) -> None:
+        """Starts all of it and waits for it."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """Ends all of it and removes its temporary files."""
+        shutil.rmtree(self._temp, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
 
 
 class Service:
@@ -49,10 +130,10 @@ class Service:
 
     def listening(self) -> set[str]:
         """Addresses on which it and everything below it wait for others."""
-        found = [
-            each for process in _family(self._process) for each in process.net_connections("tcp")
-        ]
-        return {each.laddr.ip for each in found if each.status == psutil.CONN_LISTEN}
+        return listening(self._family())
+
+    def _family(self) -> list[Any]:
+        return [] if self._process is None or self.has_ended() else family(self._process.pid)
 
     def has_ended(self) -> bool:
         """Whether it is not running."""
@@ -60,13 +141,12 @@ class Service:
 
     def kill(self) -> None:
         """Kills it and everything below it at once, as a machine that loses its power."""
-        self._end(_family(self._process), signal.SIGKILL)
+        self._end(self._family(), signal.SIGKILL)
 
     def stop(self) -> None:
         """Asks it to end, and kills what is left."""
-        family = _family(self._process)
+        family = self._family()
         if not self.has_ended():
-            assert self._process is not None
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(STOP_TIMEOUT_S)
@@ -85,12 +165,20 @@ class Service:
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
 
-def _family(process: subprocess.Popen[bytes] | None) -> list[Any]:
-    """A process and all below it, as far as they live."""
-    if process is None or process.poll() is not None:
-        return []
+def family(pid: int) -> list[Any]:
+    """All processes below one and itself, as far as they live."""
     try:
-        parent = psutil.Process(process.pid)
+        parent = psutil.Process(pid)
         return [*parent.children(recursive=True), parent]
     except psutil.NoSuchProcess:
         return []
+
+
+def listening(processes: Iterable[Any]) -> set[str]:
+    """Addresses on which processes wait for others."""
+    found = set()
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            connections = process.net_connections("tcp")
+            found |= {each.laddr.ip for each in connections if each.status == psutil.CONN_LISTEN}
+    return found

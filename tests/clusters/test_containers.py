@@ -4,19 +4,17 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from tests.clusters.manifests import DOCKER, clusters, documents, pods
 from tests.conftest import REPOSITORY
 from tests.waiting import PATIENCE_S
 
-DOCKER = REPOSITORY / "docker"
 SCRIPTS = sorted(DOCKER.glob("*.sh"))
-MANIFESTS = sorted((DOCKER / "kubernetes").glob("*.yaml"))
 SECRETS = {"RAY_AUTH_TOKEN": "token-of-a-test", "POSTGRES_PASSWORD": "password-of-a-test"}
 
 
@@ -49,34 +47,6 @@ def interpolated(text: str, variables: dict[str, str]) -> str:
 @pytest.fixture(scope="module")
 def compose() -> dict[str, Any]:
     return yaml.safe_load(interpolated((DOCKER / "compose.yaml").read_text(), SECRETS))
-
-
-def documents() -> Iterator[dict[str, Any]]:
-    """All Kubernetes objects."""
-    for manifest in MANIFESTS:
-        yield from yaml.safe_load_all(manifest.read_text())
-
-
-def clusters() -> list[dict[str, Any]]:
-    """The specs of the Ray clusters."""
-    return [
-        each["spec"].get("rayClusterSpec", each["spec"])
-        for each in documents()
-        if each["apiVersion"] == "ray.io/v1"
-    ]
-
-
-def pod_specs() -> list[dict[str, Any]]:
-    """All descriptions of pods."""
-    groups = [
-        group for spec in clusters() for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"])
-    ]
-    templates = [group["template"] for group in groups]
-    templates += [each["spec"]["template"] for each in documents() if each["kind"] == "Deployment"]
-    templates += [
-        each["spec"]["submitterPodTemplate"] for each in documents() if each["kind"] == "RayJob"
-    ]
-    return [template["spec"] for template in templates]
 
 
 def flags(script: str) -> dict[str, str]:
@@ -229,8 +199,8 @@ class TestManifests:
         for each in documents():
             if not each["apiVersion"].startswith("ray.io"):
                 validator.validate(each, "1.34", strict=True)
-        for spec in pod_specs():
-            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": spec}
+        for each in pods():
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": each.spec}
             validator.validate(pod, "1.34", strict=True)
 
     def test_nodes_start_as_the_scripts_start_them(self):
@@ -257,7 +227,6 @@ class TestManifests:
 
     def test_ray_is_the_version_that_is_pinned(self):
         pinned = re.search(r"^ray==(\S+)$", (REPOSITORY / "constraints.txt").read_text(), re.M)
-        assert pinned is not None
         assert {spec["rayVersion"] for spec in clusters()} == {pinned[1]}
 
     def test_a_job_that_is_submitted_again_goes_on(self):
@@ -270,15 +239,13 @@ class TestManifests:
     def test_images_are_those_of_the_compose_file(self, compose):
         always = [each for each in compose["services"].values() if "profiles" not in each]
         ours = {service["image"] for service in always}
-        assert {container["image"] for spec in pod_specs() for container in spec["containers"]} == (
-            ours
-        )
+        assert {one["image"] for pod in pods() for one in pod.spec["containers"]} == ours
 
     def test_claims_exist(self):
         claims = {
             each["metadata"]["name"] for each in documents() if each["kind"].endswith("VolumeClaim")
         }
-        for spec in pod_specs():
-            for volume in spec["volumes"]:
+        for pod in pods():
+            for volume in pod.spec["volumes"]:
                 claim = volume.get("persistentVolumeClaim", {"claimName": None})["claimName"]
                 assert claim is None or claim in claims

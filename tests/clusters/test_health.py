@@ -1,19 +1,15 @@
 """The health checks: what they say, and that asking costs next to nothing."""
 
 import http.server
-import os
 import resource
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.clusters.local_cluster import DOCKER, LocalCluster
-from tests.clusters.services import psutil
-from tests.ports import free_ports
+from tests.clusters.local_cluster import LocalCluster
+from tests.clusters.services import DOCKER, free_ports, of_programs, psutil
 from tests.waiting import PATIENCE_S, wait_for
 
 CPU_LIMIT_S = 1.5  # it takes 0.1 s; importing Ray takes 3.5 s
@@ -25,8 +21,7 @@ CHECKS = {
 
 def check(script: str, port: int) -> subprocess.CompletedProcess[str]:
     """Runs a health check against a port of this machine."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {"PATH": path, CHECKS[script][0]: str(port)}
+    environment = {"PATH": of_programs()["PATH"], CHECKS[script][0]: str(port)}
     command = ["sh", str(DOCKER / script)]
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S

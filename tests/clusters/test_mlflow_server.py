@@ -1,20 +1,15 @@
 """The MLflow server of `docker/start-mlflow.sh` keeps to the folder that it was given."""
 
 import json
-import os
-import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.clusters.local_cluster import DOCKER
-from tests.clusters.services import Service
-from tests.ports import free_ports
-from tests.waiting import PATIENCE_S, wait_for
+from tests.clusters.services import DOCKER, Service, free_ports, of_programs, request
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -27,10 +22,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def uri(folder: Path) -> Iterator[str]:
     (port,) = free_ports(1)
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith("MLFLOW_")}
     environment = {
-        **inherited,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        **of_programs(),
         "METASCHED_MLFLOW_PORT": str(port),
         "MLFLOW_BACKEND_STORE_URI": f"sqlite:///{folder}/mlflow.db",
         "MLFLOW_ARTIFACTS_DESTINATION": str(folder / "artifacts"),
@@ -39,42 +32,24 @@ def uri(folder: Path) -> Iterator[str]:
     server.start()
     try:
         address = f"http://127.0.0.1:{port}"
-        wait_for(lambda: _is_up(address) or server.has_ended(), "the start of MLflow")
+        is_up = partial(request, f"{address}/health")
+        wait_for(lambda: is_up()[0] == 200 or server.has_ended(), "the start of MLflow")
         assert not server.has_ended(), server.log()
         yield address
     finally:
         server.stop()
 
 
-def _is_up(uri: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{uri}/health", timeout=5):
-            return True
-    except OSError:
-        return False
-
-
-def post(uri: str, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
-    """Status and answer of a request."""
-    headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(f"{uri}/{path}", data=body, headers=headers)
-    try:
-        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
-            return answer.status, json.loads(answer.read() or b"{}")
-    except urllib.error.HTTPError as error:
-        return error.code, json.loads(error.read() or b"{}")
-
-
 def write_through(uri: str, experiment: bytes, name: str) -> tuple[int, dict[str, Any]]:
     """Makes an experiment with a run, has the server write a file for it, and says what it said."""
-    status, answer = post(uri, "api/2.0/mlflow/experiments/create", experiment)
+    status, answer = request(f"{uri}/api/2.0/mlflow/experiments/create", experiment)
     if status != 200:
         return status, answer
     run = json.dumps({"experiment_id": answer["experiment_id"]}).encode()
-    _, answer = post(uri, "api/2.0/mlflow/runs/create", run)
+    _, answer = request(f"{uri}/api/2.0/mlflow/runs/create", run)
     run_id = answer["run"]["info"]["run_id"]
-    place = f"ajax-api/2.0/mlflow/upload-artifact?run_uuid={run_id}&path={name}"
-    return post(uri, place, b'"of a stranger"')
+    place = f"{uri}/ajax-api/2.0/mlflow/upload-artifact?run_uuid={run_id}&path={name}"
+    return request(place, b'"of a stranger"')
 
 
 @pytest.mark.parametrize("spelling", ["artifact_location", "artifactLocation"])
@@ -94,7 +69,7 @@ def test_a_client_cannot_choose_where_it_writes(uri, tmp_path, spelling, wrapped
 def test_a_client_cannot_choose_where_a_workspace_lies(uri, tmp_path, spelling):
     """MLflow takes such a root of artifacts for all experiments below a workspace."""
     body = json.dumps({"name": "of-a-stranger", spelling: (tmp_path / "of-another").as_uri()})
-    status, answer = post(uri, "api/3.0/mlflow/workspaces", body.encode())
+    status, answer = request(f"{uri}/api/3.0/mlflow/workspaces", body.encode())
     assert status == 403
     assert "chooses where artifacts lie" in answer["message"]
 

@@ -1,66 +1,12 @@
 """What every pod and every container of ours must have: no more rights than it needs."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.clusters.test_containers import MANIFESTS, documents
-
-RAY_PORTS = {8265}
-
-
-@dataclass(frozen=True)
-class Pod:
-    """A description of a pod.
-
-    Attributes:
-        name: whose.
-        labels: its own, and those that KubeRay will add and policies ask for.
-        spec: what it is made of.
-    """
-
-    name: str
-    labels: dict[str, str]
-    spec: dict[str, Any]
-
-    @property
-    def containers(self) -> list[dict[str, Any]]:
-        """All containers, those that run first too."""
-        return [*self.spec.get("initContainers", []), *self.spec["containers"]]
-
-
-def pods() -> Iterator[Pod]:
-    """Every pod of the manifests, the submitter's too."""
-    for each in documents():
-        name, spec = each["metadata"]["name"], each["spec"]
-        if each["kind"] == "Deployment":
-            yield _pod(name, spec["template"])
-        if each["kind"] == "RayJob":
-            yield _pod(f"{name}-submitter", spec["submitterPodTemplate"])
-            spec = spec["rayClusterSpec"]
-        if each["kind"] in ("RayCluster", "RayJob"):
-            head = spec["headGroupSpec"]["template"]
-            autoscaler = {"name": "autoscaler", **spec["autoscalerOptions"]}
-            yield _pod(f"{name}-head", head, {"ray.io/node-type": "head"}, autoscaler)
-            for group in spec["workerGroupSpecs"]:
-                more = {"ray.io/node-type": "worker"}
-                yield _pod(f"{name}-{group['groupName']}", group["template"], more)
-
-
-def _pod(
-    name: str,
-    template: dict[str, Any],
-    more_labels: dict[str, str] | None = None,
-    *more_containers: dict[str, Any],
-) -> Pod:
-    spec = template["spec"]
-    spec = {**spec, "containers": [*spec["containers"], *more_containers]}
-    return Pod(name, {**template["metadata"]["labels"], **(more_labels or {})}, spec)
-
+from tests.clusters.manifests import DOCKER, MANIFESTS, Pod, documents, pods
 
 PODS = {pod.name: pod for pod in pods()}
 CONTAINERS = {
@@ -70,7 +16,7 @@ LONG_RUNNING = {
     f"{pod.name}/{container['name']}": container
     for pod in pods()
     for container in pod.spec["containers"]
-    if container["name"] not in ("autoscaler", "ray-job-submitter")  # KubeRay's, and one that ends
+    if container["name"] != "ray-job-submitter"  # one that ends
 }
 
 
@@ -156,6 +102,11 @@ class TestProbes:
         assert asked == expected[container["name"]]
 
 
+head, worker = PODS["metasched-train-head"], PODS["metasched-train-runners"]
+submitter, mlflow = PODS["metasched-train-submitter"], PODS["mlflow"]
+database = PODS["metasched-database"]
+
+
 class TestNetwork:
     def policies(self) -> list[dict[str, Any]]:
         return [each["spec"] for each in documents() if each["kind"] == "NetworkPolicy"]
@@ -196,9 +147,6 @@ class TestNetwork:
         return False
 
     def test_what_must_talk_can_talk(self):
-        head, worker = PODS["metasched-train-head"], PODS["metasched-train-runners"]
-        mlflow, database = PODS["mlflow"], PODS["metasched-database"]
-        submitter = PODS["metasched-train-submitter"]
         for caller, called, port in (
             (head, worker, 12345),
             (worker, head, 6379),
@@ -210,9 +158,6 @@ class TestNetwork:
             assert self.may_call(caller, called, port), (caller.name, called.name, port)
 
     def test_nobody_else_can(self):
-        head, worker = PODS["metasched-train-head"], PODS["metasched-train-runners"]
-        mlflow, database = PODS["mlflow"], PODS["metasched-database"]
-        submitter = PODS["metasched-train-submitter"]
         stranger = Pod("stranger", {"app": "else"}, {"containers": []})
         for called in PODS.values():
             for port in (5000, 5432, 6379, 8265, 52365):
@@ -245,7 +190,7 @@ def test_each_manifest_says_what_to_apply_it_with():
 
 @pytest.mark.parametrize("name", ["head", "worker", "mlflow", "database", "slurm"])
 def test_compose_gives_no_service_more_than_it_needs(name):
-    text = (MANIFESTS[0].parents[1] / "compose.yaml").read_text()
+    text = (DOCKER / "compose.yaml").read_text()
     service = yaml.safe_load(text)["services"][name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]

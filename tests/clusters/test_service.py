@@ -9,8 +9,6 @@ import json
 import math
 import os
 import subprocess
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.clusters.local_cluster import LocalCluster, timed
-from tests.clusters.services import Service, psutil
+from tests.clusters.services import DOCKER, LOOPBACK, Service, psutil, request
 from tests.conftest import REPOSITORY
 from tests.extensions.train_all import MODULES
 from tests.test_extension_examples import FOLDER, TRAIN_ALL, assert_trained_by_two
@@ -116,13 +114,10 @@ class MLflow:
         return points
 
     def _ask(self, question: str, body: dict[str, Any] | None = None) -> Any:
-        request = urllib.request.Request(
-            f"{self._uri}/api/2.0/mlflow/{question}",
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.load(answer)
+        data = None if body is None else json.dumps(body).encode()
+        status, answer = request(f"{self._uri}/api/2.0/mlflow/{question}", data)
+        assert status == 200, answer
+        return answer
 
 
 def tags(run: dict[str, Any]) -> dict[str, str]:
@@ -144,7 +139,7 @@ def test_nothing_listens_beyond_this_machine(cluster):
     for service in (cluster.head, *cluster.workers, cluster.mlflow):
         addresses = service.listening()
         assert addresses, "nothing listens, so this looks in the wrong place"
-        assert addresses <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+        assert addresses <= LOOPBACK
 
 
 def test_jobs_outlive_a_worker_and_the_tracking_server(cluster, times, tmp_path):
@@ -279,25 +274,13 @@ def test_mlflow_answers_only_names_that_it_was_told(cluster, tmp_path):
         "MLFLOW_SERVER_ALLOWED_HOSTS": "mlflow:5000,localhost:*,127.0.0.1:*"
     }
     cluster.mlflow.stop()
-    script = str(REPOSITORY / "docker" / "start-mlflow.sh")
-    server = Service(["sh", script], environment, tmp_path / "mlflow.log")
+    server = Service(["sh", str(DOCKER / "start-mlflow.sh")], environment, tmp_path / "mlflow.log")
     server.start()
     try:
         wait_for(cluster.mlflow_answers, "the start of MLflow")
-        statuses = [_status(cluster.tracking_uri, host) for host in ("mlflow:5000", None, "evil")]
+        experiments = f"{cluster.tracking_uri}/api/2.0/mlflow/experiments/search"
+        hosts = ({"Host": "mlflow:5000"}, {}, {"Host": "evil"})
+        statuses = [request(experiments, b'{"max_results": 1}', **host)[0] for host in hosts]
     finally:
         server.stop()
     assert statuses == [200, 200, 403]
-
-
-def _status(uri: str, host: str | None) -> int:
-    request = urllib.request.Request(
-        f"{uri}/api/2.0/mlflow/experiments/search",
-        data=b'{"max_results": 1}',
-        headers={"Content-Type": "application/json", **({"Host": host} if host else {})},
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        return error.code

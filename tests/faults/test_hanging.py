@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from rllib_configs.loading import load_config
 from rllib_configs.runners.dispatch import Runners, Timeouts
 from rllib_configs.runners.unit_runner import UnitEnvRunner
 from tests.rllib_configs.training import assert_equal
-from tests.waiting import PATIENCE_S, wait_for
+from tests.waiting import PATIENCE_S, run_python, wait_for
 
 SETTINGS = [
     *("training.jobsets=4", "training.jobsets_per_unit=1", "training.episodes_per_jobset=2"),
@@ -145,13 +143,7 @@ def test_a_runner_that_stops_after_the_last_iteration_does_not_keep_the_command(
     line = ["train", "deeprm-smoke", "--run", str(run), "--no-track", "--runners", "2"]
     sets = [*SETTINGS[:4], "training.iterations=2", "evaluation.jobsets=4"]
     line += [word for setting in sets for word in ("--set", setting)]
-    done = subprocess.run(
-        [sys.executable, "-c", STOP_BEFORE_THE_END, *line],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
+    done = run_python("-c", STOP_BEFORE_THE_END, *line)
     assert done.returncode == 0, done.stderr
     (stopped,) = [each.split()[1] for each in done.stdout.splitlines() if "stopped" in each]
     assert done.stdout.splitlines()[-1].endswith(f"compare --policies sjf,packer,tetris,{run}")

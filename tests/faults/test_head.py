@@ -26,8 +26,6 @@ def test_only_a_head_that_answers_is_in_the_way(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.delenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", raising=False)
         path = REPOSITORY / "docker" / "ray_cli.py"
         spec = importlib.util.spec_from_file_location("ray_cli", path)
-        assert spec is not None
-        assert spec.loader is not None
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
         patched: Callable[[], frozenset[str]] = services.find_gcs_addresses
         assert patched() == {addresses[0]}

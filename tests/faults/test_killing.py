@@ -11,10 +11,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,8 @@ import pytest
 import yaml
 from mlflow import MlflowClient
 
+from tests.clusters.services import LOOPBACK, family, listening, psutil
+from tests.waiting import wait_for
 from tune_jobs.runs.history import History
 
 pytestmark = [pytest.mark.integration, pytest.mark.service, pytest.mark.slow]
@@ -34,11 +36,6 @@ SETTINGS = {
     "training.episodes_per_jobset": 40,
     "checkpoint.every": 2,
     "evaluation.every": 0,
-}
-LOOPBACK = {
-    "0100007F",
-    "0000000000000000FFFF00000100007F",
-    "00000000000000000000000001000000",
 }
 UNSTEADY = ("time/", "workers/")
 ROUNDED = ("train/gradient_norm", "train/entropy")
@@ -126,19 +123,20 @@ class Work:
         """Kills a process that it has started; one that was lost before is waited for."""
         deadline = time.monotonic() + LIMIT_S
         while True:
-            for pid in descendants(self.process.pid):
-                if name in command_of(pid):
-                    os.kill(pid, signal.SIGKILL)
-                    return
+            for process in family(self.process.pid)[:-1]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    if name in " ".join(process.cmdline()):
+                        process.kill()
+                        return
             assert time.monotonic() < deadline, f"there is no {name} to kill"
             time.sleep(0.02)
 
     def end(self) -> int:
         return self.process.wait(LIMIT_S)
 
-    def kill(self) -> list[int]:
+    def kill(self) -> list[Any]:
         """Kills the driver; returns what it had started, which has to end by itself."""
-        started = list(descendants(self.process.pid))
+        started = family(self.process.pid)[:-1]
         self.process.kill()
         self.process.wait(LIMIT_S)
         return started
@@ -150,36 +148,10 @@ def runs_in(folder: Path) -> list[Path]:
     return sorted(place for place in places if (place / "metrics.csv").exists())
 
 
-def descendants(root: int) -> dict[int, int]:
-    """Processes below one, with their parents."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                stat = (entry / "stat").read_text()
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
-    found: dict[int, int] = {}
-    news = {root}
-    while news:
-        news = {pid for pid, parent in parents.items() if parent in news and pid not in found}
-        found |= {pid: parents[pid] for pid in news}
-    return found
-
-
-def command_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text()
-    except OSError:
-        return ""
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+def is_alive(process: Any) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def weights_in(folder: Path) -> list[bytes]:
@@ -210,33 +182,21 @@ def table_in(folder: Path) -> pd.DataFrame | None:
     return None
 
 
-def points_in(folder: Path) -> Counter[tuple[str, str, int]]:
-    """How often each point of each MLflow run is recorded; all runs have to be finished."""
+def points_in(folder: Path) -> dict[tuple[str, str, int], str]:
+    """The points of all MLflow runs, each recorded once; what is not steady has no value here."""
     (store,) = [place for place in folder.parent.rglob("mlflow.db") if place.is_file()]
-    client, points = MlflowClient(f"sqlite:///{store}"), Counter[tuple[str, str, int]]()
+    client = MlflowClient(f"sqlite:///{store}")
+    points: dict[tuple[str, str, int], str] = {}
     experiments = [one.experiment_id for one in client.search_experiments()]
     for run in client.search_runs(experiments):
         assert run.info.status == "FINISHED", run.info.run_name
         for name in run.data.metrics:
             for point in client.get_metric_history(run.info.run_id, name):
-                points[run.info.run_name, name, point.step] += 1
+                key = (run.info.run_name, name, point.step)
+                assert key not in points, "a point is recorded twice"
+                steady = not name.startswith(UNSTEADY) and name not in ROUNDED
+                points[key] = repr(point.value) if steady else ""
     return points
-
-
-def listening(pids: Iterable[int]) -> list[str]:
-    """Addresses that processes listen on, as the kernel writes them."""
-    known = {}
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-            words = line.split()
-            if words[3] == "0A":
-                known[f"socket:[{words[9]}]"] = words[1].partition(":")[0]
-    found = []
-    for pid in pids:
-        for link in Path(f"/proc/{pid}/fd").glob("*"):
-            with contextlib.suppress(OSError):
-                found.append(known.get(os.readlink(link)))
-    return [address for address in found if address]
 
 
 @contextlib.contextmanager
@@ -254,15 +214,15 @@ def do_undisturbed(case: Case, folder: Path, iterations: int) -> None:
     """What all others must come to; what it opens to the network is looked at meanwhile."""
     with ended(case, folder, iterations) as (work,):
         work.wait_for_rows(3)
-        addresses = listening([work.process.pid, *descendants(work.process.pid)])
+        addresses = listening(family(work.process.pid))
         assert work.end() == 0, work.log.read_text()
     assert addresses, "nothing listens, so this looks in the wrong place"
-    assert set(addresses) <= LOOPBACK
+    assert addresses <= LOOPBACK
 
 
-def do_disturbed(case: Case, folder: Path, iterations: int, targets: Sequence[str]) -> list[int]:
+def do_disturbed(case: Case, folder: Path, iterations: int, targets: Sequence[str]) -> list[Any]:
     """The same with losses at random moments; returns what killed drivers had started."""
-    rng, orphans, last = np.random.default_rng(7), list[int](), iterations * case.num_runs - 2
+    rng, orphans, last = np.random.default_rng(7), list[Any](), iterations * case.num_runs - 2
     with ended(case, folder, iterations) as works:
         for target in rng.permutation(targets):
             work = works[-1]
@@ -293,10 +253,7 @@ def test_kills_and_stops_at_random_moments_change_no_number(case: Case, tmp_path
         place.parent.mkdir()
     do_undisturbed(case, reference, iterations)
     orphans = do_disturbed(case, folder, iterations, targets)
-    deadline = time.monotonic() + LIMIT_S
-    while left := [pid for pid in orphans if is_alive(pid)]:
-        assert time.monotonic() < deadline, [command_of(pid) for pid in left]
-        time.sleep(0.1)
+    wait_for(lambda: not any(map(is_alive, orphans)), f"the end of {orphans}", LIMIT_S)
     assert len(runs_in(folder)) == case.num_runs
     assert weights_in(folder) == weights_in(reference)
     assert numbers_in(folder) == numbers_in(reference)
@@ -304,6 +261,4 @@ def test_kills_and_stops_at_random_moments_change_no_number(case: Case, tmp_path
     if table is not None and wanted is not None:
         pd.testing.assert_frame_equal(table, wanted)
     assert (table is None) == (wanted is None) == (case.command == "train")
-    points = points_in(folder)
-    assert set(points.values()) == {1}, "a point is recorded twice"
-    assert points == points_in(reference)
+    assert points_in(folder) == points_in(reference)

@@ -235,7 +235,6 @@ def models(runs: Path) -> list[Any]:
 
 def note_of(run: Path) -> str:
     file, store = read_run_file(run), LocalStore(run.parent)
-    assert file is not None
     return str(store.run(str(store.find_run(file.experiment, file.key))).data.tags[NOTE_TAG])
 
 

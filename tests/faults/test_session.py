@@ -1,14 +1,12 @@
 """A local Ray keeps nothing of each call, and leaves nothing behind, unless something failed."""
 
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from tests.waiting import PATIENCE_S, started
+from tests.waiting import PATIENCE_S, run_python, started
 from tune_jobs.terminal import ray_session
 
 SESSIONS = """
@@ -46,14 +44,7 @@ except RuntimeError:
 @pytest.mark.integration
 def test_a_session_keeps_no_calls_and_leaves_its_folder_only_where_something_failed() -> None:
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="ray") as folder:  # sockets need it short
-        done = subprocess.run(
-            [sys.executable, "-c", SESSIONS.format(folder=folder)],
-            env={**os.environ, "RAY_TMPDIR": folder, "PYTHONPATH": os.pathsep.join(sys.path)},
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        done = run_python("-c", SESSIONS.format(folder=folder), RAY_TMPDIR=folder)
         assert done.returncode == 0, done.stderr
         assert list(Path(folder).glob("**/session_latest"))  # of the one that failed
 

@@ -1,20 +1,20 @@
-"""A signal ends a command wherever it finds it: in an import, while Ray starts, in a loop."""
+"""A signal ends a command wherever it finds it, and an alarm what never comes back."""
 
 import io
-import os
 import signal
-import subprocess
 import sys
 import threading
+import time
 from contextlib import ExitStack, suppress
 
 import click
 import pytest
 
-from tests.waiting import PATIENCE_S, started
+from cluster_env.core.errors import Failure
+from tests.waiting import run_python, started
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.running import run
-from tune_jobs.terminal.signals import StopRequest, heed, sigterm_held_back
+from tune_jobs.terminal.signals import StopRequest, deadline, heed, sigterm_held_back
 
 
 def loop_that_nobody_ends(reached: list[str]) -> None:
@@ -81,9 +81,7 @@ def test_what_is_held_back_for_long_interrupts() -> None:
         "    for _ in range(6000):\n"
         "        time.sleep(0.1)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S
-    )
+    done = run_python("-c", code)
     assert done.returncode == 143
     assert done.stderr == "metasched: terminated\n"
 
@@ -109,14 +107,44 @@ def test_sigterm_while_ray_starts_is_no_crash() -> None:
         "        print('it has started')\n"
         "sys.exit(run(command, []))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    done = run_python("-c", code)
     assert (done.returncode, done.stdout) == (143, ""), done.stderr
     assert "metasched: terminated" in done.stderr
     assert "SIGTERM received" not in done.stderr  # what Ray's core says
+
+
+def test_what_takes_too_long_is_interrupted_and_says_what() -> None:
+    def sleep() -> None:
+        with deadline(0.1, "Ray did not start (why)"):
+            try:
+                time.sleep(600)
+            except Exception:
+                pytest.fail("somebody else could have gone on")
+
+    with pytest.raises(Failure, match=r"^Ray did not start \(why\) within 0.1 s$"):
+        sleep()
+
+
+def test_what_is_in_time_leaves_no_alarm_behind_and_those_of_others_alone() -> None:
+    before = signal.getitimer(signal.ITIMER_REAL)[0]  # that of pytest-timeout
+    with deadline(30, "nothing happened"):
+        pass
+    after = signal.getitimer(signal.ITIMER_REAL)[0]
+    assert (after > 0) == (before > 0)
+    assert before - 100 < after <= before
+
+
+def test_compiled_code_that_hears_no_alarm_ends_with_the_process() -> None:
+    code = (
+        "import ctypes\nfrom tune_jobs.terminal.signals import deadline\n"
+        "libc = ctypes.CDLL(None)\n"
+        "with deadline(0.1, 'Ray did not start', grace_s=0.3):\n"
+        "    lock = ctypes.create_string_buffer(64)\n"
+        "    libc.sem_init(lock, 0, 0)\n"
+        "    sigset = ctypes.create_string_buffer(b'\\xff' * 128)\n"
+        "    libc.pthread_sigmask(0, sigset, None)\n"
+        "    libc.sem_wait(lock)\n"
+    )
+    done = run_python("-c", code)
+    assert done.returncode == 1
+    assert done.stderr == "metasched: Ray did not start within 0.1 s\n"

@@ -12,7 +12,7 @@ from cluster_env.core.seeding import Split, episode_keys
 from meta.adaptation import ADAPTATION
 from meta.costs import costs_on
 from meta.fine_tuning import ReinforcePolicy, fine_tune, load_reinforce_policy
-from rllib_configs.networks import make_sampler
+from rllib_configs.networks.registry import make_sampler
 from rllib_configs.runners.rollout import rollout
 from rllib_configs.worlds.deeprm.module import DeepRMModule
 from tests.tune_jobs.untrained_runs import make_run

@@ -5,22 +5,16 @@ ones share a folder for runs.
 """
 
 import json
-import os
 import re
-import secrets
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from tests.clusters.services import Service
-from tests.conftest import REPOSITORY
+from tests.clusters.services import DOCKER, RayCluster, Service
 from tests.nodes.namespaces import Host, Network
 from tests.waiting import wait_for
 
-DOCKER = REPOSITORY / "docker"
 START_TIMEOUT_S = 300.0  # about 30 s on a quiet machine
 RAY_PORT = 6379
 
@@ -69,7 +63,7 @@ def _is_runner(process: Path) -> bool:
     return re.match(r"ray::(?!IDLE)(?!\w*Agent)", title) is not None
 
 
-class SeparateCluster:
+class SeparateCluster(RayCluster):
     """A head, workers with one CPU each, and hosts for more. Use it in a ``with`` statement.
 
     Args:
@@ -82,10 +76,8 @@ class SeparateCluster:
     def __init__(
         self, folder: Path, delay_s: float, num_workers: int = 3, num_spare: int = 1
     ) -> None:
+        super().__init__()
         self._folder = folder
-        # Paths of Unix sockets must stay below 107 characters.
-        self._temp = Path(tempfile.mkdtemp(prefix="ms", dir="/tmp"))
-        self._token = secrets.token_hex(32)
         num_hosts = 1 + num_workers + num_spare
         self.network = Network(num_hosts, delay_s, folder / "switch.log")
         self._spare = self.network.hosts[1 + num_workers :]
@@ -94,30 +86,20 @@ class SeparateCluster:
             for number, host in enumerate(self.network.hosts[: 1 + num_workers])
         ]
 
-    def _make_secrets(self, addresses: list[str]) -> None:
-        token = self._temp / "token"
-        token.write_text(self._token)
-        token.chmod(0o600)
+    def _make_certificates(self, addresses: list[str]) -> None:
         command = [str(DOCKER / "make-certificates.sh"), str(self._temp / "tls"), *addresses]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
 
     def environment(self, host: Host) -> dict[str, str]:
         """What every process on a host is told, drivers too."""
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_"))}
         return {
-            **inherited,
+            **self._of_nodes(),
             **HEALTH,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(REPOSITORY),  # where an image would have it installed
-            "OMP_NUM_THREADS": "1",
-            "RAY_AUTH_MODE": "token",
-            "RAY_AUTH_TOKEN_PATH": str(self._temp / "token"),
             "RAY_USE_TLS": "1",
             "RAY_TLS_CA_CERT": str(self._temp / "tls" / "ca.crt"),
             "RAY_TLS_SERVER_CERT": str(self._temp / "tls" / f"{host.address}.crt"),
             "RAY_TLS_SERVER_KEY": str(self._temp / "tls" / f"{host.address}.key"),
-            "RAY_enable_worker_prestart": "false",  # a node that starts has enough to do
             "METASCHED_HOST": host.address,
             "METASCHED_HEAD": self.address,
             "METASCHED_WORKER_CPUS": "1",  # so that each runner is on another node
@@ -166,21 +148,15 @@ class SeparateCluster:
                 return False
         return True
 
-    def _stop(self) -> None:
+    def start(self) -> None:
+        """Makes certificates and the network, and waits until all nodes have joined."""
+        self._make_certificates([host.address for host in self.network.hosts])
+        self.network.__enter__()
+        wait_for(self.is_up, "the start of all nodes", START_TIMEOUT_S)
+
+    def stop(self) -> None:
+        """Removes the network, and with it all that runs."""
         self.network.__exit__()
         for node in (*self.workers, self.head):
             node.service.stop()  # they have ended, and are waited for
-        shutil.rmtree(self._temp, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        try:
-            self._make_secrets([host.address for host in self.network.hosts])
-            self.network.__enter__()
-            wait_for(self.is_up, "the start of all nodes", START_TIMEOUT_S)
-        except BaseException:
-            self._stop()
-            raise
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._stop()
+        super().stop()

@@ -11,7 +11,7 @@ from cluster_env.evaluation import evaluate
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
-from rllib_configs.networks import network_of
+from rllib_configs.networks.registry import network_of
 from rllib_configs.policies import learned_policy, save_policy
 from rllib_configs.policy_files import load_policy
 from rllib_configs.registries import prepare

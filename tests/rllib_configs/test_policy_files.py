@@ -8,7 +8,7 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.worlds.deeprm import DeepRM
 from rllib_configs.loading import load_config
-from rllib_configs.networks import make_sampler
+from rllib_configs.networks.registry import make_sampler
 from rllib_configs.networks.set_scorer import SetScorer, SetScorerOptions
 from rllib_configs.policy_files import (
     LearnedPolicy,

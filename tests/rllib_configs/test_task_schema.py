@@ -20,7 +20,7 @@ from rllib_configs.loading import load_config, parse_section
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.task_schema import TaskSection
 
-RUNS = (("estimates", "exact"), ("run_times", "recent"))
+RUNS = (("estimates", "exact"), ("run_times", "recent"), ("missing_limits", "run-time"))
 """Options of logs that only worlds with estimates have."""
 CLASSES = Cluster(num_classes=3)
 SITE = TaskSection(
@@ -118,7 +118,7 @@ def test_what_a_trace_brings_itself_is_not_set_beside_it() -> None:
             parse_section(TaskSection, data)
     section = TaskSection.model_validate({"workload": {"kind": "trace", "path": "jobs.csv"}})
     shared = {"path", "window", "offset", "stretch", "scaled_load", "block", "splits", "whole"}
-    shared |= {"warmup", "log_format", "time_zone"}
+    shared |= {"warmup", "log_format", "time_zone", "columns", "partition"}
     assert set(section.workload.model_dump()) == {"kind", *shared, "seconds", "units"}
 
 

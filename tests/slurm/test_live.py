@@ -259,7 +259,6 @@ def test_the_container_s_script_starts_a_slurm_and_leaves_nothing(tmp_path: Path
         environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         script = str(REPOSITORY / "docker" / "start-slurm.sh")
         with subprocess.Popen([script], env=environment, stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None
             said = process.stdout.readline().decode()
             assert said == f"export SLURM_CONF={folder}/slurm.conf\n"
             process.terminate()

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cluster_env.core.errors import InputError
@@ -355,9 +356,9 @@ def test_headroom_is_the_share_of_the_way_to_the_specialists(rows: Path, tmp_pat
 
 
 def test_more_rules_than_lines_can_be_told_apart_have_none() -> None:
-    def rows(count: int) -> list[dict[str, str]]:
+    def rows(count: int) -> pd.DataFrame:
         one = {"family": "sites", "ratio": "1.5", "baseline": "0"}
-        return [{**one, "method": f"rule-{k}"} for k in range(count)]
+        return pd.DataFrame([{**one, "method": f"rule-{k}"} for k in range(count)])
 
     assert len(adaptation.rows_of_heuristics(rows(8))) == 8
     assert adaptation.rows_of_heuristics(rows(9)) == []

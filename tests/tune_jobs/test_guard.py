@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -246,6 +247,14 @@ def test_guard_says_who_is_used_and_why(trained: Path, tmp_path: Path) -> None:
     assert data["candidates"][-1]["policy"] == "poor"
     assert data["candidates"][-1]["difference_low"] > 0
     assert data["chosen"] == data["candidates"][0]["policy"]
+
+
+def test_a_run_is_called_by_the_name_that_it_was_given(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained, tmp_path / "mine")
+    args = (str(tmp_path / "mine"), "--jobsets", "20", "--set", "task.workload.load=0.9")
+    shown = run(guard.command, *args).stdout
+    assert "the mean slowdown of mine is" in shown
+    assert "poor" not in shown
 
 
 def test_a_decision_can_be_kept_and_used(trained: Path, tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from cluster_env.core.errors import InputError
 from tests.conftest import REPOSITORY
 from tune_jobs import cli
 from tune_jobs.experiments.tables import markdown_of
-from tune_jobs.join import join_tables
 from tune_jobs.tables.frames import read_table, write_table
+from tune_jobs.tables.joining import join_tables
 
 RECORDED = REPOSITORY / "tune_jobs" / "figures" / "recorded"
 

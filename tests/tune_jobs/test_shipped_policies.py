@@ -11,7 +11,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.worlds import get_spec, shipped_policies
 from metasched import compare
 from rllib_configs.loading import load_config, preset_names
-from rllib_configs.networks import network_of
+from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import load_policy, read_weights, write_policy
 from tests.tune_jobs.replaying.site_log import write_site_log
 from tune_jobs import cli
@@ -42,7 +42,12 @@ def test_each_is_small_whole_and_says_what_it_costs_and_where_it_fails(name: str
     assert sum(value.size for value in weights.values()) < 300
     assert all(np.abs(value).max() > 0 for value in weights.values())
     card = (folder / "README.md").read_text()
-    for head in ("## Training", "## Price", "## Where it fails", f"metasched train {name}"):
+    for head in (
+        "## Training",
+        "## Results and side metrics",
+        "## Where it fails",
+        f"metasched train {name}",
+    ):
         assert head in card
     assert f"--seed {config.seed}" in card
 

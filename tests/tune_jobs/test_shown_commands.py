@@ -64,6 +64,9 @@ def folder(tmp_path: Path) -> Path:
     lines = [f"{step},{1 + step % 7},{1 + step % 10},{step % 3}" for step in range(0, 9000, 3)]
     for name in ("jobs.csv", "steps.csv"):
         (tmp_path / name).write_text("\n".join(["arrival,duration,cpu,gpu", *lines, ""]))
+    lines = [f"{60 * k},{1 + 90 * (k % 7)},{1 + k % 64},3600" for k in range(300)]
+    header = "arrival,duration,processors,estimate"
+    (tmp_path / "generated.csv").write_text("\n".join([header, *lines, ""]))
     write_export(tmp_path / "jobs.txt", [(60 * k, k % 7, 90, 120, 4, 0, "ada") for k in range(99)])
     (tmp_path / "slurm.conf").write_text("NodeName=n[1-4] CPUs=4\n")
     return tmp_path

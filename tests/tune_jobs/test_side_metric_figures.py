@@ -9,6 +9,7 @@ import pytest
 
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, get_metric
+from cluster_env.evaluation.intervals import seeds_interval
 from cluster_env.evaluation.metrics import episode_means
 from cluster_env.worlds import get_heuristic, get_spec
 from rllib_configs.loading import load_config
@@ -86,7 +87,7 @@ def test_scenarios_are_sizes_and_families() -> None:
 
 def test_training_seeds_make_one_line_with_an_interval_over_both() -> None:
     differences = np.log(np.array([[0.5, 0.25, 0.5], [0.25, 0.5, 0.5]]))
-    one = ratios._paired(differences)
+    one = seeds_interval(differences)
     assert one.value == pytest.approx(differences.mean())
     assert one.over == "seeds and jobsets"
-    assert ratios._paired(differences[:1]).over == "jobsets"
+    assert seeds_interval(differences[:1]).over == "jobsets"

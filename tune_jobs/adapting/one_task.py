@@ -49,17 +49,11 @@ class AdaptationOptions:
 
 @dataclass(frozen=True)
 class Adapted:
-    """A policy that was adapted.
-
-    Attributes:
-        task: what it was adapted to.
-        adaptation: its steps, in the windows of a comparison.
-        warmup: units of time at both ends of a window whose jobs do not count.
-    """
+    """A policy that was adapted to a task, in steps that played the windows of a comparison."""
 
     task: Task
     adaptation: "Adaptation"
-    warmup: int
+    warmup: int  # units of time at both ends of a window whose jobs do not count
 
     def save(self, folder: Path, step: int) -> None:
         """Writes the policy as it was after so many steps."""
@@ -113,13 +107,8 @@ def adapt(options: AdaptationOptions) -> Adapted:
 def in_steady_operation(task: Task, texts: Sequence[str]) -> tuple[Task, int]:
     """A task in the windows that a comparison takes, so that costs can be compared with its own.
 
-    Args:
-        task: as asked for.
-        texts: how it was asked for, see `meta.tasks.read_task`; who names the length of windows
-            gets them so.
-
-    Returns:
-        The task, and a warm-up: units of time at both ends of a window whose jobs do not count.
+    The texts are how it was asked for, see `meta.tasks.read_task`; who names the length of windows
+    gets them so. The warm-up is units of time at both ends of a window whose jobs do not count.
     """
     said = changed_keys([f"task.{text}" for text in texts if "=" in text])
     steady, warmup = steady_operation(task, said)

@@ -27,11 +27,11 @@ from meta.tasks import Task, get_distribution, objective_kind
 from rllib_configs.task_schema import TaskSection
 from tune_jobs.adapting.sources import SCRATCH, Source, method_of, trained_on
 from tune_jobs.tables.frames import Row, Value, number, read_table, write_table
+from tune_jobs.terminal.options import SPECIALISTS_TABLE
 from tune_jobs.terminal.pieces import Spread, here
 from tune_jobs.tracking.provenance import made_with
 
 HEURISTICS_FILE = "heuristics.csv"
-SPECIALISTS_FILE = "specialists.csv"
 
 COLUMNS = (
     "family",
@@ -59,15 +59,8 @@ def measure_heuristics(
 ) -> Path:
     """Writes what heuristics cost on the held-out tasks of a family, if that is not there yet.
 
-    Args:
-        family: name of a distribution over tasks, or its file.
-        plan: the tasks.
-        folder: of all rows.
-        report: is told of each task that is done.
-        spread: what measures, a task at a time.
-
-    Returns:
-        The file.
+    The family is the name of a distribution over tasks, or its file. Returns the file of the rows
+    in the folder of all rows; `report` hears of each task that is done.
     """
     distribution = get_distribution(family)
     path = folder / distribution.name / HEURISTICS_FILE
@@ -123,9 +116,6 @@ def measure_source(
         folder: of all rows; the heuristics' must be there (`measure_heuristics`).
         report: is told of what is done.
         spread: what measures, a rate or a task at a time.
-
-    Returns:
-        The file.
 
     Raises:
         InputError: if the policy cannot be used.
@@ -221,7 +211,7 @@ def read_rows(folders: Iterable[str | Path]) -> tuple[list[dict[str, str]], list
     heuristics: list[dict[str, str]] = []
     for folder in map(Path, folders):
         for file in sorted(folder.glob("**/*.csv")):
-            if file.name == SPECIALISTS_FILE:
+            if file.name == SPECIALISTS_TABLE:
                 continue
             if file.name == HEURISTICS_FILE:
                 heuristics += read_table(file, ("family", "method", "task", "ratio"))

@@ -26,16 +26,12 @@ _ORDERS = {
 class Source:
     """A policy to measure.
 
-    Attributes:
-        path: folder of the run; for a policy without training, that of the run it is like.
-        scratch: seed of its initial weights if it is to be without training.
-        rate: inner rate, if neither the learned ones nor one that is chosen.
-        times: as how many steps of a plan each of its steps counts: so many times the episodes.
+    Each of its steps counts as some steps of a plan: so many times the episodes.
     """
 
-    path: Path
-    scratch: int | None = None
-    rate: float | None = None
+    path: Path  # of the run; for a policy without training, of the run that it is like
+    scratch: int | None = None  # seed of its initial weights if it is to be without training
+    rate: float | None = None  # inner rate, if neither the learned ones nor one that is chosen
     times: int = 1
 
     @property

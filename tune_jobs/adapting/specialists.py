@@ -17,6 +17,7 @@ from tune_jobs.runs.directory import RunDirectory, open_run
 from tune_jobs.runs.resuming import find_continuation
 from tune_jobs.runs.training import run_training
 from tune_jobs.tables.frames import Row, write_table
+from tune_jobs.terminal.options import SPECIALISTS_TABLE
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.ray_session import ray_session
 from tune_jobs.tracking.provenance import made_with
@@ -72,10 +73,8 @@ def train_specialists(
             )
             progress.step(index + 1, f"{task.name}: {rows[-1]['ratio']:.3f} of the best baseline")
     progress.close()
-    from tune_jobs.adapting.rows import SPECIALISTS_FILE
-
-    write_table(folder / SPECIALISTS_FILE, rows)
-    click.echo(f"Wrote {folder / SPECIALISTS_FILE}")
+    write_table(folder / SPECIALISTS_TABLE, rows)
+    click.echo(f"Wrote {folder / SPECIALISTS_TABLE}")
     click.echo(f"Next: metasched figure headroom --rows {out}")
 
 

@@ -18,27 +18,16 @@ ROUNDS = 5
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of a benchmark; of repeated measurements, the median is reported.
+    """One line of a benchmark; of repeated measurements, the median is reported."""
 
-    Attributes:
-        name: what is measured, ``simulator.steps``.
-        unit: of both numbers.
-        measured: ours, one for each round.
-        reference: what it is compared with, in words.
-        reference_measured: the reference's, in the same unit.
-        higher_is_better: whether more is better, as for throughput.
-        share: part of an iteration's time that this takes, 0 to 1, where it is a part of one.
-        parts: what the number is made of, by name with the unit at its end.
-    """
-
-    name: str
-    unit: str
-    measured: Sequence[float]
-    reference: str
+    name: str  # ``simulator.steps``
+    unit: str  # of both numbers
+    measured: Sequence[float]  # ours, one for each round
+    reference: str  # what it is compared with, in words
     reference_measured: Sequence[float]
     higher_is_better: bool = True
-    share: float | None = None
-    parts: Mapping[str, float] = field(default_factory=dict)
+    share: float | None = None  # of an iteration's time, 0 to 1, where this is a part of one
+    parts: Mapping[str, float] = field(default_factory=dict)  # by name with the unit at its end
 
     @property
     def ratio(self) -> float:

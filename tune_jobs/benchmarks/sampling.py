@@ -19,7 +19,7 @@ from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
 from rllib_configs.builders import algorithm_config
 from rllib_configs.loading import load_config
-from rllib_configs.networks import make_sampler
+from rllib_configs.networks.registry import make_sampler
 from rllib_configs.runners.sampling import UnitSampler, iteration_units
 from rllib_configs.runners.unit_runner import UnitEnvRunner
 from rllib_configs.worlds.panda.multi_agent import PandaMultiAgentEnv
@@ -36,21 +36,13 @@ EPISODES = ("training.jobsets=16", "training.jobsets_per_unit=16", "training.epi
 
 @dataclass(frozen=True)
 class Sampled:
-    """What one entry samples.
-
-    Attributes:
-        name: of the entry.
-        preset: what our runner samples for.
-        overrides: of the preset.
-        environment: what RLlib's runner samples in, its observation flat.
-        shown: what that observation is.
-    """
+    """What one entry samples: our runner for a preset, RLlib's in an environment."""
 
     name: str
     preset: str
     overrides: tuple[str, ...]
     environment: str
-    shown: str
+    shown: str  # what its observation is, flat
 
 
 SAMPLED = (

@@ -36,11 +36,7 @@ training waits for, and of the process, with the thread that sends."""
 
 
 def measure(seconds: float, preset: str = PRESET) -> list[Entry]:
-    """Measures what a tracker takes of an iteration, and that nothing is lost.
-
-    Args:
-        seconds: how long iterations are measured; see `tune_jobs.benchmarks.training`.
-        preset: whose iterations.
+    """Measures what a tracker takes of an iteration of a preset, and that nothing is lost.
 
     Raises:
         Failure: if a record did not arrive once the server was there.

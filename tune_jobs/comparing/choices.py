@@ -95,12 +95,7 @@ def choose_comparison(
 ) -> tuple[ExperimentConfig, int]:
     """The config of `choose_config`, and a warm-up, both in a steady state if nobody asks for less.
 
-    Args:
-        source: see `choose_config`, as for the next three.
-        overrides: see there.
-        task_options: see there.
-        runs: see there.
-        warmup: steps, if the user has said it.
+    The warm-up is in steps; None where the user has not said it.
     """
     config = choose_config(source, overrides, task_options, runs)
     known = get_spec(config.task.world.kind).presentation.options
@@ -114,12 +109,8 @@ def choose_comparison(
 def steady_operation(task: Task, said: Container[str]) -> tuple[Mapping[str, Any], int]:
     """What measures a task in a steady state (`Presentation.steady`), unless the user says it.
 
-    Args:
-        task: as asked for.
-        said: keys of the settings that the user has given, as ``task.workload.window``.
-
-    Returns:
-        Values by names of the world's options, and a warm-up.
+    The user has said settings by keys like ``task.workload.window``. Returns values by names of the
+    world's options, and a warm-up.
     """
     shown = task.spec.presentation
     steady, warmup = shown.steady(task)
@@ -150,12 +141,6 @@ def parse_limits(texts: Sequence[str], spec: WorldSpec) -> dict[str, float]:
                 f"--limit takes a metric and a share, as wait=0.5 or wait=off: '{shortened(text)}'"
             )
     return limits
-
-
-def metric_of(objective: str | None, config: ExperimentConfig) -> str:
-    """Name of the metric of an objective."""
-    chosen = config.task.build_objective() if objective is None else get_objective(objective)
-    return chosen.metric.name
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,13 +30,8 @@ def compare(
 ) -> list[Row]:
     """Evaluates every spec at every place, on jobsets that nobody has been trained or tuned on.
 
-    Args:
-        protocol: what to compare on.
-        specs: what to compare.
-        values: places on the axis of the task; see `EvaluationProtocol.values`.
-        progress: shows where it is; by default nothing is shown.
-        named: the jobsets to compare on at each place, see `EvaluationProtocol.on`.
-        spread: what evaluates specs, a spec at a place at a time.
+    Values are places on the axis of the task, see `EvaluationProtocol.values`, and named jobsets
+    those to compare on at each, see `EvaluationProtocol.on`. By default no progress is shown.
 
     Returns:
         One row for each value, name and spec, in this order; the columns are those of `_row`.

@@ -20,19 +20,12 @@ _KEPT: dict[tuple[str, str], list[JobSet]] = {}
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """What became of a spec at a place.
+    """What became of a spec at a place."""
 
-    Attributes:
-        group: its policies, tuned.
-        results: what it achieves on the held-out jobsets; empty if it is not compared there.
-        calibration: of each policy, what it achieves on the jobsets that guards decide on.
-        seconds: that tuning and ``calibration`` took.
-    """
-
-    group: PolicyGroup
-    results: tuple[Result, ...]
-    calibration: tuple[Result, ...]
-    seconds: float
+    group: PolicyGroup  # tuned
+    results: tuple[Result, ...]  # on the held-out jobsets; empty if it is not compared there
+    calibration: tuple[Result, ...]  # of each policy, on the jobsets that guards decide on
+    seconds: float  # that tuning and ``calibration`` took
 
     @property
     def result(self) -> Result:
@@ -42,18 +35,11 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is to be evaluated.
-
-    Attributes:
-        places: where; those that guard have jobsets for it.
-        specs: what, each at each place.
-        num_compared: how many of the specs, the first ones, are evaluated on held-out jobsets; the
-            others are there for guards alone.
-    """
+    """Specs that are to be evaluated, each at each place; places that guard have jobsets for it."""
 
     places: Sequence[EvaluationProtocol]
     specs: Sequence[PolicySpec]
-    num_compared: int
+    num_compared: int  # the first specs, on held-out jobsets; the others are for guards alone
 
     @property
     def num_pieces(self) -> int:
@@ -65,10 +51,7 @@ class Evaluation:
     ) -> Iterator[list[Evaluated]]:
         """What became of the specs, place by place.
 
-        Args:
-            progress: already started; stepped once for each piece.
-            spread: what does the pieces, a spec at a place each.
-            num_done: steps of it that were made before.
+        The progress has been started and may have made some steps; it makes one for each piece.
         """
         pieces = list(product(range(len(self.places)), range(len(self.specs))))
         results = iter(spread(evaluate_piece, self, pieces))
@@ -88,10 +71,7 @@ def evaluation_of(
 ) -> Evaluation:
     """An evaluation of some specs, and where a place guards of all heuristics of its world.
 
-    Args:
-        places: where, at least one.
-        compared: what is evaluated on held-out jobsets.
-        guarded: learned specs that guards decide about and that are not compared.
+    There is at least one place. Guards decide about learned specs that need not be compared.
     """
     known = {spec.key for spec in compared}
     guards = any(place.num_guard_jobsets for place in places)
@@ -137,9 +117,7 @@ def evaluate_group(place: EvaluationProtocol, group: PolicyGroup) -> Result:
 def trusted(estimate: Estimate, num_disjoint: int | None) -> Estimate:
     """An estimate without its interval where too few windows of a log fit side by side.
 
-    Args:
-        estimate: any.
-        num_disjoint: windows that fit side by side; none where jobsets are drawn one by one.
+    Where jobsets are drawn one by one, `num_disjoint` is None.
     """
     few = num_disjoint is not None and num_disjoint < MIN_DISJOINT
     return replace(estimate, low=math.nan, high=math.nan, over="nothing") if few else estimate

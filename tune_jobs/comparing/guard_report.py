@@ -25,12 +25,13 @@ from tune_jobs.comparing.choices import EvaluationOptions
 from tune_jobs.comparing.comparison import check_specs
 from tune_jobs.comparing.evaluating import estimate_of, evaluation_of, trusted
 from tune_jobs.comparing.guarding import calibrate, plain_limits, with_guard_jobs, write_decision
-from tune_jobs.comparing.policy_specs import learned_specs, wanted_in
+from tune_jobs.comparing.policy_specs import learned_spec, wanted_in
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import about_windows, policy_lines
 from tune_jobs.comparing.trained_runs import TrainedRun, find_runs, load_runs
 from tune_jobs.comparing.wording import described, jobs_in
 from tune_jobs.tables.columns import column, with_interval, within_range
+from tune_jobs.tables.frames import estimate_cells
 from tune_jobs.tables.printing import WIDTH, aligned, folded, title_case
 from tune_jobs.terminal.output import print_json
 from tune_jobs.terminal.progress import NoProgress, Progress
@@ -51,18 +52,14 @@ class GuardOptions(EvaluationOptions):
 class Later:
     """What became of a decision on other jobsets: of a log, those of later weeks.
 
-    Attributes:
-        num_jobsets: how many.
-        num_disjoint: how many of them fit side by side into the log's later part; none where
-            jobsets are drawn one by one.
-        results: of the reference, of what was chosen, and of the learned policy if it was not.
-        beyond: for each limit that what was chosen does not keep there, by how much its metric is
-            worse than the reference's, as a share.
+    So many of these fit side by side into its later part; jobsets may also be drawn one by one. For
+    each limit that what was chosen does not keep there, `beyond` has by how much its metric is
+    worse than the reference's, as a share.
     """
 
     num_jobsets: int
     num_disjoint: int | None
-    results: tuple[Result, ...]
+    results: tuple[Result, ...]  # of the reference, what was chosen, and the learned policy
     beyond: Mapping[str, float]
 
 
@@ -80,7 +77,7 @@ def report_decision(options: GuardOptions, *, wide: bool, as_json: bool, out: Pa
         )
     runs = load_runs(paths, options.decode)
     whole = options.protocol(runs, options.num_jobsets)
-    (spec,) = learned_specs(runs, options.decode)
+    spec = learned_spec(paths[0].resolve().name, runs, options.decode)  # by the name it has here
     protocol = with_guard_jobs(whole.at(*whole.values()), [spec])
     check_specs(protocol, [spec])
     started = perf_counter()
@@ -293,13 +290,9 @@ def _as_data(
         "limits": plain_limits(decision.limits),
         "candidates": [
             {
-                "policy": one.name,
-                "mean": one.mean.value,
-                "low": one.mean.low,
-                "high": one.mean.high,
-                "difference": one.difference.value,
-                "difference_low": one.difference.low,
-                "difference_high": one.difference.high,
+                **{"policy": one.name, "mean": one.mean.value},
+                **{"low": one.mean.low, "high": one.mean.high},
+                **estimate_cells("difference", one.difference),
                 "unfinished": one.num_unfinished,
                 **one.side_metrics,
                 "too_dear": one.too_dear,

@@ -16,6 +16,7 @@ from cluster_env.objectives import get_objective
 from cluster_env.workloads import DividedWorkload
 from cluster_env.worlds import get_heuristic, get_spec, shipped_policies
 from rllib_configs.networks.conditions import Wanted
+from rllib_configs.policy_files import load_policy
 from rllib_configs.task_schema import TaskSection
 from tune_jobs.comparing.evaluating import Evaluated, Evaluation, evaluate_group, judged_heuristics
 from tune_jobs.comparing.policy_specs import PolicySpec
@@ -37,10 +38,6 @@ def with_guard_jobs(
 
     Whoever was trained on drawn jobs alone knows none of a log, so that the training part can be
     decided on, too: four times as many jobs as in the validation part.
-
-    Args:
-        protocol: that guards.
-        specs: those that are compared or judged.
     """
     learned = [spec for spec in specs if spec.learned]
     strange = all(spec.runs and all(map(knows_no_log, spec.runs)) for spec in learned)
@@ -64,22 +61,13 @@ def knows_no_log(run: TrainedRun) -> bool:
 
 @dataclass(frozen=True)
 class Guarded:
-    """A learned spec behind the guard.
+    """A learned spec behind the guard."""
 
-    Attributes:
-        spec: its line, ``guarded NAME``.
-        result: what it achieved, on the jobsets of the comparison.
-        decisions: of the guard, one for each training seed.
-        num_jobsets: how many the guard decided on.
-        seconds: that the guard took, whoever did it: tuning the heuristics, evaluating them and the
-            policies.
-    """
-
-    spec: PolicySpec
-    result: Result
-    decisions: tuple[GuardDecision, ...]
-    num_jobsets: int
-    seconds: float
+    spec: PolicySpec  # ``guarded NAME``
+    result: Result  # on the jobsets of the comparison
+    decisions: tuple[GuardDecision, ...]  # one for each training seed
+    num_jobsets: int  # that the guard decided on
+    seconds: float  # of tuning the heuristics, evaluating them and the policies, whoever did it
 
     def cells(self) -> dict[str, Value]:
         """The columns of its row that other rows lack."""
@@ -94,19 +82,12 @@ class Guarded:
 
 @dataclass(frozen=True, eq=False)
 class TaskGuard:
-    """The guard on one task.
-
-    Attributes:
-        judge: that knows what the heuristics achieve.
-        heuristic: the best one.
-        num_jobsets: how many it decides on.
-        seconds: that tuning and evaluating the heuristics took, whoever did it.
-    """
+    """The guard on one task, which knows what the heuristics achieve, and the best of them."""
 
     judge: Judge
     heuristic: PolicyGroup
-    num_jobsets: int
-    seconds: float
+    num_jobsets: int  # that it decides on
+    seconds: float  # that tuning and evaluating the heuristics took, whoever did it
 
     def decide(self, learned: Evaluated) -> tuple[GuardDecision, ...]:
         """About each policy of a learned spec; see `Judge.decide`."""
@@ -114,13 +95,7 @@ class TaskGuard:
         return tuple(self.judge.decide(*pair, self.heuristic) for pair in pairs)
 
     def line(self, spec: PolicySpec, learned: Evaluated, heuristic: Result) -> Guarded:
-        """Puts a learned spec behind the guard.
-
-        Args:
-            spec: the learned spec.
-            learned: what became of it.
-            heuristic: what the best heuristic achieves on the jobsets of the comparison.
-        """
+        """Puts a learned spec behind the guard, beside the best heuristic on the same jobsets."""
         decisions = self.decide(learned)
         key = f"guarded {spec.key}"
         name = f"{key} -> {choice_of(decisions)}"
@@ -145,12 +120,8 @@ def calibrate(
 ) -> TaskGuard:
     """Prepares the guard: what a learned policy has to beat are all heuristics of the world.
 
-    They are tuned on some validation jobsets and evaluated on others, on which the guard decides.
-
-    Args:
-        protocol: at one place of the axis; it says on how many jobsets the guard decides.
-        specs: what was evaluated, see `evaluation_of`.
-        evaluated: what became of them.
+    They are tuned on some validation jobsets and evaluated on others, on which the guard decides;
+    see `evaluation_of`.
     """
     world_spec = protocol.task.spec
     by_key = {spec.key: one for spec, one in zip(specs, evaluated, strict=True)}
@@ -180,10 +151,7 @@ def guards_of(
 ) -> list[list[Guarded]]:
     """A guarded line for each learned spec that is compared, place by place.
 
-    Args:
-        evaluation: with places that guard.
-        found: what became of the specs, place by place.
-        spread: what evaluates best heuristics that are not among those compared.
+    Best heuristics that are not among those compared are evaluated by `spread`.
     """
     specs, compared = evaluation.specs, slice(evaluation.num_compared)
     task_guards = [
@@ -233,12 +201,8 @@ def write_decision(
 ) -> None:
     """Writes a decision as JSON, atomically.
 
-    Args:
-        path: the file; its folder is created if need be.
-        decision: of the guard.
-        protocol: what it was made on: a policy may be conditioned on its objective and limits.
-        run: folder of the trained policy; one that ships is written by its name.
-        decode: how it chooses.
+    With it stands what it was made on: a policy may be conditioned on its objective and limits. A
+    policy that ships is written by its name.
     """
     shipped = {folder: name for name, folder in shipped_policies().items()}
     section = TaskSection.of(protocol.task)
@@ -260,14 +224,11 @@ def write_decision(
 def load_decided(path: Path | str) -> Policy:
     """The policy that a decision in a file says to use, in the world that it was made for.
 
-    Args:
-        path: a file that `write_decision` wrote; a run to be used must still be where it was.
+    A run to be used must still be where it was.
 
     Raises:
         InputError: if the file or the run cannot be read.
     """
-    from rllib_configs.policy_files import load_policy  # imports PyTorch
-
     try:
         data = json.loads(Path(path).read_text())
         use, run, decode, name = (str(data[key]) for key in ("use", "run", "decode", "objective"))

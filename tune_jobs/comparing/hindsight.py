@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
@@ -19,24 +20,17 @@ from cluster_env.evaluation.intervals import Estimate, Pooled, ratio_interval, t
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.terminal.own_processes import own_processes
-from tune_jobs.terminal.progress import NoProgress, Progress
-from tune_jobs.terminal.ray_session import num_local_cpus
+from tune_jobs.terminal.progress import Progress
+from tune_jobs.terminal.running import num_local_cpus
 
 Starts = NDArray[np.int32]
 
 _START_UP_S = 120.0  # for a process to import what it needs, on a busy machine
 
 
-class Reference(Protocol):
-    """The best schedule that is known for a jobset; see `cluster_env.core.world.Optimum`."""
-
-    status: str
-    value: float
-    bound: float
-
-    @property
-    def num_jobs(self) -> int:
-        """Number of jobs, for means."""
+REFERENCE = ("status", "value", "bound", "num_jobs")
+"""Of the best schedule that is known for a jobset, see `cluster_env.core.spec.Optimum`: status,
+sum of the metric over its jobs, what no schedule can beat, and number of jobs."""
 
 
 @dataclass(frozen=True)
@@ -47,44 +41,30 @@ class Hindsight:
         metric: what is compared: ``completion_time`` if that is the task's objective, else
             ``slowdown``.
         results: what each spec did.
-        references: the best known schedule and the bound of each jobset.
+        references: the columns `REFERENCE`, a row for each jobset.
     """
 
     metric: str
     results: tuple[Result, ...]
-    references: tuple[Reference, ...]
+    references: pd.DataFrame
 
     @property
     def num_proven(self) -> int:
         """Number of jobsets whose best schedule is proven optimal."""
-        return sum(reference.status == "optimal" for reference in self.references)
-
-    @property
-    def best(self) -> NDArray[np.float64]:
-        """Sum of the metric over the jobs of each best schedule, float64 ``(num_jobsets,)``."""
-        return np.array([reference.value for reference in self.references])
-
-    @property
-    def bound(self) -> NDArray[np.float64]:
-        """What no schedule of each jobset can beat, float64 ``(num_jobsets,)``."""
-        return np.array([reference.bound for reference in self.references])
-
-    @property
-    def counts(self) -> NDArray[np.float64]:
-        """Number of jobs of each jobset, float64 ``(num_jobsets,)``."""
-        return np.array([float(reference.num_jobs) for reference in self.references])
+        return int((self.references["status"] == "optimal").sum())
 
     def ratio(self, result: Result) -> Estimate:
         """A mean over that of the best schedules, both pooled over jobs, with a 95 % interval.
 
         It is over jobsets, and over seeds too if there are several, as in `Result.estimate`.
         """
-        best = Pooled(self.best, self.counts)
+        sums, counts = (self.references[name].to_numpy(float) for name in ("value", "num_jobs"))
+        best = Pooled(sums, counts)
         within = ratio_interval(pooled(result.members, self.metric), best)
         if len(result.members) == 1:
             return within
         means = [member.mean(self.metric) / best.mean for member in result.members]
-        return two_level_interval([means], within, int(np.sum(self.counts > 0)))
+        return two_level_interval([means], within, int(np.sum(counts > 0)))
 
 
 def optimum_of(task: Task) -> Optimum:
@@ -118,30 +98,27 @@ def look_back(
     protocol: EvaluationProtocol,
     *,
     time_limit_s: float,
-    progress: Progress | None = None,
+    progress: Progress,
 ) -> Hindsight:
     """Evaluates policies on held-out jobsets and searches for the best schedule of each jobset.
 
-    Args:
-        specs: the policies. Their schedules are where the search begins.
-        protocol: what they are evaluated on; its metric is one of `metric_in_hindsight`.
-        time_limit_s: seconds to search for the schedule of one of them.
-        progress: shows where it is; by default nothing is shown.
+    The policies' schedules are where the search begins. The metric of the protocol is one of
+    `metric_in_hindsight`.
 
     Raises:
         InputError: if OR-tools is not installed, no job arrives, or a policy is for another
             world.
     """
     optimum_of(protocol.task)
-    progress = progress or NoProgress()
     jobsets = protocol.held_out()
     if not any(jobset.num_jobs for jobset in jobsets):
         raise InputError(
             f"no job arrives in these {len(jobsets)} jobsets; give more with --jobsets"
         )
     results, known = _evaluate(specs, protocol, jobsets, progress)
-    references = _search_all(jobsets, known, protocol, time_limit_s, progress)
-    return Hindsight(protocol.metric, tuple(results), tuple(references))
+    found = _search_all(jobsets, known, protocol, time_limit_s, progress)
+    cells = [[getattr(reference, name) for name in REFERENCE] for reference in found]
+    return Hindsight(protocol.metric, tuple(results), pd.DataFrame(cells, columns=REFERENCE))
 
 
 def _evaluate(
@@ -192,10 +169,10 @@ def _search_all(
     protocol: EvaluationProtocol,
     time_limit_s: float,
     progress: Progress,
-) -> list[Reference]:
+) -> list[Any]:
     """The reference of each jobset, searched for in as many processes as there are cores."""
     progress.start(len(jobsets), unit="jobset")
-    references: list[Reference] = []
+    references: list[Any] = []
     shared = protocol.task.world, protocol.metric, time_limit_s
     problems = list(zip(jobsets, known, strict=True))
     limit_s = _START_UP_S + 3 * time_limit_s
@@ -208,13 +185,8 @@ def _search_all(
     return references
 
 
-def _search(
-    shared: tuple[World, str, float], problem: tuple[JobSet, Sequence[Starts]]
-) -> Reference:
+def _search(shared: tuple[World, str, float], problem: tuple[JobSet, Sequence[Starts]]) -> Any:
     (world, metric, time_limit_s), (jobset, known) = shared, problem
     optimum = spec_of(world).tools.optimum
     assert optimum is not None
-    reference: Reference = optimum.search(
-        jobset, world, metric, known=known, time_limit_s=time_limit_s
-    )
-    return reference
+    return optimum.search(jobset, world, metric, known=known, time_limit_s=time_limit_s)

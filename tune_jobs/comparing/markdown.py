@@ -49,14 +49,10 @@ def policy_table(
     last: Numbers | None = None,
     mean: str = "",
 ) -> str:
-    """Policies in lines; the best mean, and those not significantly different from it, are bold.
+    """Policies of one place: each with its mean, `first` numbers, side metrics, and `last` numbers.
 
-    Args:
-        rows: of one place.
-        names: columns of side metrics.
-        first: columns before these, behind the mean.
-        last: columns behind them.
-        mean: columns of the mean, and beginning of those of its interval; the metric's if empty.
+    The best mean, and those not significantly different from it, are bold. They stand in the column
+    `mean`, by default the metric's, and their intervals in those that begin so.
     """
     metric, spec = rows[0]["metric"], spec_of_row(rows[0])
     before: Numbers = {

@@ -28,31 +28,20 @@ VOID_BIASES = (4.0, 2.0, 1.0, 0.0, -1.0, -2.0, -3.0, -4.0, -6.0, -8.0, -16.0)
 
 @dataclass(frozen=True)
 class PolicySpec:
-    """One line of a comparison.
+    """One line of a comparison; of a heuristic nothing is said of training.
 
-    Attributes:
-        key: short name, the same at all places of the axis: ``tetris``.
-        make: builds the policies for one protocol, with the name that tables show:
-            ``tetris*(0.002)``.
-        learned: whether it was trained.
-        num_seeds: training runs behind it; 1 for a heuristic.
-        trained_at: value of the axis that it was trained at; NaN for a heuristic, and where the
-            jobs varied or were recorded.
-        trained_on: names the jobs that it was trained on; empty for a heuristic.
-        trained_for: objective that it was trained for; empty for a heuristic.
-        runs: that it was trained in, as far as they are known.
-        named: whether its key is the name of a heuristic or of runs; else nothing can be checked.
+    Its policies are made for one protocol, with the name that tables show: ``tetris*(0.002)``.
     """
 
-    key: str
+    key: str  # the same at all places of the axis: ``tetris``
     make: Callable[[EvaluationProtocol], PolicyGroup]
     learned: bool = False
-    num_seeds: int = 1
-    trained_at: float = float("nan")
-    trained_on: str = ""
-    trained_for: str = ""
-    runs: Sequence[TrainedRun] = ()
-    named: bool = True
+    num_seeds: int = 1  # training runs behind it
+    trained_at: float = float("nan")  # on the axis; NaN where jobs varied or were recorded
+    trained_on: str = ""  # the jobs in words
+    trained_for: str = ""  # objective
+    runs: Sequence[TrainedRun] = ()  # as far as they are known
+    named: bool = True  # a heuristic or runs have the key as name; else nothing can be checked
 
     def check(self, protocol: EvaluationProtocol) -> None:
         """Makes sure, before anything is evaluated, that the policies can act.
@@ -153,11 +142,8 @@ def tuned_void_bias(policy: "LearnedPolicy", protocol: EvaluationProtocol) -> "L
 
     How much it pays to hold jobs back depends on how long they keep arriving and how crowded the
     cluster gets, which a policy that was trained elsewhere cannot know. Which job to start next
-    carries over far better. One number sets it right, without training.
-
-    Args:
-        policy: any whose last action is void.
-        protocol: what it is to suit; the first of equally good ones wins.
+    carries over far better. One number sets it right, without training. The last action is void;
+    of equally good numbers the first wins.
     """
     policies = {bias: replace(policy, void_bias=bias, decode="argmax") for bias in VOID_BIASES}
     score = rank_on(

@@ -2,7 +2,7 @@
 
 import math
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 import click
@@ -19,7 +19,6 @@ from tune_jobs.comparing.wording import (
     trained_on,
     value_of,
 )
-from tune_jobs.tables.columns import COLUMNS as ALL_COLUMNS
 from tune_jobs.tables.columns import SHARE, TIME, Time, column, share_with_interval, with_interval
 from tune_jobs.tables.frames import Row, Value
 from tune_jobs.tables.printing import WIDTH, aligned, folded, title_case, width_of
@@ -33,20 +32,9 @@ COMPARED = (
 )
 """Columns behind the one that decides, as far as the world has them."""
 
-COLUMNS = {name: (ALL_COLUMNS[name].head, ALL_COLUMNS[name].write) for name in COMPARED}
-"""The same with titles and how values are written, for figures."""
-
-TIMES = tuple(name for name in COMPARED if ALL_COLUMNS[name].unit == TIME)
-"""Columns that are times of the world."""
-
 _LAST = ("completion_time", "largest_slowdown")
 _ALWAYS = ("utilization", "utilization_to_end", "wait", "longest_wait", "makespan")
 _LONGEST_TITLE = 20
-
-
-def column_of(metric: str) -> tuple[str, Callable[[float], str]]:
-    """Title of a metric's column, and how its values are written."""
-    return column(metric).head, column(metric).write
 
 
 def times_of(world_spec: WorldSpec) -> tuple[Time, str]:
@@ -174,10 +162,10 @@ def _lines(rows: Sequence[Row], names: Sequence[str], wide: bool) -> list[list[s
     )
 
 
-def interval_of(row: Mapping[str, object], name: str) -> str:
-    """What stands in a column, with its interval if there is one."""
+def interval_of(row: Mapping[str, object], name: str, digits: int = 2) -> str:
+    """What stands in a column, with its interval if there is one; shares are in per cent."""
     ends = [number_in(row.get(f"{name}{end}")) for end in ("", "_low", "_high")]
-    return share_with_interval(ends) if column(name).unit == SHARE else with_interval(ends)
+    return share_with_interval(ends) if column(name).unit == SHARE else with_interval(ends, digits)
 
 
 def _columns(row: Row) -> list[str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
@@ -14,12 +14,10 @@ from cluster_env.core.spec import heuristics_of
 from cluster_env.core.world import differences
 from cluster_env.worlds import WORLDS, World, get_spec, policy_in, shipped_policies, spec_of
 from rllib_configs.extensions import load_extensions
-from rllib_configs.networks import network_of
+from rllib_configs.networks.registry import network_of
+from rllib_configs.policy_files import LearnedPolicy, load_policy
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.wording import short
-
-if TYPE_CHECKING:
-    from rllib_configs.policy_files import LearnedPolicy
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +40,7 @@ class TrainedRun:
 
     path: Path
     config: ExperimentConfig
-    policy: "LearnedPolicy"
+    policy: LearnedPolicy
 
     @property
     def config_file(self) -> Path:
@@ -134,8 +132,6 @@ def load_runs(paths: Iterable[Path], decode: Decode) -> list[TrainedRun]:
     paths = list(paths)
     if not paths:
         return []
-    from rllib_configs.policy_files import load_policy
-
     loaded = []
     for path in paths:
         policy, config = load_policy(path, "argmax" if decode == "tuned" else decode)
@@ -152,7 +148,12 @@ def group_by_experiment(runs: Sequence[R]) -> list[tuple[str, list[R]]]:
     groups: dict[str, list[R]] = {}
     shipped = shipped_policies().values()
     for run in runs:  # what is shipped was chosen among seeds, and is no sample of them
-        key = repr(_experiment(run.config)) + (str(run.path) if run.path in shipped else "")
+        shared = {k: v for k, v in run.config.to_dict().items() if k not in _NOT_THE_EXPERIMENT}
+        if (start := run.config.training.start) is not None:
+            # It may have begun with that of its seed, which such a name ends with.
+            begun = re.sub(rf"(?<!\d){run.config.seed}$", "SEED", str(start))
+            shared["training"] = {**shared["training"], "start": begun}
+        key = repr(shared) + (str(run.path) if run.path in shipped else "")
         group = groups.setdefault(key, [])
         if any(run.config.seed == other.config.seed for other in group):
             group = groups.setdefault(f"{key} {run.path}", [])
@@ -197,19 +198,6 @@ def check_fits(run: TrainedRun, world: World) -> None:
             f"{policy_in(run.path)} was trained for another world, {difference}; compare it apart "
             f"from the others"
         )
-
-
-def _experiment(config: ExperimentConfig) -> dict[str, Any]:
-    """The part of a config that runs of the same kind share.
-
-    A run may have begun with that of its seed: the seed at the end of such a name is no difference.
-    """
-    shared = {k: v for k, v in config.to_dict().items() if k not in _NOT_THE_EXPERIMENT}
-    start = config.training.start
-    if start is not None:
-        begun = re.sub(rf"(?<!\d){config.seed}$", "SEED", str(start))
-        shared["training"] = {**shared["training"], "start": begun}
-    return shared
 
 
 def _distinct(runs: Sequence[HasConfig]) -> list[str]:

@@ -9,12 +9,7 @@ from cluster_env.worlds import WORLDS, WorldSpec, get_spec
 
 
 def jobs_of(task: Task, split: Split = Split.HELD_OUT) -> str:
-    """Names the jobs of a task: ``load 70%``; measured, ``trace jobs.csv, load 62%``.
-
-    Args:
-        task: whose jobs.
-        split: whose jobsets are measured, where the axis is no setting.
-    """
+    """Names the jobs of a task: ``load 70%``; measured on a split, ``trace jobs.csv, load 62%``."""
     axis, words = task.spec.presentation.axis, task.spec.presentation.words(task)
     measured = float("nan") if task.has_axis else task.position_on(split)
     return words if axis is None or isnan(measured) else f"{words}, {axis.show(measured)}"

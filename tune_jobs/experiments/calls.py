@@ -40,19 +40,12 @@ _LAST_LINES_S = 10.0
 
 @dataclass(frozen=True)
 class Call:
-    """One call.
-
-    Attributes:
-        name: of the command.
-        options: its options and arguments, by name without dashes.
-        run: folder of the run that it trains; None if it trains none.
-        num_iterations: of that run.
-    """
+    """One call of a command."""
 
     name: str
-    options: Options
-    run: Path | None = None
-    num_iterations: int = 0
+    options: Options  # and arguments, by name without dashes
+    run: Path | None = None  # folder of the run that it trains, if it trains one
+    num_iterations: int = 0  # of that run
 
     @cached_property
     def command(self) -> click.Command:
@@ -155,9 +148,7 @@ class Call:
         """Calls the command in a process of its own, with a group of its own.
 
         Else a terminal's Ctrl-C would reach it twice, and a second signal means to stop at once.
-
-        Args:
-            captured: whether what it prints goes into a pipe.
+        What it prints goes into a pipe if that is to be captured.
         """
         return subprocess.Popen(
             [sys.executable, "-m", __name__, json.dumps([self.name, dict(self.options)])],

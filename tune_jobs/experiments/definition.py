@@ -6,8 +6,7 @@ from typing import Annotated
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from cluster_env.core.registry import unknown
-from rllib_configs.loading import parse_section, read_yaml
+from rllib_configs.loading import find_yaml, parse_section, read_yaml
 from rllib_configs.sections import Count, Section, WholeNumber
 
 NAMED = Path(__file__).parent / "named"
@@ -90,16 +89,8 @@ def in_order() -> list[str]:
 
 
 def find_experiment(source: str) -> Path:
-    """The file that a name or a path means.
-
-    Raises:
-        InputError: if there is none.
-    """
-    if Path(source).suffix in (".yaml", ".yml"):
-        return Path(source)
-    if source not in experiment_names():
-        raise unknown("experiment", source, experiment_names())
-    return NAMED / f"{source}.yaml"
+    """The file that a name or a path means; raises `InputError` if there is none of that name."""
+    return find_yaml("experiment", source, NAMED)
 
 
 def load_experiment(source: str) -> Experiment:

@@ -13,12 +13,9 @@ from tune_jobs.experiments.definition import Experiment, Scalar, load_experiment
 
 
 def list_calls(experiment: Experiment, out: Path, seeds: Sequence[int] | None = None) -> list[Call]:
-    """All calls of an experiment, in the order in which they are to be made.
+    """All calls of an experiment in a folder, in the order in which they are to be made.
 
-    Args:
-        experiment: what to do.
-        out: folder of its runs and figures.
-        seeds: training seeds of all runs, instead of the experiment's.
+    Seeds are training seeds of all runs, instead of the experiment's.
 
     Raises:
         InputError: if a text names a value that there is none of, two runs share a folder, or an

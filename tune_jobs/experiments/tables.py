@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import groupby, takewhile
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
 from tune_jobs.comparing.markdown import Numbers, policy_table, side_cells, side_titles
+from tune_jobs.comparing.table import interval_of
 from tune_jobs.comparing.wording import described, jobs_in, number_in, spec_of_row
-from tune_jobs.tables.columns import share_with_interval, with_interval
 from tune_jobs.tables.frames import Cells, read_table
 from tune_jobs.tables.printing import markdown, title_case
 
@@ -30,20 +31,15 @@ _OVER_BASELINE = ", cost over that of the best baseline on each task; the rest a
 
 @dataclass(frozen=True)
 class Layout:
-    """How the policies of a figure stand in a table.
+    """How the policies of a figure stand in a table, see `policy_table`.
 
-    Attributes:
-        columns: by which its CSV file is known, beside those of all tables of policies.
-        first: numbers before the side metrics, behind the mean by the metric of the rows.
-        last: numbers behind the side metrics.
-        kept: a column and what stands in it, if some rows alone are of policies.
-        mean: columns of the mean, and beginning of those of its interval; the metric's if empty.
+    Its CSV file is known by some columns, beside those of all tables of policies.
     """
 
     columns: tuple[str, ...]
     first: Numbers = field(default_factory=dict)
     last: Numbers = field(default_factory=dict)
-    kept: tuple[str, str] | None = None
+    kept: tuple[str, str] | None = None  # a column and its text, if some rows alone are of policies
     mean: str = "value"
 
     def table(self, rows: list[Cells]) -> str:
@@ -122,10 +118,10 @@ def _adaptation(rows: list[Cells]) -> str:
     lines = [["Method", *titles, *side_titles(spec, shown)]]
     for name in dict.fromkeys(row["method"] for row in rows):
         mine = [row for row in rows if row["method"] == name]
-        after = {int(row["step"]): _interval(row, "value", 3) for row in mine if row["step"]}
+        after = {int(row["step"]): interval_of(row, "value", 3) for row in mine if row["step"]}
         costs = [after.get(step, "") for step in steps]
         if not after:  # it does not adapt
-            costs = [_interval(mine[0], "value", 3), *costs[1:]]
+            costs = [interval_of(mine[0], "value", 3), *costs[1:]]
         counts = f", {mine[0]['seeds']} x {mine[0]['adaptations']}" if mine[0].get("seeds") else ""
         lines.append([f"{_escaped(name)}{counts}", *costs, *side_cells(spec, mine[-1], shown)])
     return markdown(lines, names=1)
@@ -138,7 +134,7 @@ def _headroom(rows: list[Cells]) -> str:
     spec = spec_of_row(rows[0])
     lines = [[*head, *side_titles(spec, shown)]]
     for row in rows:
-        cells = [row["step"], _interval(row, "value", 3), _share(row, "closed")]
+        cells = [row["step"], interval_of(row, "value", 3), interval_of(row, "closed")]
         lines.append([_escaped(row["method"]), *cells, *side_cells(spec, row, shown)])
     return markdown(lines, names=1)
 
@@ -147,25 +143,11 @@ def _escaped(name: str) -> str:
     return name.replace("*", r"\*")
 
 
-def _ends(row: Cells, name: str) -> list[float]:
-    return [number_in(row.get(f"{name}{end}")) for end in ("", "_low", "_high")]
-
-
-def _interval(row: Cells, name: str, digits: int = 2) -> str:
-    """What stands in a column, with its interval if there is one."""
-    return with_interval(_ends(row, name), digits)
-
-
-def _share(row: Cells, name: str) -> str:
-    """The same of a share, in percent."""
-    return share_with_interval(_ends(row, name))
-
-
 _COMPARED = Layout(
     ("difference", "difference_low"),
     last={
         "Above the best, paired": lambda row: (
-            "" if row.get("best") == "True" else _interval(row, "difference")
+            "" if row.get("best") == "True" else interval_of(row, "difference")
         )
     },
     mean="",
@@ -173,25 +155,25 @@ _COMPARED = Layout(
 _WON = replace(
     _COMPARED,
     first={
-        "Win rate [95 %]": lambda row: _share(row, "win_rate"),
-        "Jobs at most 2": lambda row: _share(row, "within_2"),
+        "Win rate [95 %]": partial(interval_of, name="win_rate"),
+        "Jobs at most 2": partial(interval_of, name="within_2"),
     },
 )
 _GAP = Layout(
     ("series", "jobset", "bound", "ratio_low"),
-    {"Over the best in hindsight [95 %]": lambda row: _interval(row, "ratio")},
+    {"Over the best in hindsight [95 %]": partial(interval_of, name="ratio")},
     kept=("series", "policy"),
 )
 _OBJECTIVES = Layout(
     ("value_low", "ratio_low", "reference", "tied"),
-    {"Over the best heuristic [95 %]": lambda row: _interval(row, "ratio")},
+    {"Over the best heuristic [95 %]": partial(interval_of, name="ratio")},
 )
 _WITHHELD = Layout(
     ("length", "slowdown_low", "withheld", "waited", "holding"),
     {
-        "Jobs withheld [95 %]": lambda row: _share(row, "withheld"),
-        "for so many steps": lambda row: _interval(row, "waited", 1),
-        "Steps in which one is": lambda row: _share(row, "holding"),
+        "Jobs withheld [95 %]": partial(interval_of, name="withheld"),
+        "for so many steps": partial(interval_of, name="waited", digits=1),
+        "Steps in which one is": partial(interval_of, name="holding"),
     },
     kept=("length", "all"),
     mean="slowdown",
@@ -199,8 +181,8 @@ _WITHHELD = Layout(
 _RATIOS = Layout(
     ("place", "best_rule", "ratio_low", "better"),
     {
-        "Over the best rule [95 %]": lambda row: _interval(row, "ratio"),
-        "Sequences where better": lambda row: _share(row, "better"),
+        "Over the best rule [95 %]": partial(interval_of, name="ratio"),
+        "Sequences where better": partial(interval_of, name="better"),
     },
     mean="",
 )

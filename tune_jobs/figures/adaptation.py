@@ -1,7 +1,6 @@
 """Adaptation, step by step: every method's cost over the best baseline's, and its win rate."""
 
 import textwrap
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from cluster_env.core.errors import InputError
-from cluster_env.evaluation.intervals import Pooled, jobset_interval
+from cluster_env.evaluation.intervals import Pooled, jobset_interval, seeds_interval
 from cluster_env.worlds import get_spec
 from tune_jobs.figures.adaptation_data import (
     SIDE_METRICS,
@@ -23,7 +22,6 @@ from tune_jobs.figures.adaptation_data import (
     Statistic,
     color_and_style,
     geometric,
-    interval,
     load_methods,
     log_ratio,
     ratio,
@@ -43,7 +41,7 @@ from tune_jobs.figures.style import (
     new_figure,
     styled,
 )
-from tune_jobs.tables.frames import Cells, Row, estimate_cells, number, read_frame
+from tune_jobs.tables.frames import Row, estimate_cells, read_frame, with_numbers
 
 TEXTS = ("series", "family", "objective", "method")
 NUMBERS = ("step", "episodes", "value", "value_low", "value_high", "seeds", "tasks", "adaptations")
@@ -91,7 +89,7 @@ def collect(
     rows: list[Row] = []
     for method in methods:
         for step, episodes in zip(method.steps, method.episodes, strict=True):
-            cells = estimate_cells("value", interval(method.table(step, statistic)))
+            cells = estimate_cells("value", seeds_interval(method.table(step, statistic)))
             if statistic is won:  # Student's interval over seeds knows no bounds
                 for end in ("value_low", "value_high"):
                     cells[end] = float(np.clip(float(cells[end]), 0.0, 1.0))
@@ -112,21 +110,16 @@ def collect(
                     **method.means_beside(step),
                 }
             )
-    if with_heuristics:
+    if with_heuristics and len(heuristics):
         rows += rows_of_heuristics(heuristics)
-    best = [row for row in heuristics if row.get("best_heuristic", "") == row.get("policy")]
-    place = ["family", "objective"] if by_objective else ["family"]
-    return rows + [
-        {
-            "series": "baseline",
-            **{name: some[0][name] for name in place},
-            "method": "best baseline",
-            "value": 1.0,
-            "tasks": len(some),
-            **side_means(some),
-        }
-        for some in _grouped(best, *place)
-    ]
+    if {"best_heuristic", "policy"} <= {*heuristics}:
+        best = heuristics[heuristics["best_heuristic"] == heuristics["policy"]]
+        place = ["family", "objective"] if by_objective else ["family"]
+        for names, some in best.groupby(place, sort=False):
+            head = {"series": "baseline", **dict(zip(place, names, strict=True))}
+            cells = {"method": "best baseline", "value": 1.0, "tasks": len(some)}
+            rows.append({**head, **cells, **side_means(some)})
+    return rows
 
 
 def _by_objective(methods: Sequence[Method]) -> list[Method]:
@@ -142,58 +135,43 @@ def _by_objective(methods: Sequence[Method]) -> list[Method]:
     return split
 
 
-def rows_of_heuristics(heuristics: Sequence[Cells]) -> list[Row]:
+def rows_of_heuristics(heuristics: pd.DataFrame) -> list[Row]:
     """A row for each family and each heuristic that is no baseline: those are what 1 stands for.
 
     None where a family has more of them than lines can be told apart.
     """
-    baselines = get_spec("deeprm").baselines  # of rows of when no other world was there
-    others = [
-        row
-        for row in heuristics
-        if not (row["baseline"] == "1" if "baseline" in row else row["method"] in baselines)
-    ]
-    groups = _grouped(others, "family", "method")
-    families = Counter(some[0]["family"] for some in groups)
+    named = heuristics.get("baseline", pd.Series("", heuristics.index))
+    # Rows of when no other world was there do not name them.
+    known = heuristics["method"].isin(get_spec("deeprm").baselines)
+    is_baseline = (named == "1") | ((named == "") & known)
+    others = with_numbers(heuristics[~is_baseline], ["ratio"])
+    counts = others.groupby("family")["method"].nunique()
     rows: list[Row] = []
-    for some in groups:
-        if families[some[0]["family"]] <= MOST_LINES:
-            ratios = np.array([number(row, "ratio") for row in some])
+    for (family, method), some in others.groupby(["family", "method"], sort=False):
+        if counts[family] <= MOST_LINES:
+            value = jobset_interval(Pooled.each(some["ratio"].to_numpy()))
             rows.append(
                 {
-                    "series": "heuristic",
-                    "family": some[0]["family"],
-                    "method": some[0]["method"],
-                    **estimate_cells("value", jobset_interval(Pooled.each(ratios))),
-                    "tasks": ratios.size,
+                    **{"series": "heuristic", "family": family, "method": method},
+                    **estimate_cells("value", value),
+                    "tasks": len(some),
                     **side_means(some),
                 }
             )
     return rows
 
 
-def _grouped(rows: Sequence[Cells], *columns: str) -> list[list[Cells]]:
-    """Rows by what stands in some columns, in the order of the first of each."""
-    groups: dict[tuple[str, ...], list[Cells]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[name] for name in columns), []).append(row)
-    return list(groups.values())
-
-
-def side_means(rows: Sequence[Cells]) -> Row:
+def side_means(rows: pd.DataFrame) -> dict[str, float]:
     """Means of the side metrics that rows have."""
-    names = [name for name in SIDE_METRICS if rows[0].get(name)]
-    return {name: float(np.mean([number(row, name) for row in rows])) for name in names}
+    names = [name for name in SIDE_METRICS if name in rows and rows[name].iloc[0]]
+    numbers = with_numbers(rows, names)
+    return {name: float(np.mean(numbers[name].to_numpy())) for name in names}
 
 
 def draw(table: Path, title: str, note: str, share: bool = False) -> Figure:
     """Draws the CSV file of `collect`: a panel for each family, with a curve for each method.
 
-    Args:
-        table: the file.
-        title: of the figure.
-        note: what its small print says of the statistic.
-        share: whether the statistic is a share, from 0 to 1, and no cost.
+    The note is what small print says of the statistic, which may be a share from 0 to 1.
 
     Raises:
         InputError: if the file does not hold it.
@@ -244,15 +222,9 @@ def draw_methods(
     """A curve for each method with bars for its intervals, and its name at its end.
 
     Methods that begin without training are far above all others at first. The y axis does not
-    follow them, and a note under the title says what lies beyond it.
-
-    Args:
-        axes: where to draw.
-        title: of the panel.
-        rows: columns ``method``, ``step``, ``value`` and the ends of its interval; with
-            ``episodes`` the axis says how many a step has.
-        levels: lines across the panel.
-        limits: of the y axis, if it is not to follow the values.
+    follow them, and a note under the title says what lies beyond it. Rows have ``method``,
+    ``step``, ``value`` and the ends of its interval; with ``episodes`` the axis says how many a
+    step has.
     """
     names = rows["method"].unique().tolist()
     curves = []

@@ -16,8 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, PercentFormatter
 
 from cluster_env.core.errors import InputError
-from cluster_env.evaluation.intervals import Pooled, ratio_interval
-from tune_jobs.adapting.rows import SPECIALISTS_FILE
+from cluster_env.evaluation.intervals import Pooled, ratio_interval, seeds_interval
 from tune_jobs.figures.adaptation import draw_methods, side_means
 from tune_jobs.figures.adaptation_data import (
     CONDITIONED,
@@ -26,7 +25,6 @@ from tune_jobs.figures.adaptation_data import (
     Method,
     color_and_style,
     geometric,
-    interval,
     kind_of,
     load_methods,
     log_ratio,
@@ -38,7 +36,8 @@ from tune_jobs.figures.kit.curves import grid_of_panels
 from tune_jobs.figures.kit.dots import draw_dots, name_lines
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
-from tune_jobs.tables.frames import Cells, Row, estimate_cells, number, read_frame, read_table
+from tune_jobs.tables.frames import Row, estimate_cells, read_frame
+from tune_jobs.terminal.options import SPECIALISTS_TABLE
 
 TEXTS = ("family", "method", "reference")
 NUMBERS = (
@@ -123,11 +122,11 @@ def _rows(method: Method, reference: Method) -> list[Row]:
                     f"study"
                 )
             pair = (method.table(step, ratio), reference.table(step, ratio))
-            row |= estimate_cells("difference", interval(*pair))
+            row |= estimate_cells("difference", seeds_interval(*pair))
             logs = (method.table(step, log_ratio), reference.table(step, log_ratio))
             row |= estimate_cells("ratio", geometric(*logs))
         if step and 0 in method.steps:
-            row |= estimate_cells("worse", interval(method.table(step, made_worse)))
+            row |= estimate_cells("worse", seeds_interval(method.table(step, made_worse)))
         rows.append(row)
     return rows
 
@@ -200,14 +199,9 @@ def _rows_drawn(rows: pd.DataFrame) -> pd.DataFrame:
 def _draw_ratios(
     axes: Axes, rows: pd.DataFrame, beside: pd.DataFrame, family: pd.DataFrame, row_height: float
 ) -> None:
-    """A mark with its interval for each method and number of steps.
+    """A mark with its interval for each method and number of steps, of the rows of one reference.
 
-    Args:
-        axes: where to draw.
-        rows: of one reference.
-        beside: of all panels of the family, whose methods and steps have places.
-        family: all of its rows, whose methods have colors.
-        row_height: of a method, inches.
+    The methods and steps of all panels beside it have places, those of the family have colors.
     """
     methods, steps = beside["method"].unique().tolist(), np.unique(beside["step"])
     colors = {name: color_and_style(name, family["method"])[0] for name in methods}
@@ -281,19 +275,19 @@ def collect_headroom(request: FigureRequest) -> list[Row]:
     methods, _ = load_methods(request)
     rows: list[Row] = []
     for family in dict.fromkeys(method.family for method in methods):
-        files = [Path(folder) / family / SPECIALISTS_FILE for folder in request.rows]
+        files = [Path(folder) / family / SPECIALISTS_TABLE for folder in request.rows]
         file = next(filter(Path.is_file, files), None)
         if file is not None:
             mine = [method for method in methods if method.family == family]
-            rows += _rows_of_headroom(mine, read_table(file, ("task", "ratio")))
+            rows += _rows_of_headroom(mine, read_frame(file, ("task",), ("ratio",)))
     if not rows:
         raise InputError("there are no specialists; metasched specialists RUN --out FOLDER trains")
     return rows
 
 
-def _rows_of_headroom(methods: Sequence[Method], of_specialists: Sequence[Cells]) -> list[Row]:
+def _rows_of_headroom(methods: Sequence[Method], of_specialists: pd.DataFrame) -> list[Row]:
     """The rows of a family."""
-    specialists = np.array([number(row, "ratio") for row in of_specialists])
+    specialists = of_specialists["ratio"].to_numpy()
     count = specialists.size
     joint = next((method for method in methods if method.kind == JOINT and 0 in method.steps), None)
     if joint is None or joint.num_tasks < count:
@@ -303,7 +297,7 @@ def _rows_of_headroom(methods: Sequence[Method], of_specialists: Sequence[Cells]
         )
     before = joint.table(0, ratio)[:, :count].mean(axis=0)
     head: dict[str, Any] = {"family": joint.family, "tasks": count}
-    value = estimate_cells("value", interval(specialists[None]))
+    value = estimate_cells("value", seeds_interval(specialists[None]))
     first = {"method": SPECIALIST, "step": 0, **value, "closed": 1.0}
     rows: list[Row] = [{**head, **first, **side_means(of_specialists)}]
     for method in methods:
@@ -316,7 +310,7 @@ def _rows_of_headroom(methods: Sequence[Method], of_specialists: Sequence[Cells]
                     **head,
                     "method": method.label,
                     "step": step,
-                    **estimate_cells("value", interval(table)),
+                    **estimate_cells("value", seeds_interval(table)),
                     **estimate_cells("closed", closed),
                     **method.means_beside(step, count),
                 }

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import Estimate
-from cluster_env.evaluation.intervals import Pooled, jobset_interval, two_level_interval
+from cluster_env.evaluation.intervals import seeds_interval
 from tune_jobs.adapting.rows import read_rows
 from tune_jobs.figures.kit.curves import Style
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.tables.frames import Cells, with_numbers
+from tune_jobs.tables.frames import with_numbers
 
 Ratios = NDArray[np.float64]
 Statistic = Callable[[Ratios, Ratios], Ratios]
@@ -50,25 +50,15 @@ _PLACE = ["step", "meta_seed", "task", "seed"]  # axes of `Method.ratios`
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """Runs that differ in their seed alone, on the tasks of one family.
-
-    Attributes:
-        family: the tasks'.
-        label: what figures call it.
-        steps: after how many steps it was evaluated, ascending.
-        episodes: how many episodes those took.
-        ratios: cost over baseline, float64 ``(steps, meta-seeds, tasks, adaptations)``.
-        objectives: of each task.
-        side_metrics: what costs were bought with, means by their names, float64 as ``ratios``.
-    """
+    """Runs that differ in their seed alone, on the tasks of one family."""
 
     family: str
     label: str
-    steps: tuple[int, ...]
-    episodes: tuple[int, ...]
-    ratios: Ratios
-    objectives: tuple[str, ...]
-    side_metrics: Mapping[str, Ratios] = field(default_factory=dict)
+    steps: tuple[int, ...]  # after which it was evaluated, ascending
+    episodes: tuple[int, ...]  # that those took
+    ratios: Ratios  # cost over baseline, ``(steps, meta-seeds, tasks, adaptations)``
+    objectives: tuple[str, ...]  # of each task
+    side_metrics: Mapping[str, Ratios] = field(default_factory=dict)  # as ``ratios``, by name
 
     @property
     def kind(self) -> str:
@@ -131,35 +121,15 @@ def made_worse(at: Ratios, before: Ratios) -> Ratios:
     return (at > WORSE * before).astype(np.float64)
 
 
-def interval(table: Ratios, other: Ratios | None = None) -> Estimate:
-    """A mean over runs and tasks, or the difference of two on the same tasks.
-
-    Args:
-        table: float64 ``(meta-seeds, tasks)``.
-        other: what is subtracted, float64 ``(other meta-seeds, tasks)``.
-
-    Returns:
-        The mean with a 95 % interval: `two_level_interval` with tasks in the place of jobsets, or
-        the bootstrap over tasks where there is one run of each.
-    """
-    by_task = table.mean(axis=0) - (0.0 if other is None else other.mean(axis=0))
-    within = jobset_interval(Pooled.each(by_task))
-    groups = [table] if other is None else [table, other]
-    if all(group.shape[0] == 1 for group in groups):
-        return within
-    means = [group.mean(axis=1).tolist() for group in groups]
-    return two_level_interval(means, within, by_task.size)
-
-
 def geometric(table: Ratios, other: Ratios | None = None) -> Estimate:
     """Geometric mean from a table of `log_ratio`, or the ratio of two on the same tasks."""
-    logs = interval(table, other)
+    logs = seeds_interval(table, other)
     value, low, high = (math.exp(end) for end in (logs.value, logs.low, logs.high))
     return replace(logs, value=value, low=low, high=high)
 
 
-def load_methods(request: FigureRequest) -> tuple[list[Method], list[Cells]]:
-    """The methods of the rows that a request names, and the rows of heuristics.
+def load_methods(request: FigureRequest) -> tuple[list[Method], pd.DataFrame]:
+    """The methods of the rows that a request names, and the rows of heuristics, all text.
 
     Methods of one name are told apart by the tasks and the config that they were trained with.
 
@@ -189,7 +159,7 @@ def load_methods(request: FigureRequest) -> tuple[list[Method], list[Cells]]:
             method.label,
         )
     )
-    return methods, heuristics
+    return methods, pd.DataFrame(heuristics, dtype=object).fillna("")
 
 
 def _method(family: str, label: str, rows: pd.DataFrame) -> Method:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
+from meta.panda.specifications import SAMPLE, cluster_consumers, specifications
 from tune_jobs.figures.agents import require_agents
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, style_of, styled
@@ -27,8 +28,6 @@ def collect_dendrogram(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: if the task is of another world, or the config cannot be used.
     """
-    from meta.panda.specifications import SAMPLE, cluster_consumers
-
     _, config = request.load()
     task = config.task.build(config.name, request.seed)
     require_agents(task.world.kind)
@@ -48,37 +47,17 @@ def collect_dendrogram(request: FigureRequest) -> list[Row]:
             "any cores" if kind < 0 else f"type {kind}",
             ("anywhere", "one region", "one rack")[where],
         )
-        rows.append(
-            {
-                "node": node,
-                "left": "",
-                "right": "",
-                "place": place[node],
-                "height": 0.0,
-                "posterior": 1.0,
-                "consumers": len(members),
-                "label": "\n".join(label),
-                "purity": f"{len(members)}: {(members['class'] == most).mean():.0%} class {most}",
-            }
-        )
+        purity = f"{len(members)}: {(members['class'] == most).mean():.0%} class {most}"
+        cells = (node, "", "", place[node], 0.0, 1.0, len(members), "\n".join(label), purity)
+        rows.append(dict(zip(_TREE, cells, strict=True)))
     for merge, (left, right) in enumerate(tree.children.tolist()):
         if left in place and right in place and n + merge not in types:
             node, below = n + merge, max(height[left], height[right])
             place[node] = (place[left] + place[right]) / 2
             height[node] = max(below + 0.15, float(np.log10(1 - min(tree.log_odds[merge], 0))))
-            rows.append(
-                {
-                    "node": node,
-                    "left": left,
-                    "right": right,
-                    "place": place[node],
-                    "height": height[node],
-                    "posterior": float(tree.posterior[merge]),
-                    "consumers": len(list(tree.below(node))),
-                    "label": "",
-                    "purity": "",
-                }
-            )
+            posterior, count = float(tree.posterior[merge]), len(list(tree.below(node)))
+            inner = (node, left, right, place[node], height[node], posterior, count, "", "")
+            rows.append(dict(zip(_TREE, inner, strict=True)))
     return rows
 
 
@@ -127,7 +106,6 @@ def collect_advisor(request: FigureRequest) -> list[Row]:
     import torch
 
     from meta.panda.sampler import AdvisedSampler
-    from meta.panda.specifications import specifications
 
     runs, config = request.load()
     if not runs:

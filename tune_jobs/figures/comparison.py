@@ -14,7 +14,6 @@ from cluster_env.core.errors import InputError
 from cluster_env.evaluation import get_metric
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.policy_specs import learned_name
-from tune_jobs.comparing.table import column_of
 from tune_jobs.comparing.wording import (
     described,
     on_jobs,
@@ -35,6 +34,7 @@ from tune_jobs.figures.style import (
     scale_values,
     styled,
 )
+from tune_jobs.tables.columns import column
 from tune_jobs.tables.frames import Row, number, read_frame, with_numbers
 
 POLICY = ("policy", "key", "learned", "trained_at", "trained_on", "seeds")
@@ -259,16 +259,14 @@ def in_words(row: pd.Series) -> str:
     """What a mean was bought with: ``util 49%, wait 5.1, longest 21.3``; empty for old tables."""
     if not all(row.get(name) for name in SHORT):
         return ""
-    columns = ((number(row, name), *column_of(name)) for name in SHORT)
-    return ", ".join(f"{title} {write(value)}" for value, title, write in columns)
+    columns = {name: column(name) for name in SHORT}
+    return ", ".join(f"{one.head} {one.write(number(row, name))}" for name, one in columns.items())
 
 
 def name_of(row: pd.Series, several: bool = False) -> str:
     """What to call a policy: where it was trained and on how many seeds, if it was.
 
-    Args:
-        row: one of its rows.
-        several: whether it stands for several places, at which other numbers may have been tuned.
+    At several places other numbers may have been tuned.
     """
     if row["learned"] == "True":
         seeds = int(number(row, "seeds"))

@@ -13,6 +13,7 @@ from tune_jobs.comparing.choices import parse_values
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.registry import FIGURES, OPTIONS, FigureRequest, make_figure
+from tune_jobs.figures.saving import save
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.tracking import Tracker
 from tune_jobs.tracking.recording import HasFigures, record_figure
@@ -31,13 +32,9 @@ def given_options(context: click.Context) -> dict[str, Any]:
 
 
 def check_options(name: str, given: Mapping[str, Any], from_table: bool, track: bool) -> None:
-    """Refuses options that a figure would ignore.
+    """Refuses options that a figure would ignore, see `FigureKind.refuse_unused`.
 
-    Args:
-        name: see `FIGURES`.
-        given: see `given_options`.
-        from_table: whether it is drawn again, see `FigureKind.refuse_unused`.
-        track: whether it is recorded; then runs say where, whatever is drawn.
+    Where it is recorded, runs say where, whatever is drawn.
 
     Raises:
         InputError: if there is no such figure, or it does not use what is given.
@@ -50,14 +47,10 @@ def check_options(name: str, given: Mapping[str, Any], from_table: bool, track: 
 def report_figure(
     name: str | None, out: Path, table: Path | None, track: bool, **given: Any
 ) -> None:
-    """Draws a figure and says where it is.
+    """Draws a figure, or a table of one again, and says where it is.
 
-    Args:
-        name: see `FIGURES`.
-        out: folder for the image and its table.
-        table: CSV file to draw again.
-        track: whether to record them in MLflow, beside the first run.
-        given: see `given_options`.
+    With `track` it is recorded in MLflow beside the first run. For what is given see
+    `given_options`.
 
     Raises:
         InputError: if no figure is named, it does not use what is given, or it cannot be drawn.
@@ -78,16 +71,8 @@ def report_figure(
 def draw_figure(name: str, run: HasFigures, tracker: Tracker, **request: Any) -> Path | None:
     """Draws a figure of a run into its folder, and records it.
 
-    A figure that cannot be drawn is not worth losing a run for: there is a warning instead.
-
-    Args:
-        name: see `FIGURES`.
-        run: what to draw.
-        tracker: records the image and its table.
-        request: other fields of `FigureRequest`.
-
-    Returns:
-        The image, None if it could not be drawn.
+    A figure that cannot be drawn is not worth losing a run for: there is a warning instead, and
+    None is returned. Further arguments are fields of `FigureRequest`.
     """
     try:
         wanted = FigureRequest(runs=[str(run.path)], **request)
@@ -102,7 +87,6 @@ def draw_figure(name: str, run: HasFigures, tracker: Tracker, **request: Any) ->
 
 def draw_comparison(table: Path, image: Path) -> None:
     """Draws the table of a comparison."""
-    from tune_jobs.figures import comparison  # these import matplotlib, which refusals do without
-    from tune_jobs.figures.style import save
+    from tune_jobs.figures import comparison  # it imports matplotlib, which refusals do without
 
     save(comparison.draw(table), image)

@@ -15,7 +15,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.evaluation import Estimate, Result, Summary, get_metric, rank_finishing
 from cluster_env.evaluation.comparison import pooled
 from cluster_env.evaluation.intervals import ratio_interval
-from tune_jobs.comparing.choices import metric_of, parse_limits
+from tune_jobs.comparing.choices import parse_limits
 from tune_jobs.comparing.comparison import check_specs, spec_cells
 from tune_jobs.comparing.evaluating import Evaluation
 from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS, Guarded, guards_of
@@ -73,7 +73,7 @@ def collect(request: FigureRequest) -> list[Row]:
         raise InputError("the figure guard has windows of its own, so leave out --window")
     whole = replace(
         whole,
-        metric=metric_of(None, config),
+        metric=config.task.build_objective().metric.name,
         limits=parse_limits(request.limits, whole.task.spec),
         num_guard_jobsets=min(2 * request.num_jobsets, CALIBRATION_JOBSETS),
     )

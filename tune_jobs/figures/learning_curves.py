@@ -54,7 +54,11 @@ from tune_jobs.tables.frames import Row, read_frame
 
 TEXTS = ("series", "key", "seed")
 NUMBERS = ("iteration", "value", "return_mean", "return_max")
-OF_COSTS = ("iteration", "decisions_per_episode", "decisions", "seconds")
+COSTS = {
+    "iteration": KEY,
+    "decisions_per_episode": "train/decisions_per_episode",
+    "decisions": "total/decisions",
+}
 CELLS = {"unfinished": "eval/unfinished"} | {
     name: f"train/{name}" for name in ("return_mean", "return_max")
 }
@@ -74,28 +78,36 @@ class Recorded:
     rows: list[Iteration]
 
 
-def read_runs(request: FigureRequest) -> list[tuple[str, list[Recorded]]]:
-    """Reads configs and metrics of runs, by the experiment that they are seeds of.
+def read_runs(request: FigureRequest, of_meta: bool = False) -> list[Recorded]:
+    """Configs and metrics of runs of meta-training, or of any other.
 
     Raises:
-        InputError: if there is no run, or one has recorded nothing or is of meta-training.
+        InputError: if there is no run, or one has recorded nothing or is of the other kind.
     """
-    if not request.runs:
-        raise InputError("this figure needs runs: give them with --runs, for instance runs/MY_RUN")
     runs = []
-    for path in find_runs(request.runs):
+    for path in require_runs(request):
         run = open_run(path)
         config = run.config()
-        if isinstance(config.training, MAMLOptions):
+        if isinstance(config.training, MAMLOptions) != of_meta:
             raise InputError(
-                f"{path} is a run of meta-training, whose tasks have costs in different units; "
-                f"metasched figure meta-curves draws its curves"
+                f"{path} is no run of the algorithm maml; metasched figure learning-curves draws "
+                f"its curves"
+                if of_meta
+                else f"{path} is a run of meta-training, whose tasks have costs in different "
+                f"units; metasched figure meta-curves draws its curves"
             )
         rows = run.history.rows()
         if not rows:
             raise InputError(f"{path} has recorded no iteration yet")
         runs.append(Recorded(path, config, rows))
-    return group_by_experiment(runs)
+    return runs
+
+
+def require_runs(request: FigureRequest) -> list[Path]:
+    """Folders of the runs that a figure is of; raises `InputError` if there is none."""
+    if not request.runs:
+        raise InputError("this figure needs runs: give them with --runs, for instance runs/MY_RUN")
+    return find_runs(request.runs)
 
 
 def collect(request: FigureRequest) -> list[Row]:
@@ -104,8 +116,7 @@ def collect(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: as `read_runs`, or if the runs learn different tasks.
     """
-    experiments = read_runs(request)
-    runs = [run for _, group in experiments for run in group]
+    runs = read_runs(request)
     first = runs[0].config
     for run in runs:
         if (run.config.task, run.config.evaluation.jobsets) != (
@@ -120,7 +131,7 @@ def collect(request: FigureRequest) -> list[Row]:
     names = {"iteration": KEY, "value": f"eval/{metric}", **CELLS}
     rows: list[Row] = []
     tasks: dict[int, Task] = {}
-    for key, group in experiments:
+    for key, group in group_by_experiment(runs):
         for run in group:
             task = run.config.task.build(run.config.name, run.config.seed)
             tasks[task.seed] = task
@@ -247,28 +258,19 @@ def collect_costs(request: FigureRequest) -> list[Row]:
         InputError: as `read_runs`.
     """
     rows: list[Row] = []
-    for key, group in read_runs(request):
+    for key, group in group_by_experiment(read_runs(request)):
         for run in group:
-            seconds = 0.0
-            for one in run.rows:
-                seconds += one.get("time/iteration_s", 0.0)
-                rows.append(
-                    {
-                        "series": "run",
-                        "key": key,
-                        "seed": run.config.seed,
-                        "iteration": one.get(KEY, math.nan),
-                        "decisions_per_episode": one.get("train/decisions_per_episode", math.nan),
-                        "decisions": one.get("total/decisions", math.nan),
-                        "seconds": seconds,
-                    }
-                )
+            head: Row = {"series": "run", "key": key, "seed": run.config.seed}
+            seconds = np.cumsum([one.get("time/iteration_s", 0.0) for one in run.rows]).tolist()
+            for one, elapsed in zip(run.rows, seconds, strict=True):
+                cells = {short: one.get(name, math.nan) for short, name in COSTS.items()}
+                rows.append({**head, **cells, "seconds": elapsed})
     return rows
 
 
 def draw_lengths(table: Path) -> Figure:
     """Draws decisions of an episode by iteration; more than needed are decisions to wait."""
-    rows = read_frame(table, TEXTS, OF_COSTS)
+    rows = read_frame(table, TEXTS, COSTS)
     with styled():
         figure = new_figure(_HEIGHT)
         axes = figure.subplots()
@@ -287,7 +289,7 @@ def draw_lengths(table: Path) -> Figure:
 
 def draw_times(table: Path) -> Figure:
     """Draws minutes for a million decisions, learning included, of each experiment."""
-    rows = read_frame(table, TEXTS, OF_COSTS)
+    rows = read_frame(table, TEXTS, (*COSTS, "seconds"))
     pace = rows.groupby(["key", "seed"], sort=False)[["seconds", "decisions"]].apply(_pace)
     by_key = (
         (pace * 1e6 / 60)

@@ -10,7 +10,8 @@ from matplotlib.ticker import PercentFormatter
 
 from tune_jobs.figures.kit.bars import draw_groups, scale_times
 from tune_jobs.figures.replays import time_unit
-from tune_jobs.figures.style import INK, MUTED, PALETTE, new_figure, save, style_of, styled
+from tune_jobs.figures.saving import save
+from tune_jobs.figures.style import INK, MUTED, PALETTE, new_figure, style_of, styled
 from tune_jobs.tables.frames import read_frame
 
 _RECORDED = "recorded"

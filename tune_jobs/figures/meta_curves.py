@@ -11,17 +11,16 @@ from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 from cluster_env.core.errors import InputError
 from meta.adaptation import load_meta_policy
-from meta.maml.options import MAMLOptions
+from rllib_configs.schema import ExperimentConfig
 from tune_jobs.adapting.sources import method_of, trained_on
-from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.adaptation_data import color_and_style
 from tune_jobs.figures.kit.curves import Style, count_iterations, draw_curves, seeds_curve
 from tune_jobs.figures.kit.dots import name_lines
+from tune_jobs.figures.learning_curves import read_runs, require_runs
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import MUTED, headline, label_ends, new_figure, styled
-from tune_jobs.runs.directory import open_run
 from tune_jobs.runs.history import KEY
-from tune_jobs.tables.frames import Row, read_frame
+from tune_jobs.tables.frames import Row, Value, read_frame
 
 TEXTS = ("method", "trained_on", "run")
 RECORDED = {
@@ -49,32 +48,25 @@ def collect_curves(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: if no run is named, or one is not of meta-training or has recorded nothing.
     """
-    if not request.runs:
-        raise InputError("meta-curves need runs: give them with --runs, for instance runs/MY_RUN")
-    rows: list[Row] = []
-    for path in find_runs(request.runs):
-        run = open_run(path)
-        config = run.config()
-        if not isinstance(config.training, MAMLOptions):
-            raise InputError(
-                f"{path} is no run of the algorithm maml; metasched figure learning-curves draws "
-                f"its curves"
-            )
-        history = run.history.rows()
-        if not history:
-            raise InputError(f"{path} has recorded no iteration yet")
-        rows += [
-            {
-                "method": method_of(config),
-                "trained_on": trained_on(config),
-                "meta_seed": config.seed,
-                "run": path.resolve().name,
-                "iteration": one[KEY],
-                **{name: one.get(metric, math.nan) for name, metric in RECORDED.items()},
-            }
-            for one in history
-        ]
-    return rows
+    return [
+        {
+            **_head(run.path, run.config),
+            "iteration": one[KEY],
+            **{name: one.get(metric, math.nan) for name, metric in RECORDED.items()},
+        }
+        for run in read_runs(request, of_meta=True)
+        for one in run.rows
+    ]
+
+
+def _head(run: Path, config: ExperimentConfig) -> dict[str, Value]:
+    """Columns that say which run a row is of."""
+    return {
+        "method": method_of(config),
+        "trained_on": trained_on(config),
+        "meta_seed": config.seed,
+        "run": run.resolve().name,
+    }
 
 
 def draw_curves_of_runs(table: Path) -> Figure:
@@ -139,23 +131,13 @@ def collect_rates(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: if no run has learned rates, or one cannot be used.
     """
-    if not request.runs:
-        raise InputError("inner rates need runs: give them with --runs, for instance runs/MY_RUN")
     rows: list[Row] = []
-    for path in find_runs(request.runs):
+    for path in require_runs(request):
         policy = load_meta_policy(path)
         if policy.learned_rates:
+            head, start = _head(path, policy.config), policy.meta.inner_rate
             rows += [
-                {
-                    "method": method_of(policy.config),
-                    "trained_on": trained_on(policy.config),
-                    "meta_seed": policy.config.seed,
-                    "run": path.resolve().name,
-                    "block": block,
-                    "place": place,
-                    "rate": rate,
-                    "start": policy.meta.inner_rate,
-                }
+                {**head, "block": block, "place": place, "rate": rate, "start": start}
                 for place, (block, rate) in enumerate(policy.rates.items())
             ]
     if not rows:

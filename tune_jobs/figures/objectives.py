@@ -16,12 +16,12 @@ from tune_jobs.comparing.comparison import check_specs, side_cells, spec_cells
 from tune_jobs.comparing.evaluating import Evaluation
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_name, learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.table import column_of
 from tune_jobs.comparing.wording import on_jobs
 from tune_jobs.figures.comparison import POLICY, SHORT, measured_on, read_policies
 from tune_jobs.figures.kit.heat import HeatCell, draw_heat
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import headline, new_figure, styled
+from tune_jobs.tables.columns import column
 from tune_jobs.tables.frames import Row, estimate_cells, with_numbers
 
 ALWAYS = ("slowdown", "completion_time")
@@ -102,7 +102,7 @@ def draw(table: Path) -> Figure:
                 _cell(by_metric[metric.name].loc[key], metric, worse[line, column] > _DARK)
                 for column, metric in enumerate(metrics)
             ),
-            *(HeatCell(column_of(name)[1](policies.loc[key, name])) for name in side),
+            *(HeatCell(column(name).write(policies.loc[key, name])) for name in side),
         ]
         for line, key in enumerate(policies.index)
     ]

@@ -107,9 +107,9 @@ def draw(table: Path) -> Figure:
 
 
 def _policy_row(spec: PolicySpec, result: Result, hindsight: Hindsight) -> dict[str, Value]:
-    num_jobs = float(hindsight.counts.sum())
-    proven = hindsight.num_proven == len(hindsight.references)
-    ratio = hindsight.ratio(result)
+    references, ratio = hindsight.references, hindsight.ratio(result)
+    num_jobs = float(references["num_jobs"].sum())
+    proven = hindsight.num_proven == len(references)
     return {
         "series": "policy",
         "jobset": "",
@@ -117,8 +117,8 @@ def _policy_row(spec: PolicySpec, result: Result, hindsight: Hindsight) -> dict[
         "num_jobs": num_jobs,
         "unfinished": result.means["unfinished"],
         "value": result.mean(hindsight.metric),
-        "best": float(hindsight.best.sum()) / num_jobs,
-        "bound": float(hindsight.bound.sum()) / num_jobs,
+        "best": float(references["value"].to_numpy().sum()) / num_jobs,
+        "bound": float(references["bound"].to_numpy().sum()) / num_jobs,
         "status": "optimal" if proven else "feasible",
         **estimate_cells("ratio", ratio),
         "interval_over": ratio.over,
@@ -142,7 +142,7 @@ def _jobset_rows(spec: PolicySpec, result: Result, hindsight: Hindsight) -> list
             "status": reference.status,
             "ratio": float(means[index]) * reference.num_jobs / reference.value,
         }
-        for index, reference in enumerate(hindsight.references)
+        for index, reference in enumerate(hindsight.references.itertuples())
         if reference.num_jobs
     ]
 

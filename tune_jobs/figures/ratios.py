@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -17,8 +15,8 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.task import Task
 from cluster_env.core.world import World
-from cluster_env.evaluation import Estimate, evaluate, get_metric
-from cluster_env.evaluation.intervals import Pooled, jobset_interval, two_level_interval
+from cluster_env.evaluation import evaluate, get_metric
+from cluster_env.evaluation.intervals import seeds_interval
 from cluster_env.evaluation.metrics import episode_means
 from cluster_env.worlds import get_heuristic
 from tune_jobs.comparing.choices import choose_config
@@ -26,12 +24,11 @@ from tune_jobs.comparing.comparison import spec_cells
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import find_runs, load_runs
-from tune_jobs.comparing.wording import spec_of_row
 from tune_jobs.figures.comparison import POLICY, read_policies
-from tune_jobs.figures.kit.dots import list_dots, panels_beside
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.figures.scenarios import Scenario, logs_of, written
-from tune_jobs.figures.style import headline, plain_ticks, styled
+from tune_jobs.figures.scenarios import Scenario, counted, draw_panels, logs_of
+from tune_jobs.figures.style import plain_ticks, styled
+from tune_jobs.tables.columns import column
 from tune_jobs.tables.frames import Row, with_numbers
 
 MOST_SEQUENCES = 200
@@ -41,20 +38,15 @@ RESERVE = "reserve"
 
 _RATIO = ("ratio", "ratio_low", "ratio_high", "ratio_over", "better", "best_rule")
 _COLUMNS = ("place", "exhibit", "metric", "jobsets", *POLICY, *_RATIO, *SIDE_METRICS)
-_HEADS = ("ratio", "mean", "to end", "util", "wait", "longest")
 _PANEL = 6.4  # inches
+_TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 30)
 
 Group = tuple[World, list[JobSet]]  # sequences that one machine runs
 
 
 @dataclass(frozen=True)
 class Ratios:
-    """A figure of ratios in several scenarios.
-
-    Attributes:
-        title: what the image shows.
-        scenarios: from what was asked for; `Scenario.named` may also be one of `Training.families`.
-    """
+    """A figure of ratios in scenarios; `Scenario.named` may also be one of `Training.families`."""
 
     title: str
     scenarios: Callable[[FigureRequest], Iterator[Scenario]]
@@ -82,20 +74,27 @@ class Ratios:
         rows = read_policies(table, _COLUMNS, ("ratio",), SIDE_METRICS)
         metric = get_metric(rows["metric"].iloc[0])
         rows = with_numbers(rows, [metric.name])
-        scenarios = {str(name): some for name, some in rows.groupby("place", sort=False)}
+        scenarios = {
+            str(name): some.sort_values("ratio", kind="stable")
+            for name, some in rows.groupby("place", sort=False)
+        }
+        note = (
+            f"{metric.label} over that of the best rule of a "
+            "panel, as a geometric mean over sequences; bars: 95% intervals, in pairs of "
+            "sequences. Beside it the mean, utilization to the last finish and while jobs "
+            "arrive, mean and longest wait"
+        )
+        numbers = {"ratio": "ratio", metric.name: "mean"}
+        numbers |= {name: column(name).head for name in SIDE_METRICS}
         with styled():
-            num_lines = [len(some) for some in scenarios.values()]
-            figure, panels = panels_beside(num_lines, len(_HEADS), panel=_PANEL)
-            headline(
-                figure,
-                rows["exhibit"].iloc[0],
-                f"{metric.label} over that of the best rule of a "
-                "panel, as a geometric mean over sequences; bars: 95% intervals, in pairs of "
-                "sequences. Beside it the mean, utilization to the last finish and while jobs "
-                "arrive, mean and longest wait",
-            )
-            for panel, (name, some) in zip(panels, scenarios.items(), strict=True):
-                _draw_panel(panel, name, some.sort_values("ratio", kind="stable"), metric.name)
+            figure, panels = draw_panels(scenarios, "ratio", numbers, note, _PANEL)
+            for axes, (name, some) in zip(panels, scenarios.items(), strict=True):
+                axes.axvline(1.0, color="#9a9a9a", linewidth=1, zorder=0)
+                axes.set_xscale("log")
+                plain_ticks(axes.xaxis, _TICKS)
+                first = some.iloc[0]
+                title = f"{counted(first['jobsets'], 'sequence')}, best rule {first['best_rule']}"
+                axes.set_title(f"{name}: {title}", pad=14, fontsize=10)
             panels[-1].set_xlabel("over the best rule; below 1 is better")
         return figure
 
@@ -115,7 +114,7 @@ def _rows(
     logs = {key: np.log(values[task.spec.headline]) for key, values in found.items()}
     best = min(task.spec.baselines, key=lambda name: float(logs[name].mean()))
     for spec in specs:
-        ratio = _paired(logs[spec.key] - logs[best])
+        ratio = seeds_interval(logs[spec.key] - logs[best])
         yield {
             "metric": task.spec.headline,
             "world": task.world.kind,
@@ -162,32 +161,6 @@ def _measure(
             metric = get_metric(name)
             parts.append(np.array([episode_means(metric, one) for one in schedules]))
     return {name: np.concatenate(parts, axis=1) for name, parts in found.items()}
-
-
-def _paired(differences: NDArray[np.float64]) -> Estimate:
-    """Mean of differences of logarithms ``(num_seeds, num_sequences)``, with its interval."""
-    means = differences.mean(axis=0)
-    within = jobset_interval(Pooled.each(means))
-    if differences.shape[0] == 1:
-        return within
-    return two_level_interval([differences.mean(axis=1).tolist()], within, means.size)
-
-
-def _draw_panel(axes: Axes, name: str, rows: pd.DataFrame, metric: str) -> None:
-    first = rows.iloc[0]
-    time = spec_of_row(first).presentation.time
-    columns = (metric, *SIDE_METRICS)
-    cells = [
-        [f"{row['ratio']:.2f}", *(written(one, row[one], time) for one in columns)]
-        for _, row in rows.iterrows()
-    ]
-    list_dots(axes, rows, "ratio", cells, _HEADS)
-    axes.axvline(1.0, color="#9a9a9a", linewidth=1, zorder=0)
-    axes.set_xscale("log")
-    plain_ticks(axes.xaxis, (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 30))
-    count = int(first["jobsets"])
-    sequences = "1 sequence" if count == 1 else f"{count:,} sequences"
-    axes.set_title(f"{name}: {sequences}, best rule {first['best_rule']}", pad=14, fontsize=10)
 
 
 def _sizes(request: FigureRequest) -> Iterator[Scenario]:

@@ -14,6 +14,7 @@ from tune_jobs.comparing.choices import choose_config
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, TrainedRun, find_runs, load_runs
+from tune_jobs.figures.saving import save
 from tune_jobs.tables.frames import Row, write_table
 from tune_jobs.terminal.progress import NoProgress, Progress
 
@@ -51,41 +52,22 @@ _GROUPS = {
 
 @dataclass(frozen=True)
 class FigureRequest:
-    """What a figure is to show.
+    """What a figure is to show, as far as it uses it."""
 
-    Attributes:
-        runs: run directories and globs of them.
-        rows: folders of `metasched study`, for a figure of adaptation.
-        traces: job logs, for a figure that shows such.
-        at: values of the axis that lines are drawn along; by default those of DeepRM's figure 4.
-        source: preset or config file of the task; by default that of the first run, else deeprm.
-        overrides: changes to it, ``key=value``.
-        task_options: further changes, by names of the world's options.
-        warmup: steps at both ends of the time in which jobs arrive, whose jobs do not count.
-        num_jobsets: unseen jobsets that policies are evaluated on.
-        num_episodes: episodes of each.
-        seed: seed of the jobsets and of the policies' random numbers.
-        decode: how learned policies choose.
-        limits: of the guard, for a figure that needs one: metrics and shares, ``wait=0.5``.
-        time_limit_s: seconds that the search for the best schedule of a jobset may take, for a
-            figure that needs one.
-        progress: shows where it is.
-    """
-
-    runs: Sequence[str] = ()
-    rows: Sequence[Path] = ()
-    traces: Sequence[Path] = ()
-    at: Sequence[float] = ()
-    source: str | None = None
-    overrides: Sequence[str] = ()
-    task_options: Mapping[str, Any] = field(default_factory=dict)
-    warmup: int = 0
-    num_jobsets: int = 1000
-    num_episodes: int = 1
-    seed: int = 0
+    runs: Sequence[str] = ()  # directories and globs of them
+    rows: Sequence[Path] = ()  # folders of `metasched study`
+    traces: Sequence[Path] = ()  # job logs
+    at: Sequence[float] = ()  # values of the axis that lines are drawn along
+    source: str | None = None  # of the task; by default that of the first run, else deeprm
+    overrides: Sequence[str] = ()  # changes to it, ``key=value``
+    task_options: Mapping[str, Any] = field(default_factory=dict)  # by names of the world's options
+    warmup: int = 0  # steps at both ends of the arrivals whose jobs do not count
+    num_jobsets: int = 1000  # unseen ones
+    num_episodes: int = 1  # of each
+    seed: int = 0  # of the jobsets and of the policies' random numbers
     decode: Decode = "sample"
-    limits: Sequence[str] = ()
-    time_limit_s: float = DEFAULT_TIME_LIMIT_S
+    limits: Sequence[str] = ()  # of the guard: metrics and shares, ``wait=0.5``
+    time_limit_s: float = DEFAULT_TIME_LIMIT_S  # of the search for the best schedule of a jobset
     progress: Progress = field(default_factory=NoProgress)
 
     def load(self) -> "tuple[list[TrainedRun], ExperimentConfig]":
@@ -116,10 +98,8 @@ class FigureRequest:
 class FigureRecipe:
     """How a figure is made; the module of a single figure has two functions of these names.
 
-    Attributes:
-        collect: gives rows, from recorded runs or by running what it needs.
-        draw: makes an image from the CSV file of those rows, and from nothing else. It raises
-            `InputError` if the file does not hold them.
+    Rows come from recorded runs or by running what is needed, the image from the CSV file of those
+    rows and from nothing else. `draw` raises `InputError` if the file does not hold them.
     """
 
     collect: Callable[[FigureRequest], list[Row]]
@@ -130,18 +110,14 @@ class FigureRecipe:
 class FigureKind:
     """A figure that can be made.
 
-    Attributes:
-        name: what the command line calls it; also the name of its files.
-        about: what it shows, in one line.
-        recipe: where ``collect`` and ``draw`` are, see `FigureRecipe`: a module of this package, or
-            a module and the name of a recipe in it, as ``comparison:WIN_RATE``.
-        options: names of `OPTIONS` that it uses.
+    Its recipe is a module of this package with ``collect`` and ``draw``, see `FigureRecipe`, or a
+    module and the name of a recipe in it, as ``comparison:WIN_RATE``.
     """
 
-    name: str
-    about: str
+    name: str  # also of its files
+    about: str  # in one line
     recipe: str
-    options: tuple[str, ...]
+    options: tuple[str, ...]  # names of `OPTIONS` that it uses
 
     def load(self) -> Any:
         """What has ``collect`` and ``draw``, imported now."""
@@ -192,13 +168,7 @@ FIGURES: Registry[FigureKind] = Registry("figure", _read_kinds())
 def make_figure(
     name: str, request: FigureRequest, out: Path, table: Path | None = None
 ) -> tuple[Path, Path]:
-    """Makes a figure.
-
-    Args:
-        name: see `FIGURES`.
-        request: what to show.
-        out: folder for the files, created if need be.
-        table: CSV file of an earlier call to draw again, instead of collecting anew.
+    """Makes a figure in a folder, or draws the CSV file of an earlier call again.
 
     Returns:
         The paths of the image and of the CSV file that it was drawn from.
@@ -212,8 +182,6 @@ def make_figure(
         if table is None and not folder.is_dir():
             raise InputError(f"there is no folder {folder} of rows; metasched study writes one")
     recipe: FigureRecipe = kind.load()
-    from tune_jobs.figures.style import save  # imports matplotlib, which refusals do without
-
     if table is None:
         for path in request.traces:
             read_log(path)

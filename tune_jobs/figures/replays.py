@@ -9,7 +9,8 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from cluster_env.core.errors import InputError
 from tune_jobs.figures.kit.gantt import lay_out
-from tune_jobs.figures.style import INK, headline, new_figure, save, style_of, styled
+from tune_jobs.figures.saving import save
+from tune_jobs.figures.style import INK, headline, new_figure, style_of, styled
 from tune_jobs.tables.frames import read_frame
 
 LIMITS = (1.0, 2.0, 10.0, 100.0)
@@ -28,9 +29,7 @@ _UNITS = ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "secon
 def draw_timeline(table: Path, image: Path) -> None:
     """Draws use and queue over time, a line for each policy.
 
-    Args:
-        table: CSV with the columns policy, begin_s, end_s, window_s, utilization and queue.
-        image: PNG.
+    The CSV table has the columns policy, begin_s, end_s, window_s, utilization and queue.
 
     Raises:
         InputError: if the table cannot be read.
@@ -66,11 +65,8 @@ def draw_gantt(table: Path, image: Path, processors: int, policy: str) -> None:
     Jobs get the lowest free processors. All is drawn as one image of 1,600 x 400 points, so that
     a chart of 100,000 jobs is read as one of ten: white is idle, red has waited long.
 
-    Args:
-        table: schedule, CSV with ``submit``, ``start``, ``duration``, ``wait``, ``processors``.
-        image: PNG.
-        processors: of the machine.
-        policy: its name, for the title.
+    The schedule is a CSV table with ``submit``, ``start``, ``duration``, ``wait`` and
+    ``processors``.
 
     Raises:
         InputError: if the table cannot be read, or no job in it has started.

@@ -17,15 +17,15 @@ from cluster_env.workloads.formats import read_log
 from tune_jobs.comparing.choices import choose_comparison
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
-from tune_jobs.comparing.table import COLUMNS as WRITTEN
-from tune_jobs.comparing.table import TIMES, beside
+from tune_jobs.comparing.table import beside
 from tune_jobs.comparing.trained_runs import find_runs, load_runs
 from tune_jobs.comparing.wording import spec_of_row
 from tune_jobs.figures.comparison import COLUMNS, ranked, read_policies
-from tune_jobs.figures.kit.dots import list_dots, panels_beside
+from tune_jobs.figures.kit.dots import PANEL, list_dots, panels_beside
 from tune_jobs.figures.kit.heat import HeatCell, draw_heat
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import TABLE_DPI, WIDTH, headline, new_figure, styled
+from tune_jobs.tables.columns import SHARE, TIME, Time, column, plain_time
 from tune_jobs.tables.frames import Row, with_numbers
 
 _MOST_PANELS = 4
@@ -38,21 +38,13 @@ _TITLE_CHARACTERS = 12
 
 @dataclass(frozen=True)
 class Scenario:
-    """What all policies are measured on once.
-
-    Attributes:
-        name: what the figure calls it.
-        preset: that `settings` change.
-        settings: of the task, without ``task.``.
-        named: see `EvaluationProtocol.named`.
-        warmup: steps at both ends whose jobs do not count, unless somebody asks for others.
-    """
+    """What all policies are measured on once."""
 
     name: str
     preset: str
-    settings: Mapping[str, object]
-    named: str = ""
-    warmup: int = 0
+    settings: Mapping[str, object]  # of the task, without ``task.``, that differ from the preset's
+    named: str = ""  # see `EvaluationProtocol.named`
+    warmup: int = 0  # steps at both ends whose jobs do not count, unless somebody asks for others
 
     def changes(self, request: FigureRequest) -> list[str]:
         """What differs from the preset, as ``KEY=VALUE``; what was asked for comes last."""
@@ -76,35 +68,57 @@ def draw_scenarios(table: Path) -> Figure:
     with styled():
         if len(by_scenario) > _MOST_PANELS:
             return _draw_grid(by_scenario, metric)
-        sizes = [WRITTEN[name][0] for name in side if name.rpartition("_")[2] in SIZES]
+        sizes = [column(name).head for name in side if name.rpartition("_")[2] in SIZES]
         by_size = f"; {', '.join(sizes)}: slowdown of jobs of that size" if sizes else ""
-        num_lines = [len(some) for some in by_scenario.values()]
-        figure, panels = panels_beside(num_lines, len(side) + 1)
-        headline(
-            figure,
-            first["exhibit"],
+        note = (
             f"{metric.label}, best first; bars: 95% intervals over "
             f"jobsets. Beside it its price: util, to end: utilization while jobs arrive, and to "
-            f"the last finish; wait, longest: mean wait, and mean of the longest{by_size}",
+            f"the last finish; wait, longest: mean wait, and mean of the longest{by_size}"
         )
-        for panel, (name, some) in zip(panels, by_scenario.items(), strict=True):
-            _draw_panel(panel, name, ranked(some, metric.name, metric.name), metric.name, side)
+        numbers = {name: column(name).head for name in (metric.name, *side)}
+        order = {name: ranked(some, metric.name, metric.name) for name, some in by_scenario.items()}
+        figure, panels = draw_panels(order, metric.name, numbers, note)
+        for axes, (name, some) in zip(panels, order.items(), strict=True):
+            low, high = some[metric.name].min(), some[metric.name].max()
+            if 0 < 20 * low < high:
+                axes.set_xscale("log")
+            jobs = f"{float(some['num_jobs'].iloc[0]):,.0f} jobs"
+            title = f"{name}: {counted(some['jobsets'].iloc[0], 'jobset')}, {jobs}"
+            axes.set_title(title, pad=14, fontsize=10)
         panels[-1].set_xlabel(metric.label)
     return figure
 
 
-def _draw_panel(axes: Axes, name: str, rows: pd.DataFrame, metric: str, side: list[str]) -> None:
-    first = rows.iloc[0]
-    time = spec_of_row(first).presentation.time
-    columns = (metric, *side)
-    cells = [[written(one, row[one], time) for one in columns] for _, row in rows.iterrows()]
-    heads = [WRITTEN[one][0] if one in WRITTEN else "slowdown" for one in columns]
-    list_dots(axes, rows, metric, cells, heads)
-    if rows[metric].min() > 0 and rows[metric].max() > 20 * rows[metric].min():
-        axes.set_xscale("log")
-    jobsets = int(first["jobsets"])
-    count = "1 jobset" if jobsets == 1 else f"{jobsets:,} jobsets"
-    axes.set_title(f"{name}: {count}, {float(first['num_jobs']):,.0f} jobs", pad=14, fontsize=10)
+def draw_panels(
+    scenarios: Mapping[str, pd.DataFrame],
+    dots: str,
+    numbers: Mapping[str, str],
+    note: str,
+    width: float = PANEL,
+) -> tuple[Figure, list[Axes]]:
+    """A panel for each scenario with a dot for each policy, and numbers beside it.
+
+    Args:
+        scenarios: policies in order, by name.
+        dots: column of the dots.
+        numbers: heads of the numbers, by column.
+        note: small print.
+        width: of a panel without the numbers, in inches.
+    """
+    first = next(iter(scenarios.values())).iloc[0]
+    num_lines = [len(some) for some in scenarios.values()]
+    figure, panels = panels_beside(num_lines, len(numbers), panel=width)
+    headline(figure, first["exhibit"], note)
+    for axes, some in zip(panels, scenarios.values(), strict=True):
+        time = spec_of_row(some.iloc[0]).presentation.time
+        cells = [[written(one, row[one], time) for one in numbers] for _, row in some.iterrows()]
+        list_dots(axes, some, dots, cells, list(numbers.values()))
+    return figure, panels
+
+
+def counted(count: object, noun: str) -> str:
+    """``1 jobset``, ``1,000 jobsets``."""
+    return f"1 {noun}" if int(str(count)) == 1 else f"{int(str(count)):,} {noun}s"
 
 
 def _draw_grid(by_scenario: Mapping[str, pd.DataFrame], metric: Metric) -> Figure:
@@ -158,38 +172,22 @@ def _grid_cell(row: pd.Series, metric: str, times_worse: float) -> HeatCell:
     return HeatCell(written(metric, row[metric]), below, bold=best, dark=dark)
 
 
-def written(metric: str, value: float, time: Callable[[float], str] = str) -> str:
-    """A mean in a cell.
-
-    Args:
-        metric: its name.
-        value: the mean.
-        time: writes times of the world.
-    """
-    if metric in TIMES:
-        return time(value)
-    if metric.startswith("utilization"):
-        return WRITTEN[metric][1](value)
+def written(metric: str, value: float, time: Time = plain_time) -> str:
+    """A mean of a metric in a cell; `time` writes times of the world."""
+    if column(metric).unit in (TIME, SHARE):
+        return column(metric).write(value, time)
     return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
 
 
 @dataclass(frozen=True)
 class ScenarioFigure:
-    """A figure or a table of the same policies in several scenarios.
-
-    Attributes:
-        title: what the image shows.
-        scenarios: from what was asked for.
-        metric: what decides who is best.
-        baselines_only: whether heuristics that are no baselines of the world are left out.
-        draw: makes the image from the CSV file of `collect`.
-    """
+    """A figure or a table of the same policies in several scenarios, by one metric."""
 
     title: str
     scenarios: Callable[[FigureRequest], Iterable[Scenario]]
     metric: str = "bounded_slowdown"
-    baselines_only: bool = False
-    draw: Callable[[Path], Figure] = draw_scenarios
+    baselines_only: bool = False  # leaves out heuristics that are no baselines of the world
+    draw: Callable[[Path], Figure] = draw_scenarios  # from the CSV file of `collect`
 
     def collect(self, request: FigureRequest) -> list[Row]:
         """Evaluates the heuristics of the world, and the runs' policies, in each scenario.

@@ -3,7 +3,6 @@
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
@@ -14,7 +13,6 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from cluster_env.worlds import WORLDS, get_spec
-from tune_jobs.terminal.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,12 +76,9 @@ def new_figure(height: float, width: float = WIDTH, dpi: int = DPI) -> Figure:
 
 
 def color_of(key: str, learned: bool, place: int = 0) -> str:
-    """Color of a policy; a heuristic has the same one in every figure.
+    """Color of a policy by its name without what was tuned: ``tetris``.
 
-    Args:
-        key: name without what was tuned: ``tetris``.
-        learned: whether it was trained.
-        place: which of the learned policies, or of the numbers of a heuristic, it is.
+    A heuristic has the same one in every figure, a trained policy that of its place among them.
     """
     if learned:
         return _LEARNED[place % len(_LEARNED)]
@@ -114,10 +109,8 @@ def _place_of(key: str) -> int:
 def label_ends(axes: "Axes", labels: Sequence[tuple[float, str, str]], size: float = 10) -> None:
     """Writes names beside the right ends of lines, moved apart where they would overlap.
 
-    Args:
-        axes: what to label; its limits and scale must be final.
-        labels: height in data coordinates, text (of one or more lines) and color of each.
-        size: of the text, in points.
+    Limits and scale of the axes must be final. Labels are a height in data coordinates, a text of
+    one or more lines and a color; the size of letters is in points.
     """
     figure = axes.get_figure(root=True)
     assert figure is not None
@@ -157,10 +150,6 @@ def spread(places: Sequence[float], heights: Sequence[float]) -> list[float]:
     """Moves ascending places as little as need be until things of these heights do not overlap.
 
     That is an isotonic regression of the places less those that the things have in a gapless pile.
-
-    Args:
-        places: wanted centers, ascending.
-        heights: of the things.
     """
     if not places:
         return []
@@ -171,9 +160,7 @@ def spread(places: Sequence[float], heights: Sequence[float]) -> list[float]:
 def scale_values(axes: "Axes", values: NDArray[np.float64]) -> None:
     """Makes the y axis logarithmic, with plain numbers, if the values differ by a factor of five.
 
-    Args:
-        axes: whose axis.
-        values: what is drawn, of any shape; NaN does not count.
+    Values are of any shape; NaN does not count.
     """
     values = values[np.isfinite(values)]
     if not values.size or values.min() <= 0 or values.max() <= 5 * values.min():
@@ -215,10 +202,3 @@ def headline(figure: Figure, title: str, note: str) -> None:
         annotation_clip=False,
     )
     small.set_in_layout(False)
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Writes a figure, atomically; the folder is created if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as aside:
-        figure.savefig(aside, format="png", dpi=figure.dpi)

@@ -42,17 +42,11 @@ def collect(request: FigureRequest) -> list[Row]:
 
 @dataclass(frozen=True)
 class _Scale:
-    """How a column is laid out along an axis.
-
-    Attributes:
-        name: of the column.
-        places: of the trials, float ``(num_trials,)``; NaN without a value.
-        ticks: places with their texts.
-    """
+    """How a column is laid out along an axis."""
 
     name: str
-    places: NDArray[np.float64]
-    ticks: list[tuple[float, str]]
+    places: NDArray[np.float64]  # of the trials, ``(num_trials,)``; NaN without a value
+    ticks: list[tuple[float, str]]  # places with their texts
 
     @property
     def label(self) -> str:

@@ -197,17 +197,7 @@ def _bars(
     digits: int = 0,
     size: float = 7.0,
 ) -> None:
-    """Groups of bars with their errors and numbers.
-
-    Args:
-        axes: where to draw.
-        rows: one for each bar.
-        measured: column of the heights; that of errors ends in ``_error``.
-        along: column that has a group for each of its values.
-        looks: names and colors of the policies, which have a bar each in every group.
-        digits: of the numbers behind the point.
-        size: of the numbers, points.
-    """
+    """Groups of bars with their errors (``_error``) and numbers, a group for each value `along`."""
     labels = [COLUMN_NAMES.get(group, group) for group in rows[along]]
     rows = rows.assign(label=labels, y=rows[measured], error=rows[f"{measured}_error"])
     series = [(*look, rows[rows["policy"] == policy]) for policy, look in looks.items()]

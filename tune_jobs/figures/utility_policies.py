@@ -181,11 +181,9 @@ def collect_learned(request: FigureRequest) -> list[Row]:
 
 
 def _gain(utility: NDArray[np.float64], other: NDArray[np.float64]) -> Estimate:
-    """Gain in per cent of the other's mean.
+    """Gain in per cent of the other's mean, on the same arrivals.
 
-    Args:
-        utility: float64 ``(seeds, experiments)``.
-        other: float64 ``(experiments,)``, on the same arrivals.
+    Of utilities ``(seeds, experiments)`` over ``(experiments,)``, float64.
     """
     scale = 100 / other.mean()
     means = Pooled.each(utility.mean(axis=0) * scale)

@@ -22,7 +22,7 @@ from tune_jobs.replaying.choices import LogOptions, read_as_said, task_of_log
 from tune_jobs.replaying.description import week_names
 from tune_jobs.replaying.trace_report import draw_or_say
 from tune_jobs.tables.frames import write_table
-from tune_jobs.tables.printing import Sheet, as_data, folded, format_sheet, write_sheets
+from tune_jobs.tables.printing import Sheet, as_data, folded, format_sheet, title_case, write_sheets
 from tune_jobs.terminal.output import print_json, silent
 
 USUAL = "priority:conservative"
@@ -80,11 +80,13 @@ def report_calibration(
     waits = _waits_of(jobs, schedules)
     sheets = [near.in_all(waits)]
     best = str(sheets[0].rows[0]["policy"])
+    answer, why = near.verdict(sheets[0].rows[0], len(waits.simulated))
     sheets += [near.by_week(waits, best), near.by_class(waits, best)]
     say = silent if as_json else click.echo
     if as_json:
-        print_json(as_data(sheets))
-    say(_text(path, task, jobs, sheets, [*words, *remarks]))
+        print_json({**as_data(sheets), "verdict": answer, "why": why})
+    sentence = f"Can this log be replayed? {title_case(answer)}: {why}."
+    say(_text(path, task, jobs, sheets, [*words, *remarks, sentence]))
     if out is not None:
         write_sheets(out, sheets)
         write_table(out / "calibration.csv", near.points(waits, best))

@@ -7,9 +7,9 @@ from typing import Any
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.task import Task
-from cluster_env.workloads.formats import AUTO, read_log
+from cluster_env.workloads.formats import READ_OPTIONS, read_log
 from cluster_env.workloads.recorded import RecordedJobs
-from rllib_configs.machines import units_named, units_of_log
+from rllib_configs.machines import misfits, units_named, units_of_log
 from tune_jobs.comparing.choices import changed_config
 from tune_jobs.comparing.trained_runs import TrainedRun
 
@@ -35,18 +35,18 @@ class LogOptions:
 def read_as_said(
     path: Path, overrides: Sequence[str], task_options: Mapping[str, Any]
 ) -> RecordedJobs:
-    """A log in the format and time zone that were said of it, wherever they were given.
+    """A log, read with the options that were said of it, wherever they were given.
 
     Raises:
         InputError: if it cannot be read; what was said is checked with the other settings.
     """
     texts = (text.partition("=") for text in overrides)
     said = {name: value for name, _, value in texts}
-    log_format, time_zone = (
-        said.get(f"task.workload.{key}", str(task_options.get(key.replace("_", "-"), "")))
-        for key in ("log_format", "time_zone")
-    )
-    return read_log(path, log_format or AUTO, time_zone)
+    options: dict[str, Any] = {
+        name: said.get(f"task.workload.{name}", str(task_options.get(name.replace("_", "-"), "")))
+        for name in READ_OPTIONS
+    }
+    return read_log(path, **{name: value for name, value in options.items() if value})
 
 
 def task_of_log(
@@ -64,7 +64,8 @@ def task_of_log(
         path: the log.
         overrides: texts of the form ``key=value``.
         task_options: values, or texts of them, by names of the world's options.
-        guess: whether a machine of which nobody knows the size is as large as the largest job.
+        guess: whether a machine of which nobody knows the size is as large as what was in use at
+            once, see `units_of_log`.
         runs: the trained policies that are to act; the world is that of the first, but for what is
             said, and for its machine unless it was trained on jobs of a log.
         seed: of the policies' random numbers.
@@ -95,4 +96,5 @@ def task_of_log(
     recorded = getattr(workload_of, "recorded", None)
     if not isinstance(recorded, RecordedJobs):
         raise InputError(f"--set must leave the jobs as those of {path}")
-    return task, recorded, words
+    capacity: tuple[int, ...] = getattr(task.world, "capacity", ())
+    return task, recorded, [*words, *misfits(recorded, capacity)]

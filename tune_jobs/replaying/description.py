@@ -72,7 +72,7 @@ def dropped(jobs: RecordedJobs) -> Sheet:
     note = ""
     if jobs.rows:
         lost = sum(one.count for one in jobs.dropped)
-        note = f"rows of {jobs.rows:,}; the other {jobs.rows - lost:,} are the jobs"
+        note = f"of {jobs.rows:,} rows; jobs: {jobs.rows - lost:,}"
     own = {"jobs": Column("rows", COUNT)} if jobs.rows else {}
     shown = ["because_the_job", "jobs", "first_in_line"]
     return Sheet("dropped", "Left out", shown, rows, note, own)

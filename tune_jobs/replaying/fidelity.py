@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from cluster_env.core.durations import duration
 from cluster_env.evaluation.intervals import Pooled, jobset_interval
 from tune_jobs.replaying.description import WEEK_S
 from tune_jobs.replaying.outcomes import SIZES
@@ -26,6 +27,14 @@ LIMITS_S = (3600, 12 * 3600)
 NEAR_S, NEAR_SHARE = 600, 0.25
 """A simulated wait is near the recorded one if it differs by at most so much, or such a share."""
 
+SAME_GAIN = 0.1
+"""Gains that differ from 0 by less say nothing."""
+
+GOOD, PARTLY, NOT = "good", "partly", "not"
+"""How well a log can be replayed."""
+
+_GOOD_GAIN, _GOOD_RATIO, _SOME_GAIN = 0.7, (0.8, 1.25), 0.2
+
 LENGTHS = ("asks for up to 1 h", "asks for 1 to 12 h", "asks for more than 12 h")
 
 _OF_GROUP = ("jobs", "recorded", "simulated", "difference", "rank")
@@ -36,7 +45,7 @@ Waits = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class RecordedWaits:
-    """A log with its recorded waits, and those under some rules.
+    """A log with its recorded waits, and those under some policies.
 
     Attributes:
         arrival: int64 ``(num_jobs,)``, seconds, never falling.
@@ -102,19 +111,62 @@ def fidelity(recorded: Waits, simulated: Waits) -> dict[str, float]:
 
 
 def in_all(log: RecordedWaits) -> Sheet:
-    """Every rule with how near it comes, the smallest mean difference first."""
+    """Every rule with how near it comes, the smallest mean difference first.
+
+    Where none is nearer than the recorded median, that would rank noise: they stay as given.
+    """
     rows: list[dict[str, Any]] = []
     for name, waits in log.simulated.items():
         ratio = zip(("ratio", "ratio_low", "ratio_high"), _ratio(log, waits), strict=True)
         rows.append({"policy": name, **fidelity(log.recorded, waits), **dict(ratio)})
-    rows.sort(key=lambda row: float(np.abs(log.simulated[row["policy"]] - log.recorded).mean()))
+    ranked = not all(abs(row["gain"]) < SAME_GAIN for row in rows)
+    if ranked:
+        rows.sort(key=lambda row: float(np.abs(log.simulated[row["policy"]] - log.recorded).mean()))
     shown = ["policy", "recorded", "simulated", "ratio", "ratio_low", "ratio_high"]
     shown += ["difference", "rank", "gain"]
     note = (
         "mean waits and their ratio with its 95% interval over weeks; median difference of a job's "
         "wait; correlation of ranks; gain over saying the recorded median of every job"
     )
+    if not ranked and len(rows) > 1:
+        note += "; as all gains are about 0, policies stand in the order in which they were given"
     return Sheet("fidelity", "Simulated waits against recorded ones", shown, rows, note)
+
+
+def verdict(best: Mapping[str, Any], num_policies: int) -> tuple[str, str]:
+    """Whether a log can be replayed, and why, from the numbers of the rule that comes nearest.
+
+    Args:
+        best: a row of `in_all`.
+        num_policies: that were tried.
+
+    Returns:
+        `GOOD`, `PARTLY` or `NOT`, and a sentence.
+    """
+    recorded, simulated, gain = best["recorded"], best["simulated"], best["gain"]
+    which = "the one policy" if num_policies == 1 else f"the nearest of {num_policies:,} policies"
+    waits = (
+        f"under {best['policy']}, {which}, jobs wait {duration(simulated)} in the mean, at the "
+        f"site {duration(recorded)}"
+    )
+    if max(recorded, simulated) < NEAR_S / 10:
+        return (
+            GOOD,
+            f"{waits}; but where nobody waits, how the site orders its queue cannot be seen",
+        )
+    if np.isnan(gain):
+        return NOT, f"{waits}, and there the same for every job, which no rule explains"
+    low, high = _GOOD_RATIO
+    mean_holds = low * recorded <= simulated <= high * recorded
+    each = f"what a single job waits is told {gain:.0%} better than by the recorded median of all"
+    if gain < SAME_GAIN:
+        each = "what a single job waits is told no better than by the recorded median of all"
+    if gain >= _GOOD_GAIN and mean_holds:
+        return GOOD, f"{waits}; {each}"
+    if gain >= _SOME_GAIN:
+        return PARTLY, f"{waits}; {each}: believe orders of policies rather than numbers"
+    why = "the means agree, but " if mean_holds else ""
+    return NOT, f"{waits}; {why}{each}: something that is not simulated decides here"
 
 
 def _ratio(log: RecordedWaits, waits: Waits) -> tuple[float, float, float]:

@@ -1,12 +1,14 @@
 """What became of the jobs of one long episode, such as a whole log: numbers, and as sheets."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from cluster_env.core.durations import duration
 from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation.metrics import size_class, wait
 from cluster_env.objectives.metric import makespan, utilization_until
@@ -22,6 +24,13 @@ _OF_POLICY = (
 """Columns of what `outcome` gives that every table shows."""
 
 _OF_GROUP = ("bounded_slowdown", "mean_wait", "longest_wait", "turnaround")
+
+AS_RECORDED = "as recorded"
+"""The row of what happened at the site."""
+
+_SHORT_WAIT_S = 600  # a mean wait at the site that needs no explanation
+_TOO_LATE, _FEWEST_JOBS = 1.25, 100
+"""By what factor a makespan is so long that the queue must have grown, in logs of so many jobs."""
 
 SIZES = ("narrow", "medium", "wide")
 """Names of the values of `size_class`."""
@@ -147,8 +156,74 @@ def _since(
     return np.asarray((at - at[0]) * count[known] - moment[known], np.float64)
 
 
-def in_all(outcomes: Mapping[str, Mapping[str, float]], jobs: RecordedJobs) -> Sheet:
-    """Every policy with the numbers of the whole log, the lowest slowdown first."""
+def as_recorded(jobs: RecordedJobs, like: Schedule) -> Schedule | None:
+    """The schedule of the site, for the jobs and the machine of another one of the whole log.
+
+    None where the log does not say how long all jobs waited.
+    """
+    if jobs.wait is None:
+        return None
+    start = like.arrival + jobs.wait[like.job]
+    finish = start + jobs.run[like.job]
+    if finish.max() > np.iinfo(np.int32).max:
+        return None
+    return replace(
+        like,
+        start=start.astype(np.int32),
+        finish=finish.astype(np.int32),
+        duration=jobs.run[like.job].astype(np.int32),
+        end=np.array([finish.max()], np.int32),
+        pieces=None,
+    )
+
+
+def beyond_simulation(
+    outcomes: Mapping[str, Mapping[str, float]], recorded: Mapping[str, float] | None
+) -> list[str]:
+    """A sentence where jobs waited at the site far longer than under any of the policies."""
+    longest = max(numbers["mean_wait"] for numbers in outcomes.values())
+    if recorded is None or recorded["mean_wait"] < max(_SHORT_WAIT_S, 3 * longest):
+        return []
+    return [
+        f"as recorded, jobs waited {duration(recorded['mean_wait'])} in the mean, here at most "
+        f"{duration(longest)}: what held them back is not simulated, such as partitions with "
+        f"nodes of their own (--partition NAME), limits of users or reservations"
+    ]
+
+
+def overloaded(schedules: Mapping[str, Schedule]) -> list[str]:
+    """A sentence for each policy under which the queue grows although the machine is large enough.
+
+    The jobs need at least their work over the machine's capacity, and until the last could end.
+    """
+    sentences = []
+    for name, schedule in schedules.items():
+        if schedule.job.size < _FEWEST_JOBS:
+            continue
+        work = schedule.duration.astype(np.float64) @ schedule.demand
+        needed = max(
+            float((work / schedule.capacity).max()),
+            float((schedule.arrival + schedule.duration).max()),
+        )
+        taken = float(makespan(schedule)[0])
+        if taken > _TOO_LATE * needed:
+            sentences.append(
+                f"{name} cannot keep up with these jobs: the last one ends after "
+                f"{duration(taken)}, {taken / needed:.1f} times what the jobs need at least, "
+                f"and waits grow with the length of the log"
+            )
+    return sentences
+
+
+def in_all(
+    outcomes: Mapping[str, Mapping[str, float]],
+    jobs: RecordedJobs,
+    recorded: Mapping[str, float] | None = None,
+) -> Sheet:
+    """Every policy with the numbers of the whole log, the lowest slowdown first.
+
+    What was recorded at the site stands before them.
+    """
     ranked = sorted(outcomes, key=lambda name: outcomes[name]["bounded_slowdown"])
     cut = any(numbers["unfinished"] for numbers in outcomes.values())
     note = (
@@ -158,6 +233,8 @@ def in_all(outcomes: Mapping[str, Mapping[str, float]], jobs: RecordedJobs) -> S
     if len(jobs.resources) > 1:
         note += f"; use is the mean of {' and '.join(jobs.resources)}"
     rows = [{"policy": name, **outcomes[name]} for name in ranked]
+    if recorded is not None:
+        rows.insert(0, {"policy": AS_RECORDED, **recorded})
     shown = [*_OF_POLICY, *(["unfinished"] if cut else [])]
     return Sheet("replay", "The whole log", shown, rows, note)
 

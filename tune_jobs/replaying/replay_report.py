@@ -21,9 +21,18 @@ from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
 from tune_jobs.replaying.choices import LogOptions, task_of_log
-from tune_jobs.replaying.outcomes import by_size, by_user, in_all, outcome, timeline
+from tune_jobs.replaying.outcomes import (
+    as_recorded,
+    beyond_simulation,
+    by_size,
+    by_user,
+    in_all,
+    outcome,
+    overloaded,
+    timeline,
+)
 from tune_jobs.tables.frames import write_table
-from tune_jobs.tables.printing import Sheet, as_data, format_sheet, write_sheets
+from tune_jobs.tables.printing import Sheet, as_data, folded, format_sheet, write_sheets
 from tune_jobs.terminal.output import print_json, silent
 from tune_jobs.terminal.progress import NoProgress, Progress
 
@@ -93,15 +102,23 @@ def report_replay(
     check_specs(protocol, specs)
     replays = play(protocol, specs, NoProgress() if as_json else Progress())
     outcomes = {one.name: outcome(one.schedule, jobs.resources) for one in replays}
+    schedules = {one.name: one.schedule for one in replays}
+    workload: Any = task.workload
+    # Recorded waits are those of the arrivals that the log has.
+    as_it_was = workload.stretch == 1 and not workload.scaled_load
+    recorded = as_recorded(jobs, replays[0].schedule) if as_it_was else None
+    numbers = None if recorded is None else outcome(recorded, jobs.resources)
+    remarks += [*beyond_simulation(outcomes, numbers), *overloaded(schedules)]
     sheets = [
-        in_all(outcomes, jobs),
-        by_size({one.name: one.schedule for one in replays}),
-        *by_user({one.name: one.schedule for one in replays}, jobs),
+        in_all(outcomes, jobs, numbers),
+        by_size(schedules),
+        *by_user(schedules, jobs),
     ]
     if as_json:
         played = {one.name: one.seconds for one in replays}
         dropped = [{"count": one.count, "reason": one.reason} for one in jobs.dropped]
-        data = {"jobs": jobs.num_jobs, "dropped": dropped, "seconds": played, **as_data(sheets)}
+        data = {"jobs": jobs.num_jobs, "dropped": dropped, "seconds": played, "remarks": remarks}
+        data |= as_data(sheets)
         print_json(data)
     say = silent if as_json else click.echo
     say(_text(options.path, jobs, replays, sheets, remarks))
@@ -193,4 +210,5 @@ def _text(
     )
     head = f"{path}: {jobs.num_jobs:,} jobs on {machine}{lost}"
     shown = [format_sheet(sheet, 10) for sheet in sheets]
-    return "\n\n".join([click.style(head, bold=True), *shown, *remarks])
+    under = ("\n".join(folded([one])) for one in remarks)
+    return "\n\n".join([click.style(head, bold=True), *shown, *under])

@@ -50,7 +50,7 @@ def report_trace(
     say = silent if as_json else click.echo
     if as_json:
         known: dict[str, Any] = {name: value for name, (value, _) in facts.items()}
-        print_json({"facts": plain([known])[0], **as_data(sheets)})
+        print_json({"facts": plain([known])[0], "remarks": remarks, **as_data(sheets)})
     say(_text(options.path, facts, sheets, remarks))
     if out is not None:
         write_sheets(out, sheets)

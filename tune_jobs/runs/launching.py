@@ -1,6 +1,7 @@
 """What ``metasched train`` does: begins a run or goes on with one, and says where it is."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -21,57 +22,68 @@ DEFAULT_PRESET = "deeprm-operation"
 """What is trained where nobody says what: it asks the least of who has to live with it."""
 
 
-def launch_training(
-    *,
-    preset: str | None,
-    overrides: Sequence[str],
-    seed: int | None,
-    runs: Path | None,
-    run_dir: Path | None,
-    resume: Path | None,
-    goes_on: bool,
-    address: str | None,
-    num_runners: int | None,
-    no_track: bool,
-    tracking_uri: str | None,
-    print_config: bool,
-    draw: DrawFigure,
-) -> None:
-    """Trains, says where the run is, and what to do next; the arguments are the command's options.
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions:
+    """The options of ``metasched train``, by their names there."""
+
+    preset: str | None
+    overrides: Sequence[str]
+    seed: int | None
+    runs: Path | None
+    run_dir: Path | None
+    resume: Path | None
+    goes_on: bool
+    address: str | None
+    num_runners: int | None
+    no_track: bool
+    tracking_uri: str | None
+    print_config: bool
+
+
+def launch_training(options: TrainingOptions, draw: DrawFigure) -> None:
+    """Trains, says where the run is, and what to do next.
+
+    Args:
+        options: of the command.
+        draw: draws the learning curves of a run that has ended.
 
     Raises:
         InputError: if the options contradict each other, or the run cannot start.
         Exit: if a signal has stopped the run.
     """
     settings = {
-        "seed": seed,
-        "runs": None if runs is None else str(runs),
-        "resources.num_runners": num_runners,
-        "tracking.enabled": False if no_track else None,
-        "tracking.uri": tracking_uri,
+        "seed": options.seed,
+        "runs": None if options.runs is None else str(options.runs),
+        "resources.num_runners": options.num_runners,
+        "tracking.enabled": False if options.no_track else None,
+        "tracking.uri": options.tracking_uri,
     }
     given = {key: value for key, value in settings.items() if value is not None}
-    changes = {**dict(map(parse_override, overrides)), **given}
-    resumption = None
-    if goes_on and (run_dir is None or resume is not None):
+    changes = {**dict(map(parse_override, options.overrides)), **given}
+    run_dir, resumption = options.run_dir, None
+    if options.goes_on and (run_dir is None or options.resume is not None):
         raise InputError("--continue takes the folder of the run as --run, and no --resume")
-    if resume is not None:
-        if preset is not None or run_dir is not None:
+    if options.resume is not None:
+        if options.preset is not None or run_dir is not None:
             raise InputError("--resume takes all from the run, so give no preset and no --run")
-        resumption = find_resumption(resume, changes)
+        resumption = find_resumption(options.resume, changes)
         config = resumption.config
     else:
-        preset = preset or DEFAULT_PRESET
-        config = load_config(preset, changes)
-    if print_config:
+        config = load_config(options.preset or DEFAULT_PRESET, changes)
+    if options.print_config:
         click.echo(config_text(prepare(config)), nl=False)
         return
-    if preset is not None and run_dir is not None:
+    if resumption is None and run_dir is not None:
         config = prepare(config)
-        find = find_continuation if goes_on else find_lost_start
+        find = find_continuation if options.goes_on else find_lost_start
         resumption = find(run_dir.expanduser(), config)
     result = run_training(
-        config, run_dir=run_dir, resume=resumption, address=address, progress=Progress(), draw=draw
+        config,
+        run_dir=run_dir,
+        resume=resumption,
+        address=options.address,
+        progress=Progress(),
+        draw=draw,
     )
     if result.exit_status:
         raise click.exceptions.Exit(result.exit_status)

@@ -13,6 +13,7 @@ from rllib_configs import builders
 from rllib_configs.policies import learned_policy, save_policy, start_from
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.validation import RATIO, Validation
+from tune_jobs.terminal.capacity import cpus_for
 from tune_jobs.terminal.pieces import Spread, here
 from tune_jobs.terminal.ray_session import without_ray_chatter
 
@@ -149,6 +150,24 @@ class Trainer:
         decisions = metrics.get("train/decisions_per_episode", 0.0) * episodes
         seconds = metrics.get("time/iteration_s", 0.0)
         return {"time/decisions_per_s": decisions / seconds} if seconds and decisions else {}
+
+
+def start_trainer(
+    config: ExperimentConfig, say: Callable[[str], None], seen: Callable[[int, int], None]
+) -> Trainer:
+    """A trainer whose runners have a CPU each, which it waits for before.
+
+    Args:
+        config: see `Trainer`.
+        say: told what it waits for, see `tune_jobs.terminal.capacity.cpus_for`.
+        seen: see `Trainer`.
+
+    Raises:
+        InputError: if there are more runners than units of work, or than CPUs in the cluster.
+        Failure: if the CPUs have not come free in time.
+    """
+    with cpus_for(config, say):
+        return Trainer(config, seen)
 
 
 def cost_ratio(value: float, references: Mapping[str, float], higher_is_better: bool) -> float:

@@ -99,13 +99,11 @@ def run_training(
         progress.say("Waiting for Ray")
         stack.enter_context(ray_session(config, address))
         stack.enter_context(watching_head(resume_command(run)))
-        # Only now: they import Ray, which reads the environment then, and what refuses is quicker.
-        from tune_jobs.runs.trainer import Trainer
-        from tune_jobs.terminal.capacity import cpus_for
+        # Only now: it imports Ray, which reads the environment then, and what refuses is quicker.
+        from tune_jobs.runs.trainer import start_trainer
 
-        with cpus_for(config, progress.say):
-            trainer = Trainer(config, partial(progress.aside, text="validation"))
-            stack.callback(trainer.close)
+        trainer = start_trainer(config, progress.say, partial(progress.aside, text="validation"))
+        stack.callback(trainer.close)
         loop = _Loop(trainer, run, progress, draw)
         if resume:
             loop.restore(resume.checkpoint)

@@ -57,10 +57,11 @@ def report_steer(
     release_everything: bool,
     as_root: bool,
     watchdog_s: float,
-    steering: Steering,
     **options: Any,
 ) -> int:
     """Steers a site; the arguments are the command's options. Returns the exit status."""
+    names = ("mode", "act", "rehold_s", "hold_new", "until_empty")
+    steering = Steering(**{name: options.pop(name) for name in names})
     if release_everything:
         _require_slurm()
         try:

@@ -30,10 +30,7 @@ MAX_FAILURES = 2
 class SweepCallback(Callback):
     """The one place that writes while a sweep runs; Ray Tune calls it in the sweep's own process.
 
-    Args:
-        folder: of the sweep.
-        tracker: of the sweep's own run, which those of the trials are children of.
-        table: shows where everything is.
+    Runs of the trials are children of the tracker's.
 
     Attributes:
         busy_s: seconds that trials have spent in iterations and evaluations since the start.

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from cluster_env.core.registry import unknown
 from rllib_configs.dimensions import Dimension
-from rllib_configs.loading import parse_section, read_yaml
+from rllib_configs.loading import find_yaml, parse_section, read_yaml
 from rllib_configs.sections import Count, Section, Seed, WholeNumber
 from tune_jobs.sweeps.searches import SEARCHES, AshaSection, PbtSection, Search
 from tune_jobs.terminal.files import replacing
@@ -110,20 +110,6 @@ def sweep_names() -> list[str]:
     return sorted(path.stem for path in NAMED.glob("*.yaml"))
 
 
-def find_sweep(source: str | Path) -> Path:
-    """The file that a name or a path means.
-
-    Raises:
-        InputError: if there is none.
-    """
-    path = Path(source)
-    if path.suffix in (".yaml", ".yml"):
-        return path
-    if str(source) not in sweep_names():
-        raise unknown("sweep", str(source), sweep_names())
-    return NAMED / f"{source}.yaml"
-
-
 def load_sweep(source: str | Path, changes: Iterable[tuple[str, Any]] = ()) -> Sweep:
     """Reads a sweep.
 
@@ -135,7 +121,7 @@ def load_sweep(source: str | Path, changes: Iterable[tuple[str, Any]] = ()) -> S
     Raises:
         InputError: if there is no such sweep, a field is unknown, or a value impossible.
     """
-    path = find_sweep(source)
+    path = find_yaml("sweep", source, NAMED)
     data = read_yaml(path)
     data.setdefault("name", path.stem)
     for name, value in changes:

@@ -38,19 +38,12 @@ _OVER: tuple[TrialStatus, ...] = ("finished", "stopped")  # a resumed sweep leav
 
 @dataclass(frozen=True)
 class TrialFile:
-    """What ``trial.json`` holds.
+    """What ``trial.json`` holds."""
 
-    Attributes:
-        point: index and settings; with pbt, the newest settings.
-        status: what became of it.
-        busy_s: seconds that it has spent in iterations and evaluations.
-        error: why it failed, in one line.
-    """
-
-    point: Point
+    point: Point  # with pbt, of the newest settings
     status: TrialStatus
-    busy_s: float = 0.0
-    error: str = ""
+    busy_s: float = 0.0  # in iterations and evaluations
+    error: str = ""  # why it failed, in one line
 
     def write(self, folder: Path) -> None:
         """Writes it, atomically."""
@@ -75,15 +68,7 @@ class TrialFile:
 class TrialRecord:
     """A trial that has begun; writes down what it reports, into its run directory.
 
-    Args:
-        run: the directory; locked by this process where it writes there.
-        file: what is known of the trial.
-        sweep: that it belongs to.
-
-    Attributes:
-        run: the same.
-        file: the same.
-        done: iterations that have been recorded.
+    This process has locked the directory where it writes there. ``done`` iterations are recorded.
     """
 
     def __init__(self, run: RunDirectory, file: TrialFile, sweep: Sweep) -> None:
@@ -115,10 +100,7 @@ class TrialRecord:
     def add(self, rows: list[MetricRow], state: bytes | None, busy_s: float) -> None:
         """Adds iterations; those that were recorded before are replaced.
 
-        Args:
-            rows: as in ``metrics.csv``, with the iteration.
-            state: what `pack` made of the state after the last of them.
-            busy_s: seconds that they took.
+        Rows are as in ``metrics.csv``, and the state after the last of them is packed, see `pack`.
         """
         first = int(rows[0]["iteration"])
         if first <= self.done:
@@ -188,12 +170,7 @@ def unpack(packed: bytes, folder: Path) -> None:
 
 
 class SweepFolder:
-    """The folder of a sweep. Use `create_sweep` or `open_sweep`.
-
-    Args:
-        path: the folder.
-        sweep: its definition.
-    """
+    """The folder of a sweep. Use `create_sweep` or `open_sweep`."""
 
     def __init__(self, path: Path, sweep: Sweep) -> None:
         self.path = path.absolute()
@@ -217,13 +194,9 @@ class SweepFolder:
         """Folder for Ray Tune's own files, which nothing needs afterwards."""
         return self.path / ".tune"
 
-    def trial_path(self, index: int) -> Path:
-        """Folder of a trial."""
-        return self.trials / trial_name(index)
-
     def begin_trial(self, point: Point, config: ExperimentConfig) -> TrialRecord:
         """Creates the run directory of a trial, in place of what a crash has left half-made."""
-        path = self.trial_path(point.index)
+        path = self.trials / trial_name(point.index)
         shutil.rmtree(path, ignore_errors=True)
         record = TrialRecord(create_run(config, path), TrialFile(point, "running"), self.sweep)
         record.settle("running")
@@ -264,11 +237,8 @@ def trial_name(index: int) -> str:
 def create_sweep(sweep: Sweep, runs: Path, path: Path | None = None) -> SweepFolder:
     """Creates the folder of a new sweep, locks it and writes the definition.
 
-    Args:
-        sweep: what it is.
-        runs: folder that holds runs and sweeps.
-        path: the folder, new or empty; by default one below `runs`, named after the sweep, the
-            time and the seed.
+    The path is new or empty; by default it is below `runs`, named after the sweep, the time and the
+    seed.
 
     Raises:
         InputError: if the folder holds something already or cannot be written.
@@ -306,21 +276,16 @@ def open_sweep(path: Path) -> SweepFolder:
 
 @dataclass
 class SweepWork:
-    """What there is to do.
+    """What there is to do: points to go on with or, where they were drawn beforehand, to begin.
 
-    Attributes:
-        points: trials to go on with or, where they were drawn beforehand, to begin.
-        records: of the former, by index.
-        states: how far those are: iteration and packed state, by index.
-        over: trials of an interrupted sweep that are left as they are.
-        new: indices of the trials that a searcher will begin after those.
+    Of the former there are records and, by index, how far they are: iteration and packed state.
     """
 
     points: list[Point] = field(default_factory=list)
     records: dict[int, TrialRecord] = field(default_factory=dict)
     states: dict[int, tuple[int, bytes]] = field(default_factory=dict)
-    over: list[TrialRecord] = field(default_factory=list)
-    new: list[int] = field(default_factory=list)
+    over: list[TrialRecord] = field(default_factory=list)  # left as they are
+    new: list[int] = field(default_factory=list)  # that a searcher will begin after those
 
     @property
     def num_trials(self) -> int:

@@ -44,11 +44,7 @@ class SweepOptions:
 
 
 def launch_sweep(options: SweepOptions, draw: DrawFigure) -> None:
-    """Runs a sweep, and says what came out.
-
-    Args:
-        options: of the command.
-        draw: draws the figure of a sweep that has ended.
+    """Runs a sweep, draws its figure when it has ended, and says what came out.
 
     Raises:
         InputError: if the options contradict each other, or the sweep cannot run.

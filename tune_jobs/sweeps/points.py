@@ -35,15 +35,10 @@ class _Stream(IntEnum):
 
 @dataclass(frozen=True)
 class Point:
-    """One trial, before it runs.
+    """One trial, before it runs."""
 
-    Attributes:
-        index: from 0; what its seed is derived from.
-        settings: what the space says for it, by key.
-    """
-
-    index: int
-    settings: dict[str, Any]
+    index: int  # from 0; what its seed is derived from
+    settings: dict[str, Any]  # what the space says for it, by key
 
     def describe(self, keys: Sequence[str] | None = None) -> str:
         """Its settings, or those of some keys, short: ``lr=0.001 objective=makespan``."""
@@ -112,13 +107,9 @@ def read_presets(sweep: Sweep) -> Presets:
 def trial_config(
     sweep: Sweep, point: Point, runs: Path = Path("runs"), presets: Presets | None = None
 ) -> ExperimentConfig:
-    """The whole config of a trial.
+    """The whole config of a trial in a folder of runs.
 
-    Args:
-        sweep: which it belongs to.
-        point: its settings.
-        runs: folder that holds the trials.
-        presets: of `read_presets`, where the files cannot be seen, or to save time.
+    The presets of `read_presets` are given where files cannot be seen, or to save time.
 
     Raises:
         InputError: if a key is unknown, or a value impossible.
@@ -213,12 +204,7 @@ def cpus_of(config: ExperimentConfig) -> int:
 
 
 def check_cpus(config: ExperimentConfig, total: float, free: float) -> None:
-    """Makes sure that a trial can start; Ray Tune would wait for ever.
-
-    Args:
-        config: of the trial that needs most.
-        total: CPUs that there are.
-        free: those that nobody else uses.
+    """Makes sure that a trial can start on `free` of `total` CPUs; Ray Tune would wait for ever.
 
     Raises:
         InputError: if there are too few.

@@ -21,15 +21,10 @@ _OVER = ("finished", "stopped", "failed")
 
 
 class ProgressTable:
-    """Shows the best trials and those that run.
+    """Shows the best trials, by a metric, and those that run.
 
-    Args:
-        num_trials: trials that there will be.
-        metric: what they are ranked by.
-        mode: whether a lower or a higher metric is better.
-        stream: where to write, by default the standard error.
-        interactive: whether to rewrite in place; by default if the stream is a terminal.
-        clock: seconds, for tests.
+    It writes to the standard error unless another stream is given, in place if that is a terminal.
+    The clock, in seconds, is for tests.
     """
 
     def __init__(

@@ -32,25 +32,17 @@ if TYPE_CHECKING:
 class SweepResult:
     """What became of a sweep.
 
-    Attributes:
-        folder: where everything is.
-        counts: trials by what became of them: finished, stopped, failed, or left to do.
-        share: of the time that the slots for trials had since the start of the command, the part
-            that was spent in iterations and evaluations.
-        wall_s: seconds from the start to the last result.
-        num_slots: trials at a time.
-        exit_status: 0; 1 if a trial failed; 130 or 143 if a signal stopped the sweep.
-        recorded: the MLflow server that has the runs, or the command that shows them; None where
-            nothing is recorded.
+    Of the time that the slots for trials had since the start of the command, a share was spent in
+    iterations and evaluations.
     """
 
     folder: SweepFolder
-    counts: dict[str, int]
+    counts: dict[str, int]  # of trials: finished, stopped, failed, or left to do
     share: float
-    wall_s: float
-    num_slots: int
-    exit_status: int = 0
-    recorded: str | None = None
+    wall_s: float  # from the start to the last result
+    num_slots: int  # trials at a time
+    exit_status: int = 0  # 1 if a trial failed; 130 or 143 if a signal stopped the sweep
+    recorded: str | None = None  # MLflow's server, or the command that shows what is recorded
 
 
 def run_sweep(
@@ -64,13 +56,9 @@ def run_sweep(
 ) -> SweepResult:
     """Runs all trials, or those that are left of a sweep that was interrupted.
 
-    Args:
-        sweep: a new one, or the folder of an interrupted one.
-        runs: folder of runs and sweeps, for a new one.
-        path: folder of a new one, instead of one with a made-up name.
-        address: Ray cluster; see `tune_jobs.terminal.ray_session.ray_session`.
-        table: shows where everything is; by default on the standard error.
-        draw: draws the figure of a sweep that has ended; by default nobody does.
+    A new sweep has a folder of its own below `runs`, or `path`; for the address see
+    `tune_jobs.terminal.ray_session.ray_session`. By default nobody draws the figure of a sweep that
+    has ended.
 
     Raises:
         InputError: before anything has started, if the sweep cannot run.

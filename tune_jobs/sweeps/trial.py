@@ -21,6 +21,7 @@ from ray import tune
 from cluster_env.core.errors import InputError
 from tune_jobs.runs.checkpoints import Checkpoints
 from tune_jobs.runs.history import MetricRow
+from tune_jobs.runs.validation import RATIO
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import pack, trial_name, unpack
 from tune_jobs.sweeps.points import Point, Presets, trial_config
@@ -43,17 +44,13 @@ class NoMetric(InputError):
 class TrialContext:
     """What all trials of a sweep know.
 
-    Attributes:
-        sweep: its definition.
-        trials: folder of the trials, as the sweep's own process sees it.
-        presets: what the trials begin with; see `tune_jobs.sweeps.points.read_presets`.
-        states: for trials that are gone on with, by index: iteration, and a reference to what
-            `tune_jobs.sweeps.folder.pack` made of the state.
+    Of trials that are gone on with there are states by index: iteration, and a reference to what
+    `tune_jobs.sweeps.folder.pack` made of the state.
     """
 
     sweep: Sweep
-    trials: Path
-    presets: Presets
+    trials: Path  # their folder, as the sweep's own process sees it
+    presets: Presets  # see `tune_jobs.sweeps.points.read_presets`
     states: Mapping[int, tuple[int, ray.ObjectRef]] = field(default_factory=dict)
 
 
@@ -188,8 +185,6 @@ class SweepTrial(tune.Trainable):
         (folder / _PLACE).write_text(json.dumps(place))
 
     def _note_score(self, trainer: "Trainer", row: MetricRow) -> None:
-        from tune_jobs.runs.validation import RATIO
-
         metric = self._context.sweep.metric
         if metric in row:
             self._scores.append(row[metric])

@@ -57,15 +57,7 @@ def run_trials(
 ) -> int:
     """Runs the trials that are left; where Ray loses one, goes on as `tune --resume` would.
 
-    Args:
-        folder: of the sweep.
-        work: what is left to do.
-        config: of a trial; all take the same of a cluster.
-        callback: gets what they report.
-        stop: ends all of them when it is asked for.
-
-    Returns:
-        Trials at a time.
+    All trials take the same of a cluster as the one of the config. Returns how many ran at a time.
     """
     losses = 0
     while True:
@@ -181,9 +173,7 @@ def _fit(
 def _free_cpus(config: ExperimentConfig, most: int) -> float:
     """CPUs that nobody uses; waits a moment for those of a process that is just ending.
 
-    Args:
-        config: of a trial.
-        most: trials that may run at a time; with CPUs for so many, there is no wait.
+    With CPUs for the most trials that may run at a time, there is no wait.
 
     Raises:
         InputError: if there are too few for a trial, for which Ray Tune would wait for ever.

@@ -38,13 +38,7 @@ def shown(value: Any, unit: str = RATIO, time: Time = plain_time) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column.
-
-    Attributes:
-        title: where there is room, as in Markdown and on figures.
-        unit: of its values, see `SHARE`.
-        short: title in a line of 80 characters.
-    """
+    """A column: its title where there is room, and in short; see `SHARE` for units."""
 
     title: str
     unit: str = RATIO
@@ -89,6 +83,10 @@ COLUMNS = {
     "of_jobs": Column("of jobs", SHARE),
     "of_work": Column("of work", SHARE),
     "share": Column("share", SHARE),
+    "withheld": Column("jobs withheld", SHARE),
+    "holding": Column("steps in which one is withheld", SHARE),
+    "better": Column("sequences where better", SHARE),
+    "closed": Column("of the way to specialists", SHARE),
     "median_run": Column("median run", TIME),
     "run_over_estimate": Column("run over estimate", SHARE),
     "recorded": Column("recorded", TIME),

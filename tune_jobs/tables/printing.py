@@ -79,23 +79,14 @@ def folded(sentences: Iterable[str], width: int = WIDTH) -> list[str]:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table about a job log, whose times are seconds.
+    """A table about a job log, whose times are seconds."""
 
-    Attributes:
-        name: of its file, without ending.
-        title: what it shows.
-        shown: names of the columns that people see, in order; files hold all.
-        rows: values by the columns' names; a missing one is empty, a NaN unknown.
-        note: a sentence that belongs under it.
-        own: columns that are others than in `tune_jobs.tables.columns.COLUMNS`, by name.
-    """
-
-    name: str
+    name: str  # of its file, without ending
     title: str
-    shown: Sequence[str]
-    rows: Sequence[Mapping[str, Any]]
-    note: str = ""
-    own: Mapping[str, Column] = field(default_factory=dict)
+    shown: Sequence[str]  # columns that people see, in order; files hold all
+    rows: Sequence[Mapping[str, Any]]  # a missing value is empty, a NaN unknown
+    note: str = ""  # a sentence that belongs under it
+    own: Mapping[str, Column] = field(default_factory=dict)  # others than in `COLUMNS`
 
     def cells(self) -> list[list[str]]:
         """What people read: the head, then the rows."""

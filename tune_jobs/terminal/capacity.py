@@ -1,6 +1,6 @@
 """CPUs for the processes of a command, waited for while others have them or none has come yet.
 
-Whoever imports this has started Ray, or joined it; see `tune_jobs.terminal.ray_session`.
+It imports Ray, so whoever imports it has called `tune_jobs.terminal.running.prepare_environment`.
 """
 
 import time

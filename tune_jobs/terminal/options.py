@@ -3,7 +3,6 @@
 import math
 import os
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "sho
 
 COMPARISON_TABLE, COMPARISON_FIGURE = "comparison.csv", "comparison.png"
 ADAPTATION_TABLE = "adaptation.csv"
+SPECIALISTS_TABLE = "specialists.csv"
 
 MOST = 1_000_000
 """Of what can be counted on a command line: of jobsets, more fit into no memory."""
@@ -102,15 +102,6 @@ def decode_option(default: str, *more: str, help_text: str) -> Decorator:
 def out_option(help_text: str) -> Decorator:
     """The option ``--out``: a folder for what a command writes."""
     return click.option("--out", type=OutPath(file_okay=False), help=help_text)
-
-
-def late(module: str, name: str) -> Callable[..., Any]:
-    """A function that is imported when it is called, because that takes long."""
-
-    def call(*args: Any) -> Any:
-        return getattr(import_module(module), name)(*args)
-
-    return call
 
 
 warmup_option = click.option(

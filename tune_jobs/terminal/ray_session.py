@@ -17,7 +17,7 @@ from typing import Any
 
 from cluster_env.core.errors import InputError, shortened
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.terminal.running import debugging, prepare_environment
+from tune_jobs.terminal.running import debugging, num_local_cpus, prepare_environment
 from tune_jobs.terminal.signals import deadline, heed, sigterm_held_back
 
 START_LIMIT_S = 120.0
@@ -34,11 +34,6 @@ _LONGEST_SOCKET = 107  # bytes of the path of a Unix socket, Linux's limit
 _SOCKET = "ray/session_2026-01-01_00-00-00_000000_4194304/sockets/plasma_store"
 _WRONG_TOKEN = "InvalidAuthToken"
 _CHATTER = re.compile(rb"\[\d{4}-\d\d-\d\d [\d:,]+ [IWE] \d+ \d+\] \w+\.cc:\d+: ")
-
-
-def num_local_cpus() -> int:
-    """CPUs that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def resolve_address(address: str | None) -> str | None:

@@ -1,10 +1,8 @@
-"""Pieces of work done by tasks of Ray; see `tune_jobs.terminal.spreading`.
-
-Whoever imports this has started Ray, or joined it; see `tune_jobs.terminal.ray_session`.
-"""
+"""Pieces of work done by tasks of Ray; see `tune_jobs.terminal.spreading`."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import Any
 
@@ -14,35 +12,40 @@ from ray.exceptions import RayError, RayTaskError
 from cluster_env.core.errors import Failure, InputError
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.terminal.capacity import cpus_for
-from tune_jobs.terminal.pieces import LIMIT_S, Found, Piece
+from tune_jobs.terminal.pieces import LIMIT_S, Found, Piece, Spread
+from tune_jobs.terminal.ray_session import ray_session
 
 
-def run_tasks(
-    function: Callable[[Any, Piece], Found],
-    shared: Any,
-    pieces: Sequence[Piece],
-    config: ExperimentConfig,
-    say: Callable[[str], None],
-) -> Iterator[Found]:
-    """See `tune_jobs.terminal.pieces.Spread`; joblib's Ray has no generators.
-
-    Waits at once until there are CPUs, see `tune_jobs.terminal.capacity.cpus_for`.
+@contextmanager
+def ray_tasks(
+    config: ExperimentConfig, address: str | None, say: Callable[[str], None]
+) -> Iterator[Spread]:
+    """Something that does pieces of work, for the time of a ``with`` block.
 
     Args:
-        function: of `shared` and a piece.
-        shared: what all pieces need.
-        pieces: what differs.
         config: says how many pieces are done at a time, each by a process as it comes free.
-        say: told what it waits for.
+        address: of a Ray cluster, which is joined once there is something to do, unless this
+            process is connected to one.
+        say: told what it waits for where others have the CPUs.
     """
-    with cpus_for(config, say):
-        pass  # Ray has tasks wait in line, and so needs nobody's turn
-    return _results(function, shared, pieces, config.resources.num_runners)
+    with ExitStack() as stack:
+
+        def spread(
+            function: Callable[[Any, Piece], Found], shared: Any, pieces: Sequence[Piece]
+        ) -> Iterator[Found]:
+            if not ray.is_initialized():
+                stack.enter_context(ray_session(config, address))
+            with cpus_for(config, say):
+                pass  # Ray has tasks wait in line, and so needs nobody's turn
+            return _results(function, shared, pieces, config.resources.num_runners)
+
+        yield spread
 
 
 def _results(
     function: Callable[[Any, Piece], Found], shared: Any, pieces: Sequence[Piece], runners: int
 ) -> Iterator[Found]:
+    """What comes out of the pieces, in their order; joblib's Ray has no generators."""
     task = ray.remote(num_cpus=1)(lambda work, piece: work[0](work[1], piece))
     work, left = ray.put((function, shared)), iter(pieces)
     in_order: deque[Any] = deque()

@@ -3,13 +3,11 @@
 Exit status: 0 done, 1 something failed, 2 the user's input is at fault, 130 Ctrl-C, 143 SIGTERM.
 """
 
-import errno
 import logging
 import os
 import shlex
 import shutil
 import sys
-import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,13 +16,10 @@ import click
 
 from rllib_configs.secrets import hide_secrets
 from tune_jobs.terminal.signals import heard
-from tune_jobs.terminal.usage import explain_usage
 
 PACKAGES = ("cluster_env", "rllib_configs", "meta", "tune_jobs")
 
-_OK, _FAILED, _BAD_INPUT, _INTERRUPTED = 0, 1, 2, 130
-
-_LONGEST_LINE = 480  # characters of an error, of which somebody has to find the end
+_OK, _FAILED = 0, 1
 
 _RAY_READS = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -40,6 +35,11 @@ def prepare_environment() -> None:
     """Sets what Ray reads from the environment when it is imported, where the user has not."""
     for name, value in _RAY_READS.items():
         os.environ.setdefault(name, value)
+
+
+def num_local_cpus() -> int:
+    """CPUs that this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def debugging() -> bool:
@@ -124,27 +124,15 @@ def run(
         return status if isinstance(status, int) else _OK
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else _FAILED
-    except (click.Abort, KeyboardInterrupt):
-        return _report_error("interrupted", _INTERRUPTED)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
-        return _BAD_INPUT
-    except click.ClickException as error:
-        return _report_error(explain_usage(error, prog_name), error.exit_code)
+        return error.exit_code
     except BrokenPipeError:
         return _FAILED
-    except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:
-            return _report_unknown(error)
-        return _report_error(f"no file can have the name '{error.filename}'", _BAD_INPUT)
-    except Exception as error:
-        from cluster_env.core.errors import Failure, InputError  # takes a second
+    except (Exception, KeyboardInterrupt) as error:
+        from tune_jobs.terminal.errors import report_error  # takes a second, so not for --help
 
-        if isinstance(error, InputError):
-            return _report_error(str(error), _BAD_INPUT)
-        if isinstance(error, Failure):
-            return _report_error(str(error), _FAILED)
-        return _report_unknown(error)
+        return report_error(error, prog_name, debugging=_debug)
     finally:
         for package in PACKAGES:
             logging.getLogger(package).removeHandler(logs)
@@ -171,22 +159,6 @@ def _refuse_empty_texts(args: Sequence[str]) -> None:
         raise click.UsageError(
             f"an empty text was given {where}; say what is meant or leave it out"
         )
-
-
-def _report_unknown(error: Exception) -> int:
-    first_line = (str(error).strip() or "no message").splitlines()[0]
-    hint = "" if _debug else " (--debug shows where)"
-    return _report_error(f"failed with {type(error).__name__}: {first_line}{hint}", _FAILED)
-
-
-def _report_error(message: str, status: int) -> int:
-    from cluster_env.core.errors import printable, shortened
-
-    if _debug:
-        click.echo(hide_secrets(traceback.format_exc()), err=True, nl=False)
-    line = " ".join(hide_secrets(f"metasched: {message}").split())
-    click.echo(shortened(printable(line), _LONGEST_LINE), err=True)
-    return status
 
 
 class _Discreet(logging.Formatter):

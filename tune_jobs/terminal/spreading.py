@@ -1,15 +1,15 @@
 """Many pieces of work, done here or by other processes: whatever does them, the same comes out."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.terminal.pieces import Found, Piece, Spread, here
+from tune_jobs.terminal.pieces import Spread, here
 from tune_jobs.terminal.progress import NoProgress
-from tune_jobs.terminal.ray_session import check_placement, ray_session, resolve_address
+from tune_jobs.terminal.ray_session import check_placement, resolve_address
+from tune_jobs.terminal.running import prepare_environment
 
 
 @contextmanager
@@ -43,18 +43,11 @@ def spreading(
         with own_processes(runners) as spread:
             yield spread
         return
-    with ExitStack() as stack:
+    prepare_environment()  # Ray reads it when it is imported
+    from tune_jobs.terminal.ray_tasks import ray_tasks
 
-        def spread_on_ray(
-            function: Callable[[Any, Piece], Found], shared: Any, pieces: Sequence[Piece]
-        ) -> Iterator[Found]:
-            if not _is_connected():  # now that there is something to do
-                stack.enter_context(ray_session(config, address))
-            from tune_jobs.terminal.ray_tasks import run_tasks
-
-            return run_tasks(function, shared, pieces, config, say or NoProgress().say)
-
-        yield spread_on_ray
+    with ray_tasks(config, address, say or NoProgress().say) as spread:
+        yield spread
 
 
 def _is_connected() -> bool:

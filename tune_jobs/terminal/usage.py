@@ -4,6 +4,10 @@ import re
 
 import click
 
+from cluster_env.core.registry import nearest
+from rllib_configs.explaining import settings_named
+from rllib_configs.schema import ExperimentConfig
+
 _EXTRA = re.compile(r"unexpected extra arguments? \((\S+?)=(\S+)")
 
 
@@ -40,9 +44,6 @@ def _as_setting(name: str, value: str, options: list[str]) -> str:
     """Asks whether a setting was meant; empty where none has the name, or none can be given."""
     if "--set" not in options:
         return ""
-    from rllib_configs.explaining import settings_named
-    from rllib_configs.schema import ExperimentConfig
-
     name = name.replace("-", "_")
     keys = [name] if "." in name else settings_named(name, ExperimentConfig)
     shown = " or ".join(f"--set {key}={value}" for key in keys)
@@ -50,7 +51,5 @@ def _as_setting(name: str, value: str, options: list[str]) -> str:
 
 
 def _as_option(name: str, options: list[str]) -> str:
-    from cluster_env.core.registry import nearest
-
     near = [option for option in nearest(name, options) if option != "--help"]
     return f": did you mean '{near[0]}'?" if near else ""

@@ -11,12 +11,8 @@ _CUT = "\n\n..."
 def with_section(note: str, title: str, text: str) -> str:
     """A description with a section added, or in the place of the one of that title.
 
-    What somebody has written before, behind or between our sections stays.
-
-    Args:
-        note: as it is.
-        title: heading of the section.
-        text: of the section, Markdown; cut where the description would become too long.
+    What somebody has written before, behind or between our sections stays. The text is Markdown,
+    and cut where the description would become too long.
     """
     name = re.sub(r"\W+", "-", title.lower())
     begin, end = f"<!-- metasched {name} -->", f"<!-- end of {name} -->"

@@ -111,11 +111,7 @@ def _git(directory: Path, *arguments: str) -> str | None:
 
 @contextmanager
 def as_command(arguments: Sequence[str]) -> Iterator[None]:
-    """Within it, the command is not that of the process, but one that the process gives itself.
-
-    Args:
-        arguments: program and arguments.
-    """
+    """Within it, the command is not that of the process, but one that the process gives itself."""
     token = _GIVEN.set(tuple(arguments))
     try:
         yield
@@ -124,11 +120,7 @@ def as_command(arguments: Sequence[str]) -> Iterator[None]:
 
 
 def command_line(arguments: Sequence[str] | None = None) -> str:
-    """The command that was given, ready to paste, without secrets.
-
-    Args:
-        arguments: Program and arguments, by default those of this process; see `as_command`.
-    """
+    """The command that was given, by default to this process, ready to paste, without secrets."""
     arguments = _GIVEN.get() if arguments is None else arguments
     program, *rest = sys.argv if arguments is None else arguments
     module = getattr(getattr(__main__, "__spec__", None), "name", None)

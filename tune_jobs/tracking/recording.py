@@ -55,12 +55,8 @@ def tracked(
 ) -> Iterator[Tracker]:
     """A tracker as the config says, closed at the end, and finished too if there is an exception.
 
-    A run that is in MLflow already is gone on with there.
-
-    Args:
-        config: of the run.
-        run_dir: its folder.
-        tags: by default seed, preset and the place on the axis of comparisons.
+    A run that is in MLflow already is gone on with there. By default tags are seed, preset and the
+    place on the axis of comparisons.
     """
     if not config.tracking.enabled:
         yield NullTracker()

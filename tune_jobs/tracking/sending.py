@@ -143,13 +143,7 @@ def end_lost_runs(
 
     A run of a process on another machine or in another container is left alone, unless somebody
     who knows says that it is gone. What the process had not written yet comes from its own table.
-
-    Args:
-        store: the local one.
-        run_dir: folder of the runs, whose lock the caller holds.
-        file: what it says of them.
-        gone: whether the user says that the process is gone.
-        read_rows: see `send_records`.
+    The caller holds the lock of the folder.
     """
     running = [
         run for run in store.family(file.experiment, file.key) if run.info.status == "RUNNING"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from cluster_env.core.errors import InputError
+from rllib_configs.policy_files import read_policy_config
 from tune_jobs.terminal.files import FileLock
 from tune_jobs.tracking.model import about, build_model, fingerprint, may_be_model
 from tune_jobs.tracking.moving import mend_addresses
@@ -83,9 +84,7 @@ def refused(error: Exception) -> bool:
 class Store:
     """A connection to the store at ``uri``. Importing MLflow takes seconds: build it in a thread.
 
-    Args:
-        uri: MLflow tracking URI.
-        artifacts: folder for artifacts of a store that is no server.
+    Artifacts of a store that is no server lie in a folder.
 
     Raises:
         StoreAway: The store does not answer, or the URI means nothing to MLflow.
@@ -214,8 +213,6 @@ class Store:
 
         Policies of agents are no models, and stay artifacts.
         """
-        from rllib_configs.policy_files import read_policy_config
-
         config = read_policy_config(policy)
         if not may_be_model(config):
             return
@@ -283,9 +280,6 @@ class LocalStore(Store):
 
     Whoever hands on a folder of runs may have changed all of it. So files go to and come from the
     folder beside the database, whatever address the database has for them.
-
-    Args:
-        home: the folder of runs.
     """
 
     def __init__(self, home: Path) -> None:
@@ -325,13 +319,9 @@ class LocalStore(Store):
             super().note(run_id, sections)
 
     def points_after(self, run_id: str, row: int) -> Iterator[tuple[int, Point]]:
-        """The points of a run as they were written, each with the number of its row.
+        """The points of a run as they were written, behind a row (0 for all), each with its row.
 
         MLflow can only be asked for all points of a metric, again and again.
-
-        Args:
-            run_id: of the run.
-            row: the last one that is known; 0 for none.
         """
         question = (
             "SELECT rowid, key, value, is_nan, timestamp, step FROM metrics "

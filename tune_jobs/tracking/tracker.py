@@ -40,11 +40,9 @@ Owner = TypeVar("Owner", bound="Tracker")
 
 @dataclass(frozen=True)
 class Report:
-    """What became of the records of a run directory.
+    """What became of the records of a run directory: how many could not be written down.
 
-    Attributes:
-        lost: Records or values that could not be written down.
-        message: One sentence for the user, empty if everything arrived.
+    The message is one sentence for the user, empty if everything arrived.
     """
 
     lost: int = 0
@@ -54,10 +52,7 @@ class Report:
 class Session:
     """What the trackers of one run directory share: a thread that writes, and one that copies.
 
-    Args:
-        run_dir: absolute.
-        file: which run it is.
-        uri: of a server that gets a copy, None for none.
+    The directory is absolute; the server that gets a copy is None for none.
     """
 
     def __init__(self, run_dir: Path, file: RunFile, uri: str | None) -> None:
@@ -87,11 +82,7 @@ class Session:
             self.throttle.warn("unwritten", f"{self.run_dir} cannot be written ({error}).")
 
     def close(self, timeout_s: float) -> Report:
-        """Waits for both threads, and says what is left.
-
-        Args:
-            timeout_s: longest wait for the server.
-        """
+        """Waits for both threads, at most so long for the server, and says what is left."""
         store, message = local_store(self.run_dir.parent), ""
         if unwritten := self.writer.close(LOCAL_LIMIT_S):
             message = f"{unwritten} records could not be written to {store}"
@@ -222,12 +213,7 @@ class Tracker:
         return _started(directory, start)
 
     def child(self, name: str, *, tags: Mapping[str, Any] | None = None) -> "Tracker":
-        """Starts a run below this one, or goes on with the child of that name.
-
-        Args:
-            name: Name of the child, unique below this run.
-            tags: Tags of the child.
-        """
+        """Starts a run below this one, or goes on with the child of that name."""
         if self._opened is None:
             return self
         tracker = Tracker(self._session, uuid.uuid5(uuid.UUID(self.key), name).hex, is_child=True)
@@ -261,11 +247,8 @@ class Tracker:
     def note(self, title: str, text: str) -> None:
         """Records a section of the run's description, which replaces an earlier one.
 
-        The command that began the run stands below it, and the one of today, if it is another.
-
-        Args:
-            title: of the section.
-            text: Markdown.
+        The command that began the run stands below it, and the one of today, if it is another. The
+        text is Markdown.
         """
         text, today = hide_secrets(text), command_line()
 
@@ -282,10 +265,6 @@ class Tracker:
         NaN arrives as a gap; infinity does too, MLflow cannot hold it. What is no number is left
         out and counted, the other metrics arrive. Steps of a metric grow: a point at or before its
         last step, as when a resumed run repeats an iteration, is left out.
-
-        Args:
-            metrics: Numbers by name.
-            step: The x value, usually the iteration.
         """
         numbers, others = as_numbers(metrics)
         if others:
@@ -310,13 +289,10 @@ class Tracker:
 
     @_harmless
     def artifact(self, path: PathLike, folder: str | None = None) -> None:
-        """Records a copy of a file, or of a folder with all it holds.
+        """Records a copy of a file, or of a folder with all it holds, under its name.
 
-        It is copied as it is some seconds later, so it should not change or go away meanwhile.
-
-        Args:
-            path: File or folder; it keeps its name.
-            folder: Folder among the run's artifacts, such as ``figures`` or ``checkpoints``.
+        It is copied as it is some seconds later, so it should not change or go away meanwhile. It
+        goes to a folder among the run's artifacts, such as ``figures`` or ``checkpoints``.
         """
         full = Path(path).absolute()
         self._write(lambda store, run_id: store.artifact(run_id, full, folder))

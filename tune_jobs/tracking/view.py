@@ -14,17 +14,13 @@ _MAX_COLUMNS = 8
 _NEWEST = 200
 
 Ask = Callable[[str, dict[str, Any]], dict[str, Any]]
+"""Makes one call of MLflow's REST interface: its name and its arguments."""
 
 
 def share_view(ask: Ask, experiment: str) -> str:
     """Gives an experiment a view with columns for preset, axis and headline metrics.
 
-    Args:
-        ask: makes one call of MLflow's REST interface: its name and its arguments.
-        experiment: id.
-
-    Returns:
-        What the address of a page says to show it.
+    Returns what the address of a page says to show it.
     """
     newest = {"experiment_ids": [experiment], "max_results": _NEWEST}
     runs = ask("runs/search", {**newest, "order_by": ["start_time DESC"]}).get("runs", [])
@@ -35,10 +31,9 @@ def share_view(ask: Ask, experiment: str) -> str:
 
 
 def columns(runs: list[Mapping[str, Any]]) -> list[str]:
-    """Columns for runs, by the names that MLflow's page has for them.
+    """Columns for runs, the newest first, by the names that MLflow's page has for them.
 
-    Args:
-        runs: tags and metrics of each, as the REST interface gives them; the newest first.
+    Runs have tags and metrics as the REST interface gives them.
     """
     axes: dict[str, None] = {}
     metrics: dict[str, None] = {}

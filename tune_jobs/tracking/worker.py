@@ -41,12 +41,8 @@ class LogThrottle:
 class Worker:
     """A daemon thread that calls a function after each `wake`, with pauses for more to gather.
 
-    Where the function raises, it is called again after pauses that double.
-
-    Args:
-        name: of the thread.
-        work: the function.
-        failed: called with what an error comes down to.
+    Where the function raises, `failed` is called with what the error comes down to, and the
+    function again after pauses that double.
     """
 
     def __init__(self, name: str, work: Callable[[], None], failed: Callable[[str], None]) -> None:

@@ -28,19 +28,11 @@ Write = Callable[[LocalStore, str], None]
 
 @dataclass(frozen=True)
 class RunStart:
-    """What a run of the store is created with.
-
-    Attributes:
-        name: shown in MLflow.
-        tags: `tune_jobs.tracking.store.KEY_TAG` among them.
-        parent: our key of the run that it is below, None for none.
-        goes_on: whether a run that is there already is running again.
-    """
+    """What a run of the store is created with."""
 
     name: str
-    tags: Mapping[str, str]
-    parent: str | None = None
-    goes_on: bool = True
+    tags: Mapping[str, str]  # `tune_jobs.tracking.store.KEY_TAG` among them
+    parent: str | None = None  # our key of the run that it is below
 
 
 class Writer:
@@ -48,13 +40,8 @@ class Writer:
 
     A metric has one value at each step. A run that is resumed repeats the iterations after its
     checkpoint: they give the same numbers, but take another time, and MLflow would keep both. So a
-    point at or before the last step of its metric is left out.
-
-    Args:
-        home: folder of the store.
-        experiment: of all runs.
-        throttle: where troubles are counted.
-        written: called with the id of a run after something was written.
+    point at or before the last step of its metric is left out. After something was written, the id
+    of its run is handed to `written`.
     """
 
     def __init__(
@@ -173,7 +160,7 @@ class Writer:
         run_id = self._store.find_run(self._experiment, key)
         if run_id is None:
             run_id = self._store.create_run(self._experiment, start.name, now_ms(), tags)
-        elif start.goes_on:
+        else:
             known = self._store.run(run_id).data.tags
             changed = {k: v for k, v in start.tags.items() if known.get(k) != v}
             self._store.reopen(run_id)

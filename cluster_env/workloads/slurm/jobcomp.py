@@ -52,6 +52,7 @@ def read_lines(path: Path, text: TextIO, clock: Clock, findings: Findings) -> It
             record = _record_of(path, number, line, clock, findings)
         except BadRow as bad:
             findings.spoil(bad)
+            clock.doubts()  # of a row that counts for nothing else
             continue
         if record is not None:
             yield record
@@ -143,7 +144,7 @@ class _Line:
             account=self.pairs.get("Account") or self.pairs.get("GroupId", "").partition("(")[0],
             partition=self.pairs.get("Partition", ""),
         )
-        return with_times(record, *times)
+        return with_times(record, findings, *times)
 
     def _held(self, nodes: int, findings: Findings) -> tuple[int | None, int]:
         """MiB and GPUs; where there is no Tres, ``Gres`` of older versions says GPUs per node."""

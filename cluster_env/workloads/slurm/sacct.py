@@ -42,7 +42,7 @@ _NEEDED = (
 STEP = "is a step of a job"
 _EXAMPLE = "sacct --allusers --duplicates --parsable2 --format=JobIDRaw,JobID,State,..."
 _DELIMITER = re.compile(r"\w+([^\w\s]+|\t)?")
-_HET = re.compile(r"(\d+)\+\d+")
+_HET = re.compile(r"(\d{1,18})\+\d+")
 _WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 
 
@@ -125,6 +125,7 @@ def read_rows(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Ite
             row, record = _row_of(columns, number, line, clock, findings)
         except BadRow as bad:
             findings.spoil(bad)
+            clock.doubts()  # of a row that counts for nothing else
             continue
         if record is None:
             continue
@@ -193,7 +194,10 @@ class SacctRow:
 
     def get(self, *names: str) -> str:
         """The text of the first of some columns that the file has; nothing if it has none."""
-        return next((self.cells[name].strip() for name in names if name in self.cells), "")
+        for name in names:  # a generator would cost a third of the time that a row takes
+            if name in self.cells:
+                return self.cells[name].strip()
+        return ""
 
     def has(self, name: str) -> bool:
         """Whether the file has a column."""
@@ -259,7 +263,7 @@ class SacctRow:
             account=self.get("account", "group", "gid"),
             partition=self.get("partition"),
         )
-        return with_times(record, *times)
+        return with_times(record, findings, *times)
 
     def _held(self, findings: Findings) -> tuple[bool, int, int | None, int]:
         """Whether the log says that it was given something; its processors, MiB and GPUs."""
@@ -301,5 +305,6 @@ class SacctRow:
             if gpus:
                 return math.ceil(gpus)
         # Before Slurm 20.11: what a job was given in all, or what it asked for on each node.
-        given = values.gpus_of_gres(self.get("allocgres"))
-        return given or nodes * values.gpus_of_gres(self.get("reqgres"))
+        given, asked = self.get("allocgres"), self.get("reqgres")
+        held_in_all = values.gpus_of_gres(given) if given else 0
+        return held_in_all or (nodes * values.gpus_of_gres(asked) if asked else 0)

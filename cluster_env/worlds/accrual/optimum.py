@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.solver import cp_solver
 from cluster_env.objectives.utility import time_utility_functions, unit_utilities
 from cluster_env.worlds.accrual.world import Accrual
 
@@ -57,7 +58,7 @@ def utility_bound(
     Raises:
         InputError: if OR-tools is missing, the limit is not above 0, or a job cannot run.
     """
-    cp_model = _cp_model()
+    cp_model = cp_solver("a clairvoyant bound")
     if time_limit_s <= 0:
         raise InputError(f"the time limit must be above 0 seconds, but {time_limit_s:g} was given")
     world.check(jobset)
@@ -125,14 +126,3 @@ def _gains(jobset: JobSet, job: int) -> tuple[float, NDArray[np.int64]]:
     whole = float(jobset.demand[job, 0]) * duration
     floor = unit[-1]
     return whole * float(floor), np.ceil((unit - floor) * whole * _SCALE - 1e-6).astype(np.int64)
-
-
-def _cp_model() -> Any:
-    try:
-        from ortools.sat.python import cp_model
-    except ImportError:
-        raise InputError(
-            "a clairvoyant bound needs OR-tools, which is not installed; install the extra with: "
-            "pip install 'metasched[clairvoyant]'"
-        ) from None
-    return cp_model

@@ -28,6 +28,7 @@ from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.schedule import Schedule
+from cluster_env.core.solver import cp_solver
 from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation.relaxation import relaxed_bound
 from cluster_env.evaluation.rollouts import evaluate
@@ -75,7 +76,7 @@ class ClairvoyantReference:
 
 def require_solver() -> None:
     """Raises an `InputError` that says how to install the solver, if it is not installed."""
-    _cp_model()
+    cp_solver("a clairvoyant reference")
 
 
 def clairvoyant_reference(
@@ -106,7 +107,7 @@ def clairvoyant_reference(
             job cannot run on the cluster.
         ScheduleFault: if a known schedule is impossible.
     """
-    solver = _cp_model()
+    solver = cp_solver("a clairvoyant reference")
     if metric not in METRICS:
         raise unknown("metric of a clairvoyant reference", metric, METRICS)
     if time_limit_s <= 0:
@@ -181,17 +182,6 @@ def _search(
     if status == cp_model.UNKNOWN:  # its time was up
         return hint, 0
     raise RuntimeError(f"CP-SAT calls a jobset {solver.status_name(status)} that has a schedule")
-
-
-def _cp_model() -> Any:
-    try:
-        from ortools.sat.python import cp_model
-    except ImportError:
-        raise InputError(
-            "a clairvoyant reference needs OR-tools, which is not installed; install the extra "
-            "with: pip install 'metasched[clairvoyant]'"
-        ) from None
-    return cp_model
 
 
 def _latest_finish(jobset: JobSet) -> int:

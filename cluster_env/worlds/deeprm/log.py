@@ -10,7 +10,7 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
-from cluster_env.workloads.formats import CSV, read_log
+from cluster_env.workloads.formats import CSV, READ_OPTIONS, read_log
 from cluster_env.workloads.log import LogWorkload, warmup_marks
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds.deeprm.cluster import Cluster
@@ -38,6 +38,7 @@ class DeepRMLog(LogWorkload):
         log_format: by default ``csv``; with ``auto``, as the file looks.
         estimates: Refused: policies see how long jobs last, and no estimates.
         run_times: Refused for the same reason.
+        missing_limits: Refused for the same reason.
         hash_users: Refused: jobs of this world have no names.
 
     Raises:
@@ -50,6 +51,7 @@ class DeepRMLog(LogWorkload):
             "jobs": "windows are by time, because episodes end at task.world.max_time",
             "estimates": "policies see how long jobs last",
             "run_times": "policies see how long jobs last",
+            "missing_limits": "policies see how long jobs last",
             "hash_users": "its jobs have no names",
         }
     )
@@ -102,9 +104,8 @@ class DeepRMLog(LogWorkload):
 
     def read(self) -> RecordedJobs:
         """All jobs of the file; the latest files are remembered."""
-        return read_log(
-            self.path, self.log_format, self.time_zone, num_resources=self.cluster.num_resources
-        )
+        options = {name: getattr(self, name) for name in READ_OPTIONS}
+        return read_log(self.path, num_resources=self.cluster.num_resources, **options)
 
     def fitting(self, read: RecordedJobs) -> RecordedJobs:
         """The jobs in steps and units of the cluster, which all have to fit.

@@ -167,12 +167,25 @@ SPEC = WorldSpec(
             ),
             "log-format": CliOption(
                 "workload.log_format",
-                "Format of a log: auto, by its first line and name; swf, csv, sacct or jobcomp.",
+                "Format of a log: auto, by its first lines; swf, csv, sacct, sacct-json, jobcomp "
+                "or pbs.",
             ),
             "time-zone": CliOption(
                 "workload.time_zone",
-                "Zone of the times in a log of Slurm that name none, such as Europe/Berlin; by "
-                "default UTC.",
+                "Zone of the times in a log that name none, such as Europe/Berlin; by default UTC.",
+            ),
+            "columns": CliOption(
+                "workload.columns",
+                "Columns of a CSV under other names: arrival=submission_time,duration=runtime.",
+            ),
+            "partition": CliOption(
+                "workload.partition",
+                "The one partition or queue of a log whose jobs count; by default all.",
+            ),
+            "missing-limits": CliOption(
+                "workload.missing_limits",
+                "What counts for a job of a log without a time limit: longest (limit of the log), "
+                "run-time, or a number of seconds.",
             ),
             "run-times": CliOption(
                 "workload.run_times",

@@ -18,7 +18,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.spec import WorkloadSpec
 from cluster_env.workloads.estimates import get_estimates
-from cluster_env.workloads.formats import read_log
+from cluster_env.workloads.formats import READ_OPTIONS, read_log
 from cluster_env.workloads.log import LogWorkload
 from cluster_env.workloads.lublin import JobType, draw_jobs, pass_through_days, types_for
 from cluster_env.workloads.recorded import RecordedJobs
@@ -269,7 +269,7 @@ WORKLOADS.register("trace")(
         HPCLog,
         lambda world: {"capacity": world.capacity, "resources": world.resources},
         own=("jobs", "estimates"),  # how long windows are follows from the log, which has estimates
-        read=lambda said: read_log(said["path"], said["log_format"], said["time_zone"]),
+        read=lambda said: read_log(said["path"], **{name: said[name] for name in READ_OPTIONS}),
     )
 )
 

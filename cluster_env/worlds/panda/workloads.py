@@ -232,6 +232,7 @@ class PandaLog(LogWorkload):
         supply: how nodes come and go.
         estimates: Refused: specifications hold run times, and no estimates.
         run_times: Refused for the same reason.
+        missing_limits: Refused for the same reason.
         hash_users: Refused: consumers of this world have no names.
 
     Raises:
@@ -242,6 +243,7 @@ class PandaLog(LogWorkload):
         {
             "estimates": "specifications hold run times, and no estimates",
             "run_times": "specifications hold run times, and no estimates",
+            "missing_limits": "specifications hold run times, and no estimates",
             "hash_users": "its consumers have no names",
         }
     )

@@ -13,7 +13,7 @@ from rllib_configs.schema import ExperimentConfig
 class SetScorerNetwork(Network):
     """The set scorer as a network, in the world as it sees it."""
 
-    module_place = "rllib_configs.networks.set_scorer.module:SetScorerModule"
+    module_place = "rllib_configs.networks.modules:SetScorerModule"
 
     def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
         """World, options and seed."""

@@ -234,7 +234,7 @@ def _differentiate(
         for j in range(allowed.shape[1]):
             if allowed[i, j]:
                 total += np.exp(float(logits[i, j]) - largest)
-        rest = largest + np.log(total)
+        rest = largest + np.log(total)  # logarithms of probabilities are logits less this
         entropy = 0.0
         for j in range(allowed.shape[1]):
             if allowed[i, j]:
@@ -244,7 +244,7 @@ def _differentiate(
         if loss.ratio:
             quotient = np.exp(float(logits[i, actions[i]]) - rest - float(old[i]))
             beyond = quotient > 1.0 + clip if slope > 0 else quotient < 1.0 - clip
-            slope = 0.0 if beyond else slope * quotient
+            slope = 0.0 if beyond else slope * quotient  # beyond, the gain stands still
         for j in range(allowed.shape[1]):
             if allowed[i, j]:
                 logarithm = float(logits[i, j]) - rest

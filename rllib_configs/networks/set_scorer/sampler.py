@@ -23,22 +23,6 @@ from rllib_configs.registries import FAST_PATHS, found
 _PIECE = 1024  # rows; four times as many take three times as long each
 
 
-class ScorerWeights:
-    """Weights as compiled code takes them, and room to work in.
-
-    Attributes:
-        packed: see `pack`.
-    """
-
-    def __init__(self, network: SetScorer) -> None:
-        with torch.no_grad():
-            self.packed = pack([value.numpy() for value in network.compiled_parameters()])
-
-    def room(self, world: World) -> Kept:
-        """Room for one row of a world's items."""
-        return Kept.room(1, world.num_actions - 1, self.packed["void"].shape[1])
-
-
 class SetScorerSampler(Sampler):
     """Samples actions from a `SetScorer`, row by row; a snapshot of the weights.
 
@@ -74,10 +58,11 @@ class SetScorerSampler(Sampler):
             network, world = SetScorer(world.world.feature_names, network.options), world.world
         self._network, self._world = network.eval(), world
         self._network.load_state_dict(state)
-        snapshot = ScorerWeights(network)
-        self._path: Sampler = FeatureSampler(network, snapshot, world)
+        with torch.no_grad():
+            packed = pack([value.numpy() for value in network.compiled_parameters()])
+        self._path: Sampler = FeatureSampler(network, packed, world)
         if fast and world.kind in FAST_PATHS.names():
-            self._path = found(FAST_PATHS.get(world.kind))(network, snapshot, world)
+            self._path = found(FAST_PATHS.get(world.kind))(network, packed, world)
 
     def logits(self, states: State) -> NDArray[np.float32]:
         """See `Sampler`; the network is asked only where there is more than one thing to do."""
@@ -101,14 +86,19 @@ class SetScorerSampler(Sampler):
 class FeatureSampler(Sampler):
     """What every world has: its features, their scores, a draw."""
 
-    def __init__(self, network: SetScorer, snapshot: ScorerWeights, world: World) -> None:
+    def __init__(self, network: SetScorer, packed: Records, world: World) -> None:
         self._network, self._world = network, world
-        self._packed, self._room = snapshot.packed, snapshot.room(world)
+        self._packed, self._room = packed, room_of_a_row(packed, world)
 
     def logits(self, states: State) -> Floats:
         """See `Sampler`."""
         shown = self._network.shown(self._world.features(states))
         return _logits(shown, self._packed, self._room)
+
+
+def room_of_a_row(packed: Records, world: World) -> Kept:
+    """Room for one row of a world's items, beside weights of `pack`."""
+    return Kept.room(1, world.num_actions - 1, packed["void"].shape[1])
 
 
 @njit(cache=True, nogil=True)

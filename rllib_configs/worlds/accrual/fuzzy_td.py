@@ -9,9 +9,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from ray.rllib.core import DEFAULT_MODULE_ID
 
 from cluster_env.core.errors import Failure
 from cluster_env.core.seeding import Split
@@ -22,7 +20,7 @@ from cluster_env.worlds.accrual.values import RULEBASE, RULES
 from rllib_configs.algorithms.batched import (
     BatchedConfig,
     UnitAlgorithm,
-    UnitLearner,
+    WeightsHolder,
     module_weights,
 )
 from rllib_configs.runners.sampling import SampleUnit, iteration_units
@@ -93,20 +91,6 @@ def averages_of(learners: Learners) -> NDArray[np.float64]:
     return np.stack([learners.memory[name].astype(np.float64) for name in AVERAGES], axis=1)
 
 
-class ValuesKeeper(UnitLearner):
-    """Keeps what servers have learned for checkpoints; it has no optimizer."""
-
-    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
-        """Each server takes its steps itself."""
-
-    def keep(self, values: NDArray[np.float32], averages: NDArray[np.float32]) -> None:
-        """Takes what servers know after an iteration."""
-        module = self.module[DEFAULT_MODULE_ID].unwrapped()
-        with torch.no_grad():
-            module.values.copy_(torch.from_numpy(values))
-            module.averages.copy_(torch.from_numpy(averages))
-
-
 class FuzzyTD(UnitAlgorithm):
     """Each server tunes a value function of its own (section 1), all of them side by side."""
 
@@ -119,7 +103,8 @@ class FuzzyTD(UnitAlgorithm):
         learned = [gathered.part.per_unit[unit.index] for unit in units]
         found = [np.concatenate(part).astype(np.float32) for part in zip(*learned, strict=True)]
         skipped = self._go_back_where_broken(found, [weights["values"], weights["averages"]])
-        self.on_learner(lambda learner: learner.keep(*found))
+        kept = dict(zip(("values", "averages"), found, strict=True))
+        self.on_learner(lambda learner: learner.hold(kept))
         sums, elapsed = gathered.part.sums, perf_counter() - started
         self.log_iteration(
             {
@@ -173,7 +158,7 @@ class FuzzyTDConfig(BatchedConfig):
     """Config of `FuzzyTD`."""
 
     algorithm_class = FuzzyTD
-    default_learner = ValuesKeeper
+    default_learner = WeightsHolder
 
     def make_work(self, module: Any) -> ServersWork:
         """See `ServersWork`."""

@@ -88,7 +88,7 @@ class BilinearSampler:
 class BilinearNetwork(Network):
     """The scorer as a network, which a search trains."""
 
-    module_place = "rllib_configs.networks.held:HeldWeights"
+    module_place = "rllib_configs.networks.modules:HeldWeights"
 
     def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
         """The weights that a search begins with."""

@@ -9,12 +9,14 @@ Bagnell 2011, section 3).
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, Split, episode_keys, generator
 from rllib_configs.networks.conditions import seen_world
 from rllib_configs.networks.registry import Weights, network_of
+from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.runners.rollout import rollout
 
 if TYPE_CHECKING:
@@ -107,10 +109,6 @@ def _fitted(
     experiment: "ExperimentConfig", world: "World", own: Weights, pieces: list[Shown]
 ) -> dict[str, Floats]:
     """Weights after some epochs of cross-entropy on all that was shown."""
-    import torch
-
-    from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
-
     options = SetScorerOptions.of(experiment.training).without_critic
     network = SetScorer(world.feature_names, options)
     network.load_state_dict(

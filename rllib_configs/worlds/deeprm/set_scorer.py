@@ -21,19 +21,19 @@ from cluster_env.worlds.deeprm.state import StateShape
 from rllib_configs.networks.sampling import Draws, sample_actions
 from rllib_configs.networks.set_scorer.kernels import Floats, Kept, Records, score_rows
 from rllib_configs.networks.set_scorer.network import SetScorer
-from rllib_configs.networks.set_scorer.sampler import ScorerWeights, open_logits
+from rllib_configs.networks.set_scorer.sampler import open_logits, room_of_a_row
 
 
 class DeepRMFastPath:
-    """See `rllib_configs.networks.set_scorer.sampler.FAST_PATHS`."""
+    """See `rllib_configs.registries.FAST_PATHS`."""
 
-    def __init__(self, network: SetScorer, snapshot: ScorerWeights, world: DeepRM) -> None:
+    def __init__(self, network: SetScorer, packed: Records, world: DeepRM) -> None:
         self._space = world.state_space
         self._scorer = (
             world.layout.shape,
             world.switches.try_last_start,
-            snapshot.packed,
-            snapshot.room(world),
+            packed,
+            room_of_a_row(packed, world),
         )
 
     def logits(self, states: NDArray[np.uint8]) -> Floats:
@@ -77,7 +77,7 @@ def _logits(
         states: uint8 ``(n, state_size)``.
         shape: of the states.
         try_last_start: the rule of that name of the world that is acted in.
-        packed: of a `ScorerWeights`.
+        packed: weights, see `pack`.
         room: for one row, likewise.
 
     Returns:

@@ -96,7 +96,7 @@ def _sizes(experiment: ExperimentConfig) -> Shapes:
 class ScorerNetwork(Network):
     """The scorer as a network, which a search trains."""
 
-    module_place = "rllib_configs.networks.held:HeldWeights"
+    module_place = "rllib_configs.networks.modules:HeldWeights"
     transfers = ("memory", "gpus")
 
     def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:

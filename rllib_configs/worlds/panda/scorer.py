@@ -43,7 +43,7 @@ class PairScorer(Sampler):
 class PairNetwork(Network):
     """The scorer as a network, which a search trains."""
 
-    module_place = "rllib_configs.networks.held:HeldWeights"
+    module_place = "rllib_configs.networks.modules:HeldWeights"
 
     def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
         """The weights that a search begins with."""

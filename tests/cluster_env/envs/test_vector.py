@@ -160,8 +160,6 @@ def test_gymnasiums_wrappers_find_what_they_need() -> None:
 def test_bad_options_are_refused() -> None:
     with pytest.raises(InputError, match="num_envs must be 1 or larger"):
         ClusterVectorEnv(0)
-    with pytest.raises(InputError, match="did you mean 'image'"):
-        ClusterVectorEnv(2, observation="imag")
 
 
 def test_bad_calls_are_refused() -> None:

@@ -16,6 +16,7 @@ from cluster_env.evaluation import (
     compare_policies,
     evaluate,
 )
+from cluster_env.evaluation.guard import told_apart
 from cluster_env.objectives.metric import utilization
 from tests.cluster_env.evaluation.measured import JOBSETS, WORLD, Idle, heuristic, summary
 
@@ -212,3 +213,17 @@ def test_side_metrics_are_compared_with_a_reference_that_is_given() -> None:
     judge = Guard(groups("hold:8"), reference="sjf!", **sides)
     assert (judge.reference, judge.heuristic.name) == ("sjf!", "sjf!")
     assert judge.decide(heuristic("hold:9")).candidates[-1].too_dear.endswith("of sjf!")
+
+
+@pytest.mark.parametrize(
+    ("shares", "shown"),
+    [
+        ((0.31, 0.25), ("31%", "25%")),
+        ((0.2523, 0.25), ("25.2%", "25.0%")),
+        ((0.2504, 0.25), ("25.04%", "25.00%")),
+    ],
+)
+def test_what_is_beyond_a_limit_never_looks_like_the_limit(
+    shares: tuple[float, float], shown: tuple[str, str]
+) -> None:
+    assert told_apart(*shares) == shown

@@ -1,7 +1,5 @@
 """Withheld jobs: on schedules to follow by hand, and against a search job by job."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -15,7 +13,7 @@ from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
-from tests.cluster_env.schedules import schedule_of
+from tests.cluster_env.schedules import in_order, schedule_of
 
 CAPACITY = (4, 4)
 HELD = JobSet.of([0, 1], [3, 2], [[3, 1], [2, 1]])
@@ -73,9 +71,7 @@ def test_episodes_do_not_see_each_other_and_jobs_may_come_in_any_order() -> None
     empty = schedule_of(JobSet.of([0], [1], [[4, 4]]), [2], 3, CAPACITY)
     schedule = concatenate([held, empty])
     assert find_withheld(schedule).waited.tolist() == [0, 3, 2]
-    turned = np.array([2, 1, 0])
-    columns = ("episode", "job", "arrival", "start", "finish", "duration", "demand")
-    mixed = replace(schedule, **{name: getattr(schedule, name)[turned] for name in columns})
+    mixed = in_order(schedule, [2, 1, 0])
     assert find_withheld(mixed).waited.tolist() == [2, 3, 0]
     assert find_withheld(mixed).holding_steps.tolist() == [3, 2]
 

@@ -49,7 +49,21 @@ SACCT = b"""JobIDRaw|JobID|JobName|User|Group|State|Submit|Eligible|Start|End|Ti
 JOBCOMP = b"""JobId=3 UserId=ada(7) GroupId=bio(9) Name=block JobState=COMPLETED Partition=main TimeLimit=1 StartTime=2026-11-22T10:40:23 EndTime=2026-11-22T10:40:31 NodeList=n3 NodeCnt=1 ProcCnt=64 WorkDir=/home/a b ReservationName= Tres=cpu=64,mem=6400M,node=1 Account= QOS= WcKey= Cluster=lab SubmitTime=2026-11-22T10:40:22 EligibleTime=2026-11-22T10:40:22 DerivedExitCode=0:0 ExitCode=0:0
 JobId=4 UserId=bob(8) GroupId=bio(9) Name=x y JobState=CANCELLED Partition=main TimeLimit=UNLIMITED StartTime=2026-11-22T10:40:23 EndTime=2026-11-22T10:40:23 NodeList=(null) NodeCnt=0 ProcCnt=0 WorkDir=/ ReservationName= Tres=cpu=1 Account=phys QOS= WcKey= Cluster=lab SubmitTime=2026-11-22T10:40:22 EligibleTime=Unknown DerivedExitCode=0:0 ExitCode=0:0
 """  # noqa: E501
-WHOLE = {"swf": SWF, "csv": CSV, "sacct": SACCT, "jobcomp": JOBCOMP}
+SACCT_JSON = b"""{"jobs": [
+{"job_id": 7, "user": "ada", "state": {"current": ["COMPLETED"]}, "time": {"elapsed": 300, "submission": 1770000000, "start": 1770000060, "end": 1770000360, "limit": {"set": true, "infinite": false, "number": 10}}, "tres": {"allocated": [{"type": "cpu", "name": "", "count": 4}]}},
+{"job_id": 8, "user": "bob", "state": "TIMEOUT", "time": {"elapsed": 60, "submission": 1770000001, "start": 1770000090, "end": 1770000150, "limit": 1}, "tres": {"allocated": [{"type": "cpu", "count": 2}, {"type": "gres", "name": "gpu", "count": 1}]}},
+{"job_id": 9, "state": {"current": ["CANCELLED"]}, "time": {"elapsed": 0, "submission": 1770000002, "start": 0, "end": 1770000200}, "tres": {}}
+]}
+"""  # noqa: E501
+PBS = b"""02/02/2026 02:41:40;Q;7.srv;queue=workq
+02/02/2026 02:46:00;E;7.srv;user=ada group=bio queue=workq ctime=1770000000 etime=1770000000 start=1770000060 end=1770000360 exec_host=n1/0*4 Resource_List.ncpus=4 Resource_List.walltime=00:10:00 resources_used.walltime=00:05:00
+02/02/2026 02:49:00;E;8[2].srv;user=bob group=bio queue=long ctime=1770000001 start=1770000090 end=1770000150 exec_host=n1/0+n2/1 Resource_List.nodes=2:ppn=1:gpus=1 Resource_List.mem=4gb
+02/02/2026 02:50:00;E;9.srv;user=cyd queue=long ctime=1770000005 start=1770000095 end=1770000155 Resource_List.ncpus=1 Resource_List.walltime=60
+"""  # noqa: E501
+WHOLE = {
+    **{"swf": SWF, "csv": CSV, "sacct": SACCT, "jobcomp": JOBCOMP},
+    **{"sacct-json": SACCT_JSON, "pbs": PBS},
+}
 TOKENS = (
     *(b"-1", b"0", b"1e400", b"1e18", b"-0.5", b"nan", b"inf", b"1_0", b"0x1", b"9" * 5000),
     *(b"2147483647", b"2147483648", b"-2147483648", b"9223372036854775807"),

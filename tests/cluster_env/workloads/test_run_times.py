@@ -72,6 +72,16 @@ def test_actual_and_user_are_what_they_say() -> None:
     assert made.attributes["estimate"].tolist() == jobs.estimate.tolist()
 
 
+def test_learned_fits_a_log_in_which_no_two_jobs_are_alike() -> None:
+    """Then nothing is known of the user, the size and the limit of a job together."""
+    count = 200
+    estimate = 3600 + np.arange(count)
+    jobs = log_of(np.arange(count) * 7200, estimate // 2, estimate, np.arange(count) % 3)
+    order, reserve = RUN_TIMES.get("learned")(jobs)
+    assert (order[-50:] < 0.6 * estimate[-50:]).all()
+    assert (reserve >= order).all()
+
+
 @pytest.mark.parametrize("name", ["recent", "learned"])
 def test_nothing_is_known_of_jobs_that_had_not_ended(name: str) -> None:
     """Other run times of the jobs that end after a moment change no estimate before it."""

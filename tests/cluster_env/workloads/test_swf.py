@@ -81,7 +81,8 @@ def test_lines_that_are_read_at_once_are_those_that_are_read_one_by_one(texts: l
     at_once = swf_reader._at_once(texts)
     if at_once is None:  # a fifth of them
         return
-    expected = swf_reader._one_by_one(Path("log.swf"), [*range(len(texts))], texts)
+    expected, bad = swf_reader._one_by_one(Path("log.swf"), [*range(len(texts))], texts)
+    assert not bad
     for name in FIELDS:
         assert at_once[name].dtype == expected[name].dtype
         np.testing.assert_array_equal(at_once[name], expected[name], name)
@@ -145,7 +146,7 @@ def test_the_nasty_file_says_what_was_dropped_and_why(swf: Path) -> None:
     assert jobs.line.tolist() == [6, 12, 10, 14, 17, 15, 16]
     assert jobs.demand[:, 0].tolist() == [4, 2, 8, 128, 1, 1, 1]
     assert jobs.run.tolist() == [100, 11, 50, 30, 30, 30, 30]  # fractions are rounded up
-    assert jobs.estimate.tolist() == [200, 9, 50, 30, 30, 30, 30]
+    assert jobs.estimate.tolist() == [200, 9, 200, 30, 30, 30, 30]  # one without a limit
     assert [(one.reason, one.count, one.line) for one in jobs.dropped] == [
         ("has no run time above 0", 2, 7),
         ("asks for no processor", 1, 11),
@@ -177,7 +178,7 @@ def test_size_estimate_and_times_come_from_their_fields(tmp_path: Path) -> None:
     assert jobs.submit.tolist() == [4, 9, 9]  # the second and third as they stand in the file
     assert jobs.line.tolist() == [4, 3, 5]
     assert jobs.run.tolist() == [20, 11, 30]
-    assert jobs.estimate.tolist() == [20, 60, 30]
+    assert jobs.estimate.tolist() == [60, 60, 30]
     assert jobs.demand[:, 0].tolist() == [2, 3, 5]
     assert jobs.ids["user"].tolist() == [0, 1, 1]
     assert jobs.dropped == ()
@@ -226,7 +227,7 @@ def test_what_is_wrong_is_named_by_file_line_and_field(
 
 def test_a_log_without_a_usable_job_is_refused_with_the_reasons(tmp_path: Path) -> None:
     path = log(tmp_path, JOB.replace("100", "0"), JOB.replace(" 4 ", " 0 "))
-    with pytest.raises(InputError, match=r"1 dropped: has no run time above 0; 1 dropped: asks"):
+    with pytest.raises(InputError, match=r"2 rows 1 has no run time above 0; 1 asks for no"):
         read_swf(path).jobs()
 
 
@@ -271,3 +272,48 @@ def test_no_numbers_make_it_fail_otherwise(
     path.write_text("\n".join(" ".join(row) for row in table), encoding="utf-8")
     with suppress(InputError):
         read_swf(path).jobs().jobset()
+
+
+def test_parts_of_an_execution_count_with_the_line_of_the_whole_job(tmp_path: Path) -> None:
+    def part(job: int, run: int, status: int) -> str:
+        return f"{job} 0 5 {run} 4 -1 -1 4 900 -1 {status} 7 1 -1 1 -1 -1 -1"
+
+    lines = [part(1, 300, 1), part(1, 100, 2), part(1, 200, 3), part(2, 60, 0), part(2, 60, 4)]
+    jobs = read_swf(log(tmp_path, *lines, part(3, 40, 2))).jobs()
+    assert sorted(jobs.run.tolist()) == [40, 60, 300]
+    assert [(one.reason, one.count, one.line) for one in jobs.dropped] == [
+        ("is a part (status 2, 3 or 4) of a job that counts as a whole", 3, 2)
+    ]
+    assert [(one.what, one.line) for one in jobs.noticed] == [
+        ("is a part (status 2, 3 or 4) of a job without a line of its own", 6)
+    ]
+    assert jobs.rows == 6
+
+
+def test_preceding_jobs_and_think_times_are_noticed_where_they_are_ignored(tmp_path: Path) -> None:
+    lines = [JOB, JOB.replace("-1 -1 -1", "-1 1 0"), JOB.replace("-1 -1 -1", "-1 2 60")]
+    jobs = read_swf(log(tmp_path, *lines)).jobs()
+    assert jobs.num_jobs == 3
+    assert [(one.what, one.count, one.line) for one in jobs.noticed] == [
+        ("names a job that it came after (fields 17, 18): arrives as recorded", 2, 2)
+    ]
+
+
+def odd_limits() -> list[tuple[str, str]]:
+    """Lines with limits of 10 to 3,000 s, one of 20 years, and none."""
+    limits = [*(10 * k for k in range(1, 301)), 630_720_000, -1]
+    return [(JOB, f" {limit} ") for limit in [*limits[:-1], *[3000] * 5, limits[-1]]]
+
+
+def test_a_missing_limit_is_the_longest_of_the_log_or_what_is_said(tmp_path: Path) -> None:
+    path = log(tmp_path, JOB, JOB.replace(" 200 ", " -1 "), JOB.replace(" 200 ", " 50 "))
+    assert read_swf(path).jobs().estimate.tolist() == [200, 200, 50]
+    odd = log(tmp_path, *(line.replace(" 200 ", limit) for line, limit in odd_limits()))
+    assert read_swf(odd).jobs().estimate.tolist()[-1] == 3000  # one of years among hundreds
+    path = log(tmp_path, JOB, JOB.replace(" 200 ", " -1 "), JOB.replace(" 200 ", " 50 "))
+    assert read_swf(path).jobs("run-time").estimate.tolist() == [200, 100, 50]
+    found = read_swf(path).jobs("7000")
+    assert found.estimate.tolist() == [200, 7000, 50]
+    (noticed,) = found.noticed
+    assert noticed.what == "has no time limit (no limit recorded): 7,000 s count"
+    assert (noticed.count, noticed.line) == (1, 2)

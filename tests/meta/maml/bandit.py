@@ -6,7 +6,7 @@ from torch import nn
 from torch.func import functional_call
 
 from meta.maml.decisions import Decisions
-from meta.maml.steps import Scorer
+from meta.maml.steps import Scorer, StepOptions, inner_step
 
 NO_CLIP = 1e9
 
@@ -25,6 +25,15 @@ class Bandit(nn.Module):
 def plain(network: nn.Module) -> Scorer:
     """A network that looks at states themselves."""
     return lambda parameters, states: functional_call(network, dict(parameters), (states,))
+
+
+def stepped(logits: np.ndarray, data: Decisions, rate: float, options: StepOptions) -> np.ndarray:
+    """Where an inner step leads."""
+    network = Bandit(logits)
+    rates = {"logits": torch.tensor(np.log(rate))}
+    moved = inner_step(plain(network), dict(network.named_parameters()), rates, data, options)
+    found: np.ndarray = moved["logits"].detach().numpy()
+    return found
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:

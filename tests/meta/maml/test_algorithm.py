@@ -1,7 +1,8 @@
 """The algorithm on RLlib: same numbers however it is spread, resumed or disturbed."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,16 @@ def config_of(**changes: Any) -> ExperimentConfig:
     return prepare(make_config(data))
 
 
+@contextmanager
+def built(config: ExperimentConfig) -> Iterator[Any]:
+    """The algorithm, which is stopped at the end of the block."""
+    algorithm = build_algorithm(config)
+    try:
+        yield algorithm
+    finally:
+        algorithm.stop()
+
+
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint of `reference` after its warm-up."""
@@ -67,9 +78,8 @@ def reference(local_ray: None, kept: Path) -> Trained:
 
 def test_an_iteration_learns_everything_and_logs_it(local_ray: None, reference: Trained) -> None:
     weights, metrics = reference
-    algorithm = build_algorithm(config_of(training_warm_up=0.125))
-    first = module_weights(algorithm)
-    algorithm.stop()
+    with built(config_of(training_warm_up=0.125)) as algorithm:
+        first = module_weights(algorithm)
     for name, value in first.items():
         if name.startswith("network."):
             assert not np.array_equal(weights[name], value), name
@@ -92,14 +102,11 @@ def test_an_iteration_learns_everything_and_logs_it(local_ray: None, reference: 
 
 def test_numbers_depend_neither_on_runners_nor_on_a_resume(reference: Trained, kept: Path) -> None:
     """Three runners, one of which has two of the four tasks."""
-    algorithm = build_algorithm(config_of(training_warm_up=0.125, resources_num_runners=3))
-    try:
+    with built(config_of(training_warm_up=0.125, resources_num_runners=3)) as algorithm:
         algorithm.restore_from_path(kept)
         metrics = [iteration_metrics(algorithm.train()) for _ in range(2)]
         assert_equal(module_weights(algorithm), reference[0])
         assert_same_numbers(metrics, reference[1][1:])
-    finally:
-        algorithm.stop()
 
 
 def work_of(config: ExperimentConfig) -> MetaWork:
@@ -116,8 +123,7 @@ def work_of(config: ExperimentConfig) -> MetaWork:
 
 def test_an_update_has_the_mean_gradient_of_its_tasks(local_ray: None) -> None:
     config = config_of(training_tasks=3, training_tasks_per_update=3, training_epochs=1)
-    algorithm = build_algorithm(config)
-    try:
+    with built(config) as algorithm:
         work = work_of(config)
         work.set_weights(module_weights(algorithm))
         rows = [work.play(unit)[1] for unit in iteration_tasks(config, 0)]
@@ -125,8 +131,6 @@ def test_an_update_has_the_mean_gradient_of_its_tasks(local_ray: None) -> None:
         expected = np.mean(np.array(alone, np.float64), axis=0)
         metrics = iteration_metrics(algorithm.train())
         (found,) = [each.get() for each in algorithm.learner_group.foreach_learner(first_moments)]
-    finally:
-        algorithm.stop()
     norm = np.sqrt(np.square(expected).sum())
     assert metrics["train/gradient_norm"] == pytest.approx(norm, rel=1e-6)
     # Adam's groups have the inner rates last, as the module has them.
@@ -160,16 +164,14 @@ def test_checkpoint_keeps_the_state_of_the_collapse_detector(
     tmp_path: Path, local_ray: None
 ) -> None:
     config = config_of()
-    first = build_algorithm(config)
-    first.train()
-    first._detector.scale = 0.25
-    first.save_to_path(tmp_path / "checkpoint")
-    kept = first._detector
-    first.stop()
-    second = build_algorithm(config)
-    second.restore_from_path(tmp_path / "checkpoint")
-    found = second._detector
-    second.stop()
+    with built(config) as first:
+        first.train()
+        first._detector.scale = 0.25
+        first.save_to_path(tmp_path / "checkpoint")
+        kept = first._detector
+    with built(config) as second:
+        second.restore_from_path(tmp_path / "checkpoint")
+        found = second._detector
     assert (found.scale, found.seen, found.average) == (0.25, 1, kept.average)
     assert_equal(found.best, kept.best)
 
@@ -180,8 +182,7 @@ def test_runners_that_are_killed_cost_no_more_than_time(local_ray: None, tmp_pat
     Compared with a run without runners that goes on from the first iteration's checkpoint.
     """
     config = config_of(training_order="second", resources_num_runners=2)
-    algorithm = build_algorithm(config)
-    try:
+    with built(config) as algorithm:
         metrics = [iteration_metrics(algorithm.train())]
         algorithm.save_to_path(tmp_path)
         end_in_round(algorithm, 1)
@@ -194,16 +195,11 @@ def test_runners_that_are_killed_cost_no_more_than_time(local_ray: None, tmp_pat
         end_in_round(algorithm, 2, runner=2)
         metrics.append(iteration_metrics(algorithm.train()))
         assert metrics[-1]["workers/healthy"] == 1
-        resumed = build_algorithm(config_of(training_order="second"))
-        try:
+        with built(config_of(training_order="second")) as resumed:
             resumed.restore_from_path(tmp_path)
             expected = [iteration_metrics(resumed.train()) for _ in metrics[1:]]
             assert_equal(module_weights(algorithm), module_weights(resumed))
             assert_same_numbers(metrics[1:], expected)
-        finally:
-            resumed.stop()
-    finally:
-        algorithm.stop()
 
 
 @pytest.mark.parametrize("changes", [{"training_order": "second"}, {"training_adapt": "head"}])
@@ -251,12 +247,11 @@ def test_collapse_goes_back_to_the_best_weights(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     plant(monkeypatch)
-    algorithm = build_algorithm(config_of())
-    first = module_weights(algorithm)
-    rows = [iteration_metrics(algorithm.train()) for _ in range(3)]
-    weights = module_weights(algorithm)
-    scale = algorithm._detector.scale
-    algorithm.stop()
+    with built(config_of()) as algorithm:
+        first = module_weights(algorithm)
+        rows = [iteration_metrics(algorithm.train()) for _ in range(3)]
+        weights = module_weights(algorithm)
+        scale = algorithm._detector.scale
     assert [row["meta/collapsed"] for row in rows] == [0, 0, 1]
     assert reason in caplog.text
     assert "lower training.lr" in caplog.text
@@ -278,11 +273,10 @@ def test_gradient_that_is_not_finite_is_left_out(
         return replace(part, gradient=part.gradient * (np.nan if len(calls) == 3 else 1.0))
 
     monkeypatch.setattr(MetaWork, "gradient", broken)
-    algorithm = build_algorithm(config_of(training_on_nan="skip"))
-    first = module_weights(algorithm)
-    row = iteration_metrics(algorithm.train())
-    weights = module_weights(algorithm)
-    algorithm.stop()
+    with built(config_of(training_on_nan="skip")) as algorithm:
+        first = module_weights(algorithm)
+        row = iteration_metrics(algorithm.train())
+        weights = module_weights(algorithm)
     assert len(calls) == 2 * 4  # tasks of each update
     assert row["meta/collapsed"] == 1
     assert row["train/skipped_updates"] == 1
@@ -291,34 +285,29 @@ def test_gradient_that_is_not_finite_is_left_out(
 
 def test_saved_policy_is_a_plain_one(tmp_path: Path, local_ray: None) -> None:
     config = config_of()
-    algorithm = build_algorithm(config)
-    algorithm.train()
-    save_policy(algorithm, config, tmp_path / "policy")
-    trained = learned_policy(algorithm)
+    with built(config) as algorithm:
+        algorithm.train()
+        save_policy(algorithm, config, tmp_path / "policy")
+        trained, weights = learned_policy(algorithm), module_weights(algorithm)
     loaded, found = load_policy(tmp_path)
     assert found == config
     states = np.zeros((1, *config.task.world.state_space.shape), np.uint8)
     assert np.array_equal(loaded.network.logits(states), trained.network.logits(states))
 
     # Another maml run takes over all of it, a ppo run the network alone, and the other way round.
-    weights = module_weights(algorithm)
-    algorithm.stop()
-    other = build_algorithm(config_of(training_lr=0.5))
-    start_from(other, tmp_path)
-    assert_equal(module_weights(other), weights)
-    other.stop()
+    with built(config_of(training_lr=0.5)) as other:
+        start_from(other, tmp_path)
+        assert_equal(module_weights(other), weights)
     data = config.to_dict()
     change(data, {"training.algorithm": "ppo", "training.jobsets_per_unit": 2})
-    ppo = build_algorithm(make_config(data))
-    start_from(ppo, tmp_path)
-    ppo.train()
-    taken = module_weights(ppo)
-    save_policy(ppo, make_config(data), tmp_path / "ppo")
-    ppo.stop()
-    third = build_algorithm(config_of(training_inner_rate=3.0))
-    start_from(third, tmp_path / "ppo")
-    found_weights = module_weights(third)
-    third.stop()
+    with built(make_config(data)) as ppo:
+        start_from(ppo, tmp_path)
+        ppo.train()
+        taken = module_weights(ppo)
+        save_policy(ppo, make_config(data), tmp_path / "ppo")
+    with built(config_of(training_inner_rate=3.0)) as third:
+        start_from(third, tmp_path / "ppo")
+        found_weights = module_weights(third)
     _, rates = split_weights(found_weights)
     assert {round(float(rate.exp()), 5) for rate in rates.values()} == {3.0}
     assert_equal({name: found_weights[name] for name in taken}, taken)

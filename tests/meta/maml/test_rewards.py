@@ -129,7 +129,6 @@ def test_a_stage_is_learned_from_as_it_was_told() -> None:
     loss, _, norm = outer_loss(scorer, learned, rates, sample.stages, options, policy_loss)
     loss.backward()
     slopes = learned["context.weight"].grad
-    assert slopes is not None
     columns = slopes[:, -len(rewards_told(task.world)) :].abs().sum(dim=0)
     assert (columns > 0).tolist() == [value != 0 for _, value in sample.world.condition]
     assert norm == 0

@@ -9,7 +9,7 @@ import torch
 
 from meta.maml.steps import StepOptions, adapt, adapted_names, inner_step, outer_loss, scorer_of
 from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
-from tests.meta.maml.bandit import NO_CLIP, Bandit, draws, gradient, hessian, plain
+from tests.meta.maml.bandit import NO_CLIP, Bandit, draws, gradient, hessian, plain, stepped
 from tests.meta.maml.tiny import WORLD, leaves, tiny_decisions, tiny_network
 
 OUTER = PolicyLoss(clip=0.2, entropy_coefficient=0.03)
@@ -17,39 +17,19 @@ OUTER = PolicyLoss(clip=0.2, entropy_coefficient=0.03)
 
 @pytest.mark.parametrize("surrogate", ["ratio", "log_probability"])
 @pytest.mark.parametrize("clip", [NO_CLIP, 0.05])
-def test_inner_step_is_the_clipped_gradient_step(surrogate: str, clip: float) -> None:
+@pytest.mark.parametrize("normalize", [False, True])
+def test_inner_step_is_the_clipped_or_normalized_gradient_step(
+    surrogate: str, clip: float, normalize: bool
+) -> None:
     rng = np.random.default_rng(0)
     logits = rng.normal(size=4)
     data = draws(rng, logits)
     g = gradient(logits, data, surrogate)
-    assert np.linalg.norm(g) > 0.05
-    expected = logits - 0.7 * g * min(1.0, clip / np.linalg.norm(g))
-    network = Bandit(logits)
-    adapted = inner_step(
-        plain(network),
-        dict(network.named_parameters()),
-        {"logits": torch.tensor(np.log(0.7))},
-        data,
-        StepOptions(surrogate, gradient_clip=clip),
-    )
-    assert np.allclose(adapted["logits"].detach(), expected, rtol=0, atol=1e-9)
-
-
-def test_normalized_steps_are_as_long_as_their_rate() -> None:
-    rng = np.random.default_rng(0)
-    logits = rng.normal(size=4)
-    data = draws(rng, logits)
-    g = gradient(logits, data, "ratio")
-    network = Bandit(logits)
-    adapted = inner_step(
-        plain(network),
-        dict(network.named_parameters()),
-        {"logits": torch.tensor(np.log(0.7))},
-        data,
-        StepOptions(gradient_clip=1e-6, normalize=True),
-    )
-    expected = logits - 0.7 * g / np.linalg.norm(g)
-    assert np.allclose(adapted["logits"].detach(), expected, rtol=0, atol=1e-9)
+    norm = np.linalg.norm(g)
+    assert norm > 0.05
+    expected = logits - 0.7 * g * (1 / norm if normalize else min(1.0, clip / norm))
+    options = StepOptions(surrogate, gradient_clip=clip, normalize=normalize)
+    assert np.allclose(stepped(logits, data, 0.7, options), expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("surrogate", ["ratio", "log_probability"])

@@ -1,12 +1,40 @@
-"""Gradients of a network beside differences of its loss, and the leaves of its tree."""
+"""Weights of an advisor, gradients beside differences of its loss, and the leaves of its tree."""
 
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
 from meta.panda.specifications import Tree
+from rllib_configs.learning.losses import clipped_loss, log_probabilities_of
+
+
+def weights_of(network: nn.Module) -> dict[str, np.ndarray]:
+    """As a policy has them."""
+    return {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
+
+
+def assert_slopes(
+    network: nn.Module,
+    logits: Callable[[], torch.Tensor],
+    actions: np.ndarray,
+    rng: np.random.Generator,
+    **tolerance: float,
+) -> None:
+    """Gradients of the clipped loss agree with finite differences, within `pytest.approx`'s."""
+    taken = torch.from_numpy(actions)
+    with torch.no_grad():
+        old = log_probabilities_of(logits(), taken)[0] + 0.05
+    advantages = torch.linspace(-1, 1, len(taken), dtype=torch.float64)
+
+    def loss() -> torch.Tensor:
+        value, entropy = clipped_loss(logits(), taken, old, advantages, 0.2)
+        return value - 0.1 * entropy.mean()
+
+    for name, found, expected in slopes(network, loss, rng):
+        assert found == pytest.approx(expected, **tolerance), name
 
 
 def slopes(
@@ -26,7 +54,6 @@ def slopes(
                 parameter += sign * 1e-6 * direction
                 values.append(float(loss()))
                 parameter -= sign * 1e-6 * direction
-        assert parameter.grad is not None
         yield name, float((parameter.grad * direction).sum()), (values[0] - values[1]) / 2e-6
 
 

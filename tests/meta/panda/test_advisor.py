@@ -12,11 +12,11 @@ from meta.panda.actors import LEVELS
 from meta.panda.advisor import PolicyAdvisor, build_advisor, initial_advisor
 from meta.panda.sampler import AdvisedSampler
 from meta.panda.specifications import consumers_table, specifications
-from rllib_configs.learning.losses import clipped_loss, log_probabilities_of
+from rllib_configs.learning.losses import log_probabilities_of
 from rllib_configs.loading import load_config
-from rllib_configs.networks import make_sampler
+from rllib_configs.networks.registry import make_sampler
 from rllib_configs.runners.rollout import rollout
-from tests.meta.panda.slopes import leaves_of, slopes
+from tests.meta.panda.slopes import assert_slopes, leaves_of, weights_of
 
 SMALL = ("training.hidden=3", "training.units=2", "training.classes=4", "task.workload.window=25")
 
@@ -88,17 +88,7 @@ def test_gradients_through_the_advisor_agree_with_finite_differences(
     rng = np.random.default_rng(0)
     actions = (features.allowed & (rng.random(features.allowed.shape) < 0.5)) * 3
     actions[:, -1] *= features.allowed[:, :-1].any(axis=1)
-    actions = torch.from_numpy(actions)
-    with torch.no_grad():
-        old = log_probabilities_of(network(features), actions)[0] + 0.05
-    advantages = torch.linspace(-1, 1, len(actions), dtype=torch.float64)
-
-    def loss() -> torch.Tensor:
-        value, entropy = clipped_loss(network(features), actions, old, advantages, 0.2)
-        return value - 0.1 * entropy.mean()
-
-    for name, found, expected in slopes(network, loss, rng):
-        assert found == pytest.approx(expected, abs=1e-7), name
+    assert_slopes(network, lambda: network(features), actions, rng, abs=1e-7)
 
 
 def test_units_of_a_branch_are_on_where_a_specification_belongs(network, task) -> None:
@@ -115,8 +105,7 @@ def test_units_of_a_branch_are_on_where_a_specification_belongs(network, task) -
 
 
 def test_the_tree_travels_with_the_weights(config, network, task, seen) -> None:
-    weights = {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
-    sampler = make_sampler(config, weights, task.world)
+    sampler = make_sampler(config, weights_of(network), task.world)
     assert isinstance(sampler, AdvisedSampler)
     assert np.allclose(sampler.logits(seen[0]), network(seen[1]).detach().numpy(), atol=1e-6)
     assert build_advisor(config, task.world).tree_statistics.abs().sum() == 0
@@ -124,8 +113,7 @@ def test_the_tree_travels_with_the_weights(config, network, task, seen) -> None:
 
 def test_draws_have_the_probabilities_that_they_say(config, network, task, seen) -> None:
     """Of many draws for one state, each bit and each level as often as its logit says."""
-    weights = {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
-    sampler = make_sampler(config, weights, task.world)
+    sampler = make_sampler(config, weights_of(network), task.world)
     states = np.repeat(seen[0][:1], 4000, axis=0)
     actions, log_probabilities = sampler.sample(states, np.random.default_rng(1).random(4000))
     logits = torch.from_numpy(sampler.logits(states))
@@ -140,8 +128,7 @@ def test_draws_have_the_probabilities_that_they_say(config, network, task, seen)
 
 
 def test_agents_that_follow_best_fit_at_first_finish_their_consumers(config, network, task) -> None:
-    weights = {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
-    sampler = make_sampler(config, weights, task.world)
+    sampler = make_sampler(config, weights_of(network), task.world)
     jobsets = task.jobsets(Split.TRAIN, range(2))
     played = rollout(
         task.world, sampler, jobsets, task.objective, 2, np.arange(4, dtype=np.uint64) * 77 + 5

@@ -6,10 +6,11 @@ import pytest
 from cluster_env.core.seeding import Split
 from meta.panda.advisor import initial_advisor
 from rllib_configs.loading import load_config
-from rllib_configs.networks import make_sampler
+from rllib_configs.networks.registry import make_sampler
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, units_of
 from rllib_configs.runners.sampling import UnitSampler, iteration_units
 from rllib_configs.search_problem import joined, searched_shapes
+from tests.meta.panda import slopes
 
 FALLING = ("task.workload.window=20", "training.hybrid=0.8", "task.world.hybrid=0.2")
 LAST = 6
@@ -21,8 +22,7 @@ def config_of(preset: str, *changes: str):
 
 
 def weights_of(config) -> dict[str, np.ndarray]:
-    network = initial_advisor(config, config.task.world)
-    return {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
+    return slopes.weights_of(initial_advisor(config, config.task.world))
 
 
 def test_its_share_falls_evenly_to_that_of_the_task() -> None:

@@ -9,27 +9,22 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.worlds.panda.features import PAIR, proposals
-from meta.panda.advisor import PolicyAdvisor, initial_advisor
+from meta.panda.advisor import initial_advisor
 from meta.panda.entry import begin_as_shared
 from meta.panda.sampler import AdvisedSampler
 from meta.panda.specifications import consumer_tree, consumers_table, specifications
-from rllib_configs.learning.losses import clipped_loss, log_probabilities_of
 from rllib_configs.loading import load_config
-from rllib_configs.networks import make_sampler
+from rllib_configs.networks.registry import make_sampler
 from rllib_configs.policy_files import policy_of
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, units_of
 from rllib_configs.search_problem import joined, searched_shapes
-from tests.meta.panda.slopes import leaves_of, slopes
+from tests.meta.panda.slopes import assert_slopes, leaves_of, weights_of
 
 PLANS = ("task.workload.window=25", "training.classes=4", "training.units=2")
 
 
 def config_of(advisor: str, *changes: str):
     return load_config("panda-elastic", [*PLANS, f"training.advisor={advisor}", *changes])
-
-
-def weights_of(network: PolicyAdvisor) -> dict[str, np.ndarray]:
-    return {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
 
 
 @pytest.fixture(scope="module")
@@ -56,17 +51,8 @@ def test_gradients_agree_with_finite_differences(task, states, advisor: str) -> 
     features = task.world.features(states)
     plans = proposals(states, task.world.observed + task.world.held)
     rng = np.random.default_rng(0)
-    actions = torch.from_numpy((features.allowed & (rng.random(features.allowed.shape) < 0.5)) * 3)
-    with torch.no_grad():
-        old = log_probabilities_of(network(features, plans), actions)[0] + 0.05
-    advantages = torch.linspace(-1, 1, len(actions), dtype=torch.float64)
-
-    def loss() -> torch.Tensor:
-        value, entropy = clipped_loss(network(features, plans), actions, old, advantages, 0.2)
-        return value - 0.1 * entropy.mean()
-
-    for name, found, expected in slopes(network, loss, rng):
-        assert found == pytest.approx(expected, rel=1e-4, abs=1e-6), name
+    actions = (features.allowed & (rng.random(features.allowed.shape) < 0.5)) * 3
+    assert_slopes(network, lambda: network(features, plans), actions, rng, rel=1e-4, abs=1e-6)
 
 
 @pytest.mark.parametrize("advisor", ["tree", "flat", "unclustered", "none"])

@@ -21,6 +21,7 @@ from meta.panda.records import Records, record_episodes
 from rllib_configs.loading import load_config
 from rllib_configs.policy_files import policy_of
 from rllib_configs.registries import prepare
+from tests.meta.panda.slopes import weights_of
 
 SMALL = (
     "task.workload.window=40",
@@ -53,8 +54,7 @@ def records(config, task) -> Records:
 
 
 def test_records_say_what_the_schedule_says(config, task, network, records) -> None:
-    weights = {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
-    policy = policy_of(config, weights, "learned", "argmax", task.world)
+    policy = policy_of(config, weights_of(network), "learned", "argmax", task.world)
     schedule = evaluate(policy, task.jobsets(Split.TRAIN, range(2)), task.world)
     chosen = records.episode % 2 == 0  # one episode of each jobset
     assert records.departure[chosen].tolist() == schedule.finish.tolist()

@@ -14,8 +14,8 @@ from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.scorer import MODES, Scorer
 from cluster_env.worlds.hpc.workloads import LARGE, LublinWorkload, any_site, capability_site
 from rllib_configs.loading import load_config
-from rllib_configs.networks import network_of
 from rllib_configs.networks.conditions import Wanted
+from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import (
     LearnedPolicy,
     PlayedLearnedPolicy,

@@ -10,7 +10,7 @@ from cluster_env.objectives import get_objective
 from cluster_env.worlds.hpc.workloads import LublinWorkload
 from meta.adaptation import untrained_policy
 from rllib_configs.loading import load_config
-from rllib_configs.networks import network_of
+from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import (
     check_start,
     policy_of,

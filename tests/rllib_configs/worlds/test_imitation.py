@@ -7,7 +7,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
 from meta.adaptation import untrained_policy
 from rllib_configs.loading import load_config
-from rllib_configs.networks import network_of
+from rllib_configs.networks.registry import network_of
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.policy_files import check_start, read_weights, starting_weights
 from rllib_configs.runners.rollout import rollout

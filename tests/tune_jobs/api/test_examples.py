@@ -40,11 +40,11 @@ def test_the_examples_run_one_after_the_other(
     for said in (
         r"return -\d",
         r"sjf: starts \[",
-        r"SJF on my jobs: slowdown \d.*\[",
+        r"sjf on my jobs: mean slowdown \d",
         r"validation slowdown \d",
         r"utilization \d+%",
         r"load 110% tetris",
         r"mean makespan|makespan \[95%\]",
-        r"\n[ >~]+ ljf ",
+        r"\n[ >~]+ saf ",
     ):
         assert re.search(said, shown), (said, shown)

@@ -82,3 +82,36 @@ def test_weeks_and_classes_hold_their_jobs() -> None:
         "queue b": [False, True, False],
     }
     assert not any("queue" in name for name in near.classes_of(waits(0), waits(9), None))
+
+
+def test_rules_that_are_no_nearer_than_the_median_are_not_ranked() -> None:
+    recorded = waits(100, 200, 300, 400, 500, 600)
+    made = calibration(recorded, far=recorded * 0 + 355, near=recorded * 0 + 350)
+    sheet = near.in_all(made)
+    assert [row["policy"] for row in sheet.rows] == ["far", "near"]
+    assert "as all gains are about 0" in sheet.note
+
+
+@pytest.mark.parametrize(
+    ("simulated", "answer", "words"),
+    [
+        ((0, 1000, 2000, 9000), "good", "is told 100% better"),
+        ((0, 0, 2000, 5000), "partly", "believe orders of policies"),
+        ((0, 0, 0, 0), "not", "something that is not simulated decides"),
+        ((9000, 1900, 1000, 100), "not", "the means agree, but"),
+    ],
+)
+def test_the_verdict_says_whether_a_log_can_be_replayed(
+    simulated: tuple[int, ...], answer: str, words: str
+) -> None:
+    row = near.in_all(calibration(waits(0, 1000, 2000, 9000), rule=waits(*simulated))).rows[0]
+    found, why = near.verdict(row, 1)
+    assert found == answer
+    assert words in why
+    assert "under rule, the one policy" in why
+
+
+def test_where_nobody_waits_the_verdict_is_good_and_says_what_cannot_be_seen() -> None:
+    row = near.in_all(calibration(waits(0, 5, 0, 9), rule=waits(0, 0, 0, 0))).rows[0]
+    found, why = near.verdict(row, 2)
+    assert (found, "cannot be seen" in why) == ("good", True)

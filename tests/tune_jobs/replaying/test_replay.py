@@ -110,9 +110,9 @@ def test_the_size_of_the_machine_comes_from_the_log_if_it_says_it(
 ) -> None:
     path = tmp_path / "log.swf"
     path.write_text("; MaxProcs: 2\n" + "1 0 0 100 2 -1 -1 2 100 -1 1 1 1 -1 1 -1 -1 -1\n" * 2)
-    assert replayed(capsys, path, "--policy", "fcfs")["replay"][0]["makespan"] == 200
+    assert by_policy(replayed(capsys, path, "--policy", "fcfs"))["fcfs"]["makespan"] == 200
     wide = replayed(capsys, path, "--policy", "fcfs", "--processors", "4")
-    assert wide["replay"][0]["makespan"] == 100
+    assert by_policy(wide)["fcfs"]["makespan"] == 100
 
 
 def test_trained_runs_play_in_the_world_that_they_know(
@@ -150,7 +150,10 @@ def test_trace_says_what_was_dropped_and_why(golden: Path, capsys: Shown) -> Non
     assert cli.run(cli.metasched, ["trace", str(path)]) == 0
     shown = capsys.readouterr().out
     section = shown.partition("Left out\n")[2].partition("\n\n")[0]
-    assert [line.rsplit(None, 2) for line in section.splitlines()[1:]] == [
+    head, *rows, note = section.splitlines()
+    assert head.split()[-4:] == ["rows", "first", "in", "line"]
+    assert note == "  (of 10 rows; jobs: 6)"
+    assert [line.rsplit(None, 2) for line in rows] == [
         ["has no run time above 0", "2", "7"],
         ["asks for no processor", "1", "11"],
         ["is larger than the machine of 64 processors", "1", "14"],

@@ -14,7 +14,7 @@ from tune_jobs.figures import sweep as sweep_figure
 from tune_jobs.runs.trainer import cost_ratio
 from tune_jobs.sweeps import launching
 from tune_jobs.sweeps.definition import Sweep
-from tune_jobs.sweeps.folder import TrialFile, create_sweep, open_sweep, unpack
+from tune_jobs.sweeps.folder import TrialFile, create_sweep, open_sweep, trial_name, unpack
 from tune_jobs.sweeps.points import Point
 from tune_jobs.sweeps.results import best_trials, table_of, write_results
 from tune_jobs.sweeps.sweeping import SweepResult
@@ -54,8 +54,8 @@ class TestRecords:
         record.run.unlock()
 
     def test_a_sweep_is_read_back_and_half_made_trials_are_made_anew(self, folder, tmp_path):
-        (folder.trial_path(1)).mkdir()
-        (folder.trial_path(1) / "config.yaml").write_text("half")
+        (folder.trials / trial_name(1)).mkdir()
+        (folder.trials / trial_name(1) / "config.yaml").write_text("half")
         record = record_of(folder, 0)
         record.add(rows(1, 4, 5.0), state_of(tmp_path, "a"), 1.0)
         record.settle("finished")

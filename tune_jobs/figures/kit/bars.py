@@ -23,11 +23,8 @@ def draw_groups(
 ) -> None:
     """A group of bars for each place, with a bar for each series.
 
-    Args:
-        axes: to draw into.
-        series: name and color of each, and its rows with ``label`` and ``y``, one for each group.
-        horizontal: whether bars lie, the first group at the top.
-        upright: whether there is room for the labels side by side below bars that stand.
+    A series is a name, a color and rows with ``label`` and ``y``, one for each group. Bars may lie,
+    the first group at the top; labels are upright where there is room for them side by side.
     """
     thickness = _SHARE / len(series)
     for place, (name, color, rows) in enumerate(series):
@@ -46,12 +43,7 @@ def draw_groups(
 
 
 def scale_times(axes: Axes, axis: str) -> None:
-    """Makes an axis of seconds logarithmic, with times as people say them.
-
-    Args:
-        axes: whose axis.
-        axis: ``x`` or ``y``.
-    """
+    """Makes an axis of seconds, ``x`` or ``y``, logarithmic, with times as people say them."""
     scaled = axes.xaxis if axis == "x" else axes.yaxis
     (axes.set_xscale if axis == "x" else axes.set_yscale)("log")
     plain_ticks(scaled, _TIMES, duration)

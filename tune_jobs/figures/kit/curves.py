@@ -25,18 +25,9 @@ _MOST_TICKS = 5  # numbers of four digits below half a page leave each other alo
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A mean along an axis, with intervals.
+    """Means along an axis, ascending, with intervals: float64 arrays ``(num_points,)``.
 
-    Attributes:
-        name: stands at its end, or in the legend.
-        color: of its line, marks and intervals.
-        x: places along the axis, ascending, float64 ``(num_points,)``.
-        y: means, float64 ``(num_points,)``.
-        low: lower ends of the intervals, float64 ``(num_points,)``.
-        high: upper ends, float64 ``(num_points,)``.
-        style: of the line.
-        marker: at each point; none if empty.
-        width: of the line, points.
+    The name stands at its end, or in the legend; the width of the line is in points.
     """
 
     name: str
@@ -51,14 +42,7 @@ class Curve:
 
     @classmethod
     def of(cls, rows: pd.DataFrame, x: str, y: str, **look: Any) -> "Curve":
-        """A point for each row; the ends of its interval stand in columns ``_low`` and ``_high``.
-
-        Args:
-            rows: of the curve.
-            x: column of the places along the axis.
-            y: column of the means.
-            look: other fields.
-        """
+        """A point for each row; the ends of its interval are columns ``_low`` and ``_high``."""
         places, *estimates = (rows[name].to_numpy() for name in (x, y, f"{y}_low", f"{y}_high"))
         return cls(x=places, **dict(zip(("y", "low", "high"), estimates, strict=True)), **look)
 
@@ -160,24 +144,14 @@ def draw_levels(axes: Axes, levels: Iterable[End]) -> list[End]:
 
 
 def count_iterations(axes: Axes, last: float) -> None:
-    """Names the x axis after iterations, which are whole numbers.
-
-    Args:
-        axes: whose axis.
-        last: the iteration where it ends.
-    """
+    """Names the x axis after iterations, which are whole numbers up to the last."""
     axes.set_xlabel("iteration")
     axes.set_xlim(0, last)
     axes.xaxis.set_major_locator(MaxNLocator(_MOST_TICKS, integer=True))
 
 
 def grid_of_panels(num_panels: int, height: float = 3.3) -> tuple[Figure, list[Axes]]:
-    """A figure of page width with so many panels in two columns, and no empty ones.
-
-    Args:
-        num_panels: at least one.
-        height: of each, inches.
-    """
+    """A figure of page width with so many panels, `height` inches each, in two columns."""
     columns = min(num_panels, 2)
     lines = -(-num_panels // columns)
     figure = new_figure(1.0 + lines * height)

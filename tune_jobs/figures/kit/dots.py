@@ -22,17 +22,10 @@ def draw_dots(
     width: float = 2.0,
     **mark: Any,
 ) -> None:
-    """A mark for each row, and a bar for its interval, a line each.
+    """A mark for each row, and a bar for its interval, a line each, by default at 0, 1, ...
 
-    Args:
-        axes: to draw into.
-        rows: with the column, perhaps those of its interval (``_low`` and ``_high``), ``color`` and
-            ``marker``.
-        column: what is drawn.
-        lines: heights of the marks; by default 0, 1, ...
-        size: of the marks, in points.
-        width: of the bars, in points.
-        mark: further properties of the marks.
+    Rows have the column, perhaps those of its interval (``_low`` and ``_high``), ``color`` and
+    ``marker``. Sizes of marks and widths of bars are in points.
     """
     for line, (_, row) in zip(
         range(len(rows)) if lines is None else lines, rows.iterrows(), strict=True
@@ -53,16 +46,7 @@ def write_above(
     offset: tuple[float, float] = (0, 9),
     align: str = "center",
 ) -> None:
-    """Writes a text above the mark of each line, which is counted from 0 on.
-
-    Args:
-        axes: the panel.
-        values: of the marks.
-        texts: of the lines.
-        size: of the letters, in points.
-        offset: from the mark, in points.
-        align: of the texts.
-    """
+    """Writes a text above the mark of each line, from 0 on; size and offset are in points."""
     for line, (value, text) in enumerate(zip(values, texts, strict=True)):
         axes.annotate(
             text,
@@ -80,12 +64,7 @@ def name_lines(
 ) -> None:
     """Writes names beside lines, the first at the top, and leaves out what a list has no use for.
 
-    Args:
-        axes: the panel.
-        names: of the lines.
-        size: of the letters, in points.
-        top: where the panel ends above the first line, in lines.
-        text: further properties of the names.
+    Letters have a size in points; above the first line the panel ends at `top`, in lines.
     """
     names = list(names)
     axes.set_yticks(range(len(names)), names, fontsize=size, **text)
@@ -106,14 +85,8 @@ def write_beside(
 ) -> None:
     """Writes texts at the right end of an image, where its layout leaves room for them.
 
-    Args:
-        axes: the panel.
-        line: where in it, by its own y axis.
-        cells: the texts, each in a column.
-        column: width of each, in inches.
-        bold: whether they are.
-        colors: of each; by default that of all text.
-        size: of the letters, in points.
+    The line is a place on the panel's y axis, the width of a column in inches, that of letters in
+    points.
     """
     figure = axes.get_figure(root=True)
     assert figure is not None
@@ -142,12 +115,8 @@ def list_dots(
 ) -> None:
     """A dot with its interval for each row, its name at the left and numbers at the right.
 
-    Args:
-        axes: to draw into, one of `panels_beside`.
-        rows: as for `draw_dots`, also with ``label`` and ``is_learned``; the latter are bold.
-        column: what is drawn.
-        cells: numbers of each row.
-        heads: above them.
+    Rows are as for `draw_dots`, also with ``label`` and ``is_learned``; the latter are bold. The
+    panel is one of `panels_beside`.
     """
     draw_dots(axes, rows, column)
     for line, (texts, bold) in enumerate(zip(cells, rows["is_learned"], strict=True)):
@@ -166,15 +135,9 @@ def panels_beside(
     panel: float = PANEL,
     column: float = COLUMN,
 ) -> tuple[Figure, list[Axes]]:
-    """Panels below each other, with room for columns of numbers at the right.
+    """Panels below each other, with room for columns of numbers at the right; sizes in inches.
 
-    Args:
-        num_lines: of each panel.
-        num_columns: of numbers.
-        line: height of a line, in inches.
-        head: height of what stands above and below the lines of a panel, in inches.
-        panel: width of a panel, in inches.
-        column: width of a column, in inches.
+    `head` is the height of what stands above and below the lines of a panel.
     """
     heights = [head + line * count for count in num_lines]
     width = panel + column * num_columns

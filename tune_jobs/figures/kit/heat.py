@@ -14,19 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HeatCell:
-    """What is written into a cell.
-
-    Attributes:
-        text: the number.
-        below: small print under it.
-        bold: whether the number is.
-        dark: whether the color is too dark for black letters.
-    """
+    """What is written into a cell, and in small print below it."""
 
     text: str
     below: str = ""
     bold: bool = False
-    dark: bool = False
+    dark: bool = False  # the color is too dark for black letters
 
 
 def draw_heat(
@@ -39,13 +32,8 @@ def draw_heat(
 ) -> None:
     """A colored table with names at its left and heads above it.
 
-    Args:
-        axes: to draw into.
-        shades: of the cells, ``(num_lines, num_colored)``; columns behind them have no color.
-        cells: ``(num_lines, num_columns)``.
-        names: of the lines.
-        heads: of the columns.
-        colors: how shades become colors, as for ``imshow``.
+    Cells are ``(num_lines, num_columns)``, shades ``(num_lines, num_colored)``: columns behind them
+    have no color. How shades become colors is said as for ``imshow``.
     """
     axes.imshow(shades, aspect="auto", **colors)
     middle: dict[str, Any] = {"ha": "center", "va": "center"}

@@ -152,8 +152,10 @@ def test_a_wrong_file_is_refused_with_line_and_field(
 
 
 def test_a_line_that_is_none_of_a_job_is_left_out_and_counted(tmp_path: Path) -> None:
-    jobs = read(tmp_path, line(), "and then", line(job="8", start="soon"))
+    jobs = read(
+        tmp_path, line(), "and then", line(job="8", start="soon"), line(job="9"), line(job="10")
+    )
     assert [one.line for one in jobs.dropped] == [2, 3]
     assert jobs.dropped[0].reason.startswith("cannot be read: a job begins with JobId=NUMBER")
     assert jobs.dropped[1].reason.startswith("cannot be read: StartTime must be a time like")
-    assert (jobs.rows, jobs.num_jobs) == (3, 1)
+    assert (jobs.rows, jobs.num_jobs) == (5, 3)

@@ -252,6 +252,7 @@ def test_no_column_alone_decides_whether_a_job_ran(tmp_path: Path) -> None:
     assert jobs.run.tolist() == [300] * 5
     assert wait_of(jobs) == [20] * 5
     assert dropped(jobs) == {"was cancelled before it started": 1}
+    assert noticed(jobs)["has no start or no end: the length of its run says it"] == 2
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,13 @@
 """What every step in this world keeps, beside what the checker of environments knows."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from cluster_env.core.invariants import check_schedule
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.schedule import Schedule
 from cluster_env.envs.checker import Moment, require
 from cluster_env.worlds.accrual import Accrual
 
@@ -33,3 +39,10 @@ def complete_until(world: Accrual) -> int | None:
     One that is cut ends at max_time itself.
     """
     return None if world.drop_expired else world.max_time - 1
+
+
+def check_pool(schedule: Schedule, jobsets: Sequence[JobSet], world: Accrual) -> None:
+    """No machine holds too much, and all work is done."""
+    capacity = np.full((world.machines, 1), world.processors, np.int32)
+    nodes = capacity if world.machines > 1 else None
+    check_schedule(schedule, jobsets, complete_until(world), nodes)

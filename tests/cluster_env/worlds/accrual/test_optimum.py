@@ -21,11 +21,6 @@ from cluster_env.worlds.accrual.workloads import PoissonWorkload
 from tests.cluster_env.worlds.accrual.accrual_jobs import jobs, small_jobsets
 
 
-@pytest.fixture
-def solver() -> None:
-    pytest.importorskip("ortools", reason="needs the extra clairvoyant")
-
-
 @pytest.mark.usefixtures("solver")
 def test_two_jobs_that_each_need_all_are_done_one_after_the_other() -> None:
     """One is done at 4; the other is worth nothing at 8, and half of it at 8 if it arrives at 2."""

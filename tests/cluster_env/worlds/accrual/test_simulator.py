@@ -28,7 +28,7 @@ from rllib_configs.worlds.accrual.plain import (
 )
 from tests.cluster_env.schedules import assert_same_schedule
 from tests.cluster_env.worlds.accrual.accrual_jobs import jobs, small_jobsets, small_worlds
-from tests.cluster_env.worlds.accrual.step_rule import complete_until
+from tests.cluster_env.worlds.accrual.step_rule import check_pool, complete_until
 from tests.cluster_env.worlds.stepping import choosing, play_to_the_end, step_one
 
 parameters = st.lists(st.sampled_from((-2.0, -0.5, 0.0, 0.25, 1.0, 3.0)), min_size=8, max_size=8)
@@ -118,6 +118,7 @@ def test_rules_that_choose_in_a_simulator_make_the_schedules_that_they_play(
         simulator.reset()
         play_to_the_end(simulator, choosing(policy, simulator))
         assert_same_schedule(simulator.schedule(), evaluate(policy, jobsets, world))
+        check_pool(simulator.schedule(), jobsets, world)
 
 
 def test_an_order_that_is_chosen_late_holds_from_then_on() -> None:

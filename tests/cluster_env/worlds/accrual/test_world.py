@@ -25,18 +25,19 @@ def row(text: str) -> np.ndarray:
     return read_utility(text).rows(1)[0]
 
 
-def test_the_papers_function_falls_from_1_at_l_to_0_at_2_l() -> None:
-    assert [unit_utility(row("linear"), c, 4) for c in (0, 4, 5, 6, 8, 90)] == [
-        1,
-        1,
-        0.75,
-        0.5,
-        0,
-        0,
-    ]
-    assert [unit_utility(row("square"), c, 4) for c in (4, 6, 8)] == [1, 0.25, 0]
-    assert [unit_utility(row("root"), c, 4) for c in (4, 7, 8)] == [1, 0.5, 0]
-    assert [unit_utility(row("step"), c, 4) for c in (8, 9)] == [1, 0]
+@pytest.mark.parametrize(
+    ("text", "worth"),
+    [
+        ("linear", {0: 1, 4: 1, 5: 0.75, 6: 0.5, 8: 0, 90: 0}),
+        ("square", {4: 1, 6: 0.25, 8: 0}),
+        ("root", {4: 1, 7: 0.5, 8: 0}),
+        ("step", {8: 1, 9: 0}),
+    ],
+)
+def test_the_papers_function_falls_from_1_at_l_to_0_at_2_l(
+    text: str, worth: dict[int, float]
+) -> None:
+    assert {elapsed: unit_utility(row(text), elapsed, 4) for elapsed in worth} == worth
 
 
 @given(st.floats(0.1, 5), st.integers(1, 50), st.integers(1, 20))

@@ -1,6 +1,5 @@
 """The clairvoyant reference: brute force, work by hand, bounds that no policy beats."""
 
-import subprocess
 import sys
 
 import numpy as np
@@ -20,7 +19,7 @@ from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.rules import RULES
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from tests.cluster_env.worlds.deeprm.tiny_jobsets import CAPACITY, best_cost, tiny_jobsets
-from tests.waiting import PATIENCE_S
+from tests.waiting import run_python
 
 LIMIT_S = 20.0  # far more than these take, also on a busy machine
 TINY = Cluster(capacity=CAPACITY, horizon=8)
@@ -29,11 +28,6 @@ HARD = BimodalWorkload(load=1.8, window=18)
 # Job 0 could start at once, but then job 1, which needs all units, waits for its four steps.
 WORKED = JobSet.of([0, 1, 1], [4, 1, 1], [[1], [2], [1]], window=2)
 WORKED_CLUSTER = Cluster(capacity=(2,), horizon=8)
-
-
-@pytest.fixture
-def solver() -> None:
-    pytest.importorskip("ortools", reason="needs the extra clairvoyant")
 
 
 @pytest.mark.usefixtures("solver")
@@ -186,11 +180,5 @@ except KeyboardInterrupt:
 
 @pytest.mark.usefixtures("solver", "interruptible")
 def test_ctrl_c_works_after_a_search() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", AFTER_A_SEARCH],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    done = run_python("-c", AFTER_A_SEARCH)
     assert (done.returncode, done.stdout.strip()) == (0, "interrupted"), done.stderr

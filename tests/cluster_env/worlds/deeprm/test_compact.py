@@ -18,12 +18,6 @@ def test_small_state_by_hand() -> None:
     assert compact(layout, state)[0].tolist() == expected
 
 
-def test_a_given_array_is_written(states: np.ndarray, layout: StateLayout) -> None:
-    out = np.full((len(states), compact_size(layout)), np.nan, np.float32)
-    assert compact(layout, states, out) is out
-    assert np.array_equal(out, compact(layout, states))
-
-
 @pytest.mark.golden
 def test_numbers_are_the_last_columns_of_the_released_code(golden_states) -> None:
     seen = 0

@@ -3,7 +3,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cluster_env.core.world import Features
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
@@ -124,15 +123,6 @@ def test_one_class_is_not_shown() -> None:
     assert layout.size == layout.window + 1 == 83
     assert layout.classes == slice(83, 83)
     assert slot_feature_names(Cluster())[-1] == "stretched"
-
-
-def test_given_arrays_are_written(states: np.ndarray, layout: StateLayout) -> None:
-    world = DeepRM(layout.cluster)
-    fresh = world.features(states)
-    out = Features(*(np.full_like(part, np.nan) for part in fresh))
-    written = world.features(states, out)
-    assert all(part is given for part, given in zip(written, out, strict=True))
-    assert all(np.array_equal(part, given) for part, given in zip(fresh, out, strict=True))
 
 
 def test_the_window_of_the_task_is_told_and_what_is_left_of_it_is_not() -> None:

@@ -1,6 +1,7 @@
 """Heuristics: a hand-worked state, and the choices of the released code."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,20 +14,26 @@ from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.state import StateLayout
 from tests.cluster_env.worlds.deeprm.golden_episodes import golden_episodes
-from tests.cluster_env.worlds.stepping import step_all
+from tests.cluster_env.worlds.stepping import step_one
 
 CLUSTER = Cluster(capacity=(10, 10), horizon=20, num_slots=5)
 VOID = 5
 
 
-def state_of(jobs: list[tuple[int, int, int]], wait: int = 0) -> np.ndarray:
-    """Code of a cluster with these (duration, demand, demand) in its slots after some steps."""
+def loaded(jobs: list[tuple[int, int, int]]) -> Any:
+    """A simulator with these (duration, demand, demand) in its slots."""
     duration, *demand = (list(column) for column in zip(*jobs, strict=True))
     jobset = JobSet.of([0] * len(jobs), duration, np.transpose(demand), window=100)
     simulator = DeepRM(CLUSTER).simulator()
     simulator.load([jobset], get_objective("slowdown"))
+    return simulator
+
+
+def state_of(jobs: list[tuple[int, int, int]], wait: int = 0) -> np.ndarray:
+    """Its state after some steps."""
+    simulator = loaded(jobs)
     for _ in range(wait):
-        step_all(simulator, np.array([VOID], np.int32))
+        step_one(simulator, VOID)
     return simulator.states
 
 
@@ -92,15 +99,10 @@ def test_tetris_rounds_its_score_as_the_released_code_does(knob: float) -> None:
 
 
 def test_a_job_that_cannot_start_now_is_passed_over() -> None:
-    full = state_of([(3, 9, 9), (1, 2, 1), (5, 1, 1)])
-    simulator = DeepRM(CLUSTER).simulator()
-    simulator.load(
-        [JobSet.of([0, 0, 0], [3, 1, 5], [[9, 9], [2, 1], [1, 1]], 100)], get_objective("slowdown")
-    )
-    assert np.array_equal(simulator.states, full)
-    step_all(simulator, np.array([0], np.int32))
+    simulator = loaded([(3, 9, 9), (1, 2, 1), (5, 1, 1)])
+    step_one(simulator, 0)
     assert choice("sjf", simulator.states) == 2
-    step_all(simulator, np.array([2], np.int32))
+    step_one(simulator, 2)
     assert choice("sjf", simulator.states) == VOID
 
 

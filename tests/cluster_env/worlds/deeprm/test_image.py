@@ -1,4 +1,5 @@
 import hashlib
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from cluster_env.core.errors import InputError
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.image import ImageLayout, image
+from cluster_env.worlds.deeprm.observations import compact
 from cluster_env.worlds.deeprm.state import StateLayout
 
 
@@ -95,16 +97,16 @@ def test_any_state_of_any_small_cluster_follows_the_definition(data: st.DataObje
     assert np.array_equal(image(layout, state)[0], drawn_cell_by_cell(state[0], layout))
 
 
-def test_a_given_array_is_overwritten_and_returned(states: np.ndarray, layout: StateLayout) -> None:
-    out = np.full((len(states), *ImageLayout(layout.cluster).shape), 7, np.uint8)
-    assert image(layout, states, out) is out
-    assert np.array_equal(out, image(layout, states))
-
-
-def test_arrays_of_another_shape_or_type_are_refused() -> None:
-    layout = StateLayout(Cluster())
+@pytest.mark.parametrize("look", [image, compact])
+def test_a_given_array_is_overwritten_and_returned(
+    states: np.ndarray, layout: StateLayout, look: Callable[..., np.ndarray]
+) -> None:
+    fresh = look(layout, states)
+    out = np.full_like(fresh, 7)
+    assert look(layout, states, out) is out
+    assert np.array_equal(out, fresh)
     with pytest.raises(InputError, match="out must have the shape"):
-        image(layout, np.zeros((3, 83), np.uint8), np.zeros((2, 20, 223), np.uint8))
+        look(layout, states, out[1:])
 
 
 @pytest.mark.golden

@@ -24,21 +24,13 @@ RULES = {
 }
 
 
-def late_objective(*terms: tuple[list[float], list[int]]) -> Objective:
-    """An objective of late costs alone: cost and steps of each job, for each term."""
-    return Objective("late", lambda jobset: np.zeros(jobset.num_jobs), late_costs=_terms(terms))
+def objective_of(jobs: list[float], *late: tuple[list[float], list[int]]) -> Objective:
+    """Costs of each job, and for each late cost, those of each job and the steps after which."""
 
-
-def _terms(terms: tuple[tuple[list[float], list[int]], ...]) -> tuple[LateCost, ...]:
     def term(cost: list[float], after: list[int]) -> LateCost:
         return LateCost(lambda _: np.array(cost, float), lambda _: np.array(after, np.int32))
 
-    return tuple(term(cost, after) for cost, after in terms)
-
-
-def presence_objective() -> Objective:
-    """A reward whose bits say which jobs are charged for."""
-    return Objective("bits", lambda jobset: 2.0 ** np.arange(jobset.num_jobs))
+    return Objective("late", lambda _: np.array(jobs), late_costs=tuple(term(*one) for one in late))
 
 
 def random_jobset(rng: np.random.Generator, num_jobs: int) -> JobSet:
@@ -78,8 +70,9 @@ def test_a_job_that_is_charged_is_charged_its_late_costs_from_its_age_on(
     costs = rng.integers(4, size=(2, num_jobs)).astype(float)
     ages = rng.integers(9, size=(2, num_jobs))
     actions = rng.integers(CLUSTER.num_actions, size=2000).astype(np.int32)
-    bits, clocks = rewards_of(presence_objective(), jobset, RULES[rules], actions)
-    late = late_objective(*zip(costs.tolist(), ages.tolist(), strict=True))
+    presence = objective_of([2.0**job for job in range(num_jobs)])  # bits say who is charged for
+    bits, clocks = rewards_of(presence, jobset, RULES[rules], actions)
+    late = objective_of([0.0] * num_jobs, *zip(costs.tolist(), ages.tolist(), strict=True))
     found, _ = rewards_of(late, jobset, RULES[rules], actions)
     for reward, present, clock in zip(found, bits, clocks, strict=True):
         here = [j for j in range(num_jobs) if int(-present) >> j & 1]
@@ -92,9 +85,7 @@ def test_a_job_that_is_charged_is_charged_its_late_costs_from_its_age_on(
 def test_rewards_worked_by_hand() -> None:
     # Both jobs fill the cluster: job 0 (2 steps) runs 0-2, job 1 (1 step) waits and runs 2-3.
     jobset = JobSet.of([0, 0], [2, 1], [[4, 3], [4, 3]], window=1)
-    objective = Objective(
-        "both", lambda _: np.array([1.0, 10.0]), late_costs=_terms((([5.0, 100.0], [1, 2]),))
-    )
+    objective = objective_of([1.0, 10.0], ([5.0, 100.0], [1, 2]))
     rewards, _ = rewards_of(objective, jobset, PAPER_RULES, np.array([0, 1, 2, 2, 2], np.int32))
     assert rewards == [0, 0, -(1 + 10), -(1 + 5 + 10), -(10 + 100)]
 
@@ -102,15 +93,10 @@ def test_rewards_worked_by_hand() -> None:
 def test_another_episode_begins_without_the_late_costs_of_the_last() -> None:
     rng = np.random.default_rng(1)
     jobsets = [random_jobset(rng, num_jobs) for num_jobs in (3, 9)]
-    objective = Objective(
-        "late",
-        lambda jobset: np.ones(jobset.num_jobs),
-        late_costs=(
-            LateCost(
-                lambda jobset: np.full(jobset.num_jobs, 0.1), lambda jobset: 2 * jobset.duration
-            ),
-        ),
+    late = LateCost(
+        lambda jobset: np.full(jobset.num_jobs, 0.1), lambda jobset: 2 * jobset.duration
     )
+    objective = Objective("late", lambda jobset: np.ones(jobset.num_jobs), late_costs=(late,))
     simulator = DeepRM(CLUSTER, RELEASED_RULES, max_time=60).simulator()
     simulator.load(jobsets, objective, episodes_per_jobset=2)
     actions = rng.integers(CLUSTER.num_actions, size=(40, 4)).astype(np.int32)
@@ -124,6 +110,6 @@ def test_another_episode_begins_without_the_late_costs_of_the_last() -> None:
 
 def test_a_job_that_is_never_late_costs_nothing() -> None:
     jobset = JobSet.of([3], [1], [[1, 1]], window=5)
-    never = late_objective(([1.0], [2**31 - 1]))
+    never = objective_of([0.0], ([1.0], [2**31 - 1]))
     rewards, _ = rewards_of(never, jobset, PAPER_RULES, np.full(50, 2, np.int32))
     assert not any(rewards)

@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -72,9 +74,9 @@ def test_all_slots_are_allowed_on_an_empty_cluster_with_a_given_array() -> None:
         assert out.all()
 
 
-def test_arrays_of_another_shape_are_refused() -> None:
-    world = DeepRM()
+@pytest.mark.parametrize("mask", [placeable_mask, start_now_mask])
+def test_arrays_of_another_shape_are_refused(mask: Callable[..., np.ndarray]) -> None:
     with pytest.raises(InputError, match="states of this world"):
-        placeable_mask(world, np.zeros((3, 71), np.uint8))
+        mask(DeepRM(), np.zeros((3, 71), np.uint8))
     with pytest.raises(InputError, match="out must have"):
-        start_now_mask(world, np.zeros((3, 83), np.uint8), np.zeros((3, 10), np.bool_))
+        mask(DeepRM(), np.zeros((3, 83), np.uint8), np.zeros((3, 10), np.bool_))

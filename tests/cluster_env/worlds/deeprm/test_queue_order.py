@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
+from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from tests.cluster_env.worlds.deeprm.test_reference_simulator import CLUSTERS, random_jobset
 
 
@@ -135,13 +137,9 @@ def test_the_order_is_kept_where_jobs_wait_for_longer_than_a_byte_can_say() -> N
 
 
 def test_in_operation_backfilling_fills_what_the_queue_leaves_idle() -> None:
-    from cluster_env.worlds.deeprm.workloads import BimodalWorkload
-
     world = DeepRM(max_time=5000)
     workload = BimodalWorkload(load=0.7, window=300)
-    jobsets = [
-        workload.sample(np.random.default_rng([int(Split.HELD_OUT), seed])) for seed in range(10)
-    ]
+    jobsets = sample_jobsets(workload, 0, Split.HELD_OUT, range(10))
     ends = {
         name: evaluate(get_heuristic(name, world), jobsets, world).end.mean()
         for name in ("fcfs", "easy")

@@ -1,4 +1,4 @@
-"""Rules in plain Python, second by second and with nothing remembered: what kernels must equal."""
+"""Rules in plain Python, event by event and with nothing remembered: what kernels must equal."""
 
 import math
 
@@ -18,11 +18,13 @@ def plain_starts(jobset: JobSet, rule: Rule, processors: int) -> list[int]:
     columns = [np.asarray(c, float) for c in (ordered, size, jobset.attributes["submit"])]
     fixed = FIXED_ORDERS[rule.order](*columns) if rule.order in FIXED_ORDERS else None
     start: dict[int, int] = {}
-    for now in sorted({*range(max(arrival) + 1), *range(sum(run) + max(arrival) + 1)}):
+    events = set(arrival)
+    while events:
+        now = min(events)
+        events.remove(now)
         running = [j for j in start if start[j] + run[j] > now]
         waiting = [j for j in range(len(run)) if arrival[j] <= now and j not in start]
-        event = now in arrival or any(start[j] + run[j] == now for j in start)
-        if not waiting or not event:
+        if not waiting:
             continue
         free = processors - sum(size[j] for j in running)
 
@@ -47,6 +49,7 @@ def plain_starts(jobset: JobSet, rule: Rule, processors: int) -> list[int]:
         else:
             begun = _chosen(rule, order, free, ends, now, size, ordered, estimate)
         start.update(dict.fromkeys(begun, now))
+        events |= {now + run[j] for j in begun}
     return [start[j] for j in range(len(run))]
 
 

@@ -24,6 +24,7 @@ from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played,
 from tests.cluster_env.worlds.stepping import choosing, play_to_the_end, step_one
 
 WORLD = HPC(PROCESSORS, queue=16)
+EVERY_SECOND = replace(WORLD, reward="base", time_step=1, every_step=True)
 RULES = [Rule(order, mode) for order in ORDERS if order != "random" for mode in BACKFILLING]
 RULES.append(Rule("wspt", "skip", reserve=Reserve(none_below_s=2, all_from_s=9, share=0.7)))
 
@@ -51,10 +52,12 @@ def assert_same(world: HPC, jobsets: list[JobSet], rule: Rule | Scorer) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.order}-{rule.backfilling}")
-@given(jobset=jobsets_of_users())
-@settings(max_examples=12)
-def test_decisions_one_by_one_give_the_schedule_that_is_played(rule: Rule, jobset: JobSet) -> None:
-    assert_same(WORLD, [jobset], rule)
+@given(jobset=jobsets_of_users(), world=st.sampled_from([WORLD, EVERY_SECOND]))
+@settings(max_examples=14)
+def test_decisions_one_by_one_give_the_schedule_that_is_played(
+    rule: Rule, jobset: JobSet, world: HPC
+) -> None:
+    assert_same(world, [jobset], rule)
 
 
 @pytest.mark.parametrize("bilinear", [False, True], ids=["linear", "bilinear"])
@@ -82,14 +85,6 @@ def test_whenever_a_rule_is_asked_it_starts_what_it_starts_when_played(
     workload = LublinWorkload(64, jobs=60, load=1.1, estimates="gaussian:0.8")
     jobsets = [workload.sample(np.random.default_rng(seed)) for seed in range(2)]
     assert_same(world, jobsets, get_heuristic(name, world).rule)
-
-
-@given(jobset=jobsets_of_users(), rule=st.sampled_from(RULES))
-@settings(max_examples=60)
-def test_rules_that_are_asked_every_second_start_what_they_start_when_played(
-    jobset: JobSet, rule: Rule
-) -> None:
-    assert_same(replace(WORLD, reward="base", time_step=1, every_step=True), [jobset], rule)
 
 
 def test_rules_decide_at_events_alone() -> None:

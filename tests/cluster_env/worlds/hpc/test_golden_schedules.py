@@ -14,7 +14,6 @@ from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.published import LOOPS, SCORES
 from cluster_env.worlds.hpc.rules import Rule
 from tests.cluster_env.worlds.hpc.hpc_jobs import arrays, jobset_of, played
-from tests.cluster_env.worlds.hpc.schedgym import SCHEDGYM_ORDERS, play_like_schedgym
 from tests.golden import stored
 
 TRACES = [
@@ -73,26 +72,6 @@ def test_rlscheduler_is_repeated_job_by_job(golden: Path, sequences: str) -> Non
             np.testing.assert_array_equal(
                 found, data[f"wait_{mode}"][:, k], err_msg=f"{name} {mode}"
             )
-
-
-@pytest.mark.parametrize("order", SCHEDGYM_ORDERS)
-def test_the_packing_rules_of_sched_rl_gym_are_repeated_job_by_job(
-    golden: Path, order: str
-) -> None:
-    compared = 0
-    for path in sorted((golden / "srg").glob("*.npz")):
-        data = arrays(path)
-        if f"start_{order}" in data:
-            world, jobset = schedgym_case(data)
-            found = np.empty(jobset.num_jobs, np.int64)
-            play_like_schedgym(
-                *(order, jobset.arrival, jobset.duration, jobset.attributes["estimate"]),
-                *(jobset.demand, np.array(world.capacity), found),
-            )
-            found += data["submit"][0]
-            np.testing.assert_array_equal(found, data[f"start_{order}"], err_msg=path.name)
-            compared += 1
-    assert compared == {"packer": 16, "tetris": 6}[order]
 
 
 def schedgym_case(data: dict) -> tuple[HPC, JobSet]:

@@ -157,14 +157,6 @@ def test_columns_of_states_are_called_as_they_are_listed() -> None:
         assert [getattr(state, name.upper()) for name in names] == list(range(len(names)))
 
 
-def test_arrays_of_another_world_are_refused() -> None:
-    """Compiled code would write past their ends."""
-    states = WORLD.state_space.sample()[None]
-    out = HPC(PROCESSORS, queue=15).features(np.zeros((1, 15 * 3 + 16), np.int32))
-    with pytest.raises(InputError, match="out must have the shape"):
-        WORLD.features(states, out)
-
-
 def test_jobs_that_cannot_run_are_refused() -> None:
     for size, words in ((9, "more than the machine has"), (0, "no processor")):
         demand = [[size, 1]]

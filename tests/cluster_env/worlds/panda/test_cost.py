@@ -1,11 +1,8 @@
 """What a step costs, counted: the kernels run as plain Python, whose lines are counted."""
 
 import json
-import os
-import subprocess
-import sys
 
-from tests.waiting import PATIENCE_S
+from tests.waiting import run_python
 
 AGENTS = (10, 20, 40)
 
@@ -67,13 +64,7 @@ def test_the_cost_of_a_step_is_linear_in_the_agents() -> None:
 
     What 20 agents more take is twice what 10 more take; were it the square, it would be four times.
     """
-    done = subprocess.run(
-        [sys.executable, "-c", COUNT_LINES, *map(str, AGENTS)],
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+    done = run_python("-c", COUNT_LINES, *map(str, AGENTS), NUMBA_DISABLE_JIT="1")
     assert done.returncode == 0, done.stderr
     for few, more, most in json.loads(done.stdout):
         assert few > 1000 * AGENTS[0]

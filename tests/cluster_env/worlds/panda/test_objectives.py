@@ -35,30 +35,45 @@ def test_of_equal_sums_the_even_one_costs_least_within_a_class() -> None:
     assert cost(0, 40) == 5.0
 
 
+def best_fit(seen: dict[str, dict[str, np.ndarray]], task: Task) -> dict[str, np.ndarray]:
+    """What the rule's own feature of each node says."""
+    items, context = task.world.feature_names
+    actions = {}
+    for name, one in seen.items():
+        nodes = one["observation"][: -len(context)].reshape(-1, len(items))
+        actions[name] = np.append(nodes[:, items.index("best_fit")], 0).astype(np.int8)
+    return actions
+
+
 @pytest.mark.parametrize(
     "name",
     [
+        "completion_time",
         "normalized_time(8)",
         "0.5 normalized_time(8) + 2 class_spread(8)",
         "0.1 completion_time + 1 feedback(8)",
     ],
 )
-def test_agents_are_paid_what_the_objective_says(name: str) -> None:
-    world = Panda(observed=4, held=4, max_time=300)
-    workload = ClusteredWorkload(world.nodes, window=15, feedback=0.5)
+def test_agents_are_paid_what_the_objective_says_and_stay_until_they_depart(name: str) -> None:
+    world = Panda(observed=4, held=4, patience=4, max_time=400)
+    supply = Supply(stays=60, away=5)
+    workload = ClusteredWorkload(world.nodes, load=0.4, window=20, feedback=0.5, supply=supply)
     task = Task(world, workload, get_objective(name), seed=1)
     env = PandaParallelEnv(task)
-    (seen, _), total = env.reset(), 0.0
-    start = world.feature_names[0].index("best_fit")
-    size = len(world.feature_names[0])
+    seen, _ = env.reset()
+    returns, over = dict.fromkeys(env.possible_agents, 0.0), set[str]()
     while seen:
-        actions = {key: one["observation"][start : 8 * size : size] for key, one in seen.items()}
-        bits = {key: np.append(value, 0) for key, value in actions.items()}
-        seen, rewards, *_ = env.step(bits)
-        total += sum(rewards.values())
-        seen = {key: one for key, one in seen.items() if key in env.agents}
-    cost = task.objective.cost_of_episodes(env.simulator.schedule())
-    assert -total == pytest.approx(float(cost[0]), rel=1e-9)
+        seen, rewards, ended, cut, _ = env.step(best_fit(seen, task))
+        assert not over & set(seen), "nobody comes back"
+        over |= {agent for agent in seen if ended[agent] or cut[agent]}
+        for agent, reward in rewards.items():
+            returns[agent] += reward
+        seen = {agent: one for agent, one in seen.items() if agent in env.agents}
+    assert over == set(env.possible_agents)
+    schedule = env.simulator.schedule()
+    assert schedule.finished.all()
+    costs = task.objective.cost_of_jobs(schedule)
+    assert [-value for value in returns.values()] == pytest.approx(costs.tolist(), rel=1e-9)
 
 
 def test_optional_feedback_of_consumers_is_part_of_the_reward() -> None:

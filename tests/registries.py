@@ -1,0 +1,29 @@
+"""Registrations of tests, which no other test is to see."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from cluster_env.core.registry import Registry
+from rllib_configs import extensions
+
+
+@contextmanager
+def own_registrations(
+    registries: Iterable[Registry], modules: Iterable[str] = ()
+) -> Iterator[pytest.MonkeyPatch]:
+    """What is registered inside is gone afterwards, with the modules that have registered it."""
+    extensions.load_extensions()  # ours stay entered when the registries are put back
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extensions, "_loaded", set(extensions._loaded))
+        for registry in registries:
+            patch.setattr(registry, "_things", dict(registry._things))
+        for module in modules:
+            sys.modules.pop(module, None)
+        try:
+            yield patch
+        finally:
+            for module in modules:
+                sys.modules.pop(module, None)
