@@ -33,3 +33,17 @@ def headings(text: str) -> set[str]:
 
 def test_the_readme_for_guests_is_short():
     assert len((REPOSITORY / "README.md").read_bytes()) < 9000
+
+
+def test_every_fault_has_a_test():
+    page = (REPOSITORY / "tune_jobs" / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.+) \| (.+) \| (.+) \|$", faults_of(page), re.MULTILINE)[2:]
+    assert len(rows) >= 20
+    for fault, _, tests in rows:
+        paths = re.findall(r"`(tests/[^`]+)`", tests)
+        assert paths, fault
+        assert all((REPOSITORY / path).exists() for path in paths), fault
+
+
+def faults_of(page: str) -> str:
+    return page.partition("\n## What a run survives\n")[2].partition("\n## ")[0]

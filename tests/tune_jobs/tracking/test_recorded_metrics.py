@@ -23,8 +23,26 @@ def listed() -> list[str]:
     """Names in the table."""
     between = README.read_text().partition("<!-- metrics -->\n")[2]
     rows = between.partition("\n<!-- end of metrics -->")[0].splitlines()[2:]
-    assert all(row.count("|") == 4 and row.split("|")[3].strip() for row in rows)
-    return [row.split("`")[1] for row in rows]
+    assert all(row.count("|") == 3 and row.split("|")[2].strip() for row in rows)
+    return [name for row in rows for name in names_of(row.split("`")[1])]
+
+
+def names_of(pattern: str) -> list[str]:
+    """``a/{b,c}`` is two names, and ``<metric>`` each metric of a schedule."""
+    before, braces, rest = pattern.partition("{")
+    inside, _, after = rest.partition("}")
+    names = [f"{before}{name}{after}" for name in inside.split(",")] if braces else [pattern]
+    return [
+        name.replace("<metric>", metric)
+        for name in names
+        for metric in (METRICS.names() if "<metric>" in name else [""])
+    ]
+
+
+def test_patterns_stand_for_names() -> None:
+    assert names_of("time/{a,b}_s") == ["time/a_s", "time/b_s"]
+    assert names_of("eval/ratio") == ["eval/ratio"]
+    assert names_of("eval/<metric>") == [f"eval/{name}" for name in METRICS.names()]
 
 
 def test_names_are_unique_and_hold_every_metric_of_a_schedule() -> None:
