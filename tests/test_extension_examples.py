@@ -65,6 +65,7 @@ def test_a_heuristic_is_compared(extend: Callable[..., None], tmp_path: Path) ->
     lcfs, sjf = rows(tmp_path / "out")
     assert (lcfs["policy"], sjf["policy"]) == ("lcfs", "sjf")
     assert float(lcfs["slowdown"]) > float(sjf["slowdown"]) > 1
+    assert float(lcfs["unfinished"]) == 0  # nobody waits for ever
 
 
 def test_a_workload_and_an_objective_are_compared_on(

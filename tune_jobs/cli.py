@@ -90,19 +90,26 @@ def _show_version(context: click.Context, parameter: click.Parameter, value: boo
     except PackageNotFoundError:
         number = "(not installed; run make install)"
     click.echo(f"metasched {number}")
+    if context.params.get("verbose"):
+        from tune_jobs.tracking.provenance import of_a_bug
+
+        for name, text in of_a_bug():
+            click.echo(f"{name:<20}{text}")
     context.exit()
 
 
 @click.group(cls=LazyGroup, context_settings=CONTEXT)
 @click.option(
+    "--verbose", is_flag=True, is_eager=True, help="With --version: all that a bug needs."
+)
+@click.option(
     "--version",
     is_flag=True,
     expose_value=False,
-    is_eager=True,
     callback=_show_version,
     help="Show the version and exit.",
 )
-def metasched() -> None:
+def metasched(verbose: bool) -> None:
     """Trains cluster schedulers on Ray, and compares them with those that people use today.
 
     \b

@@ -53,6 +53,8 @@ class Clock:
 
     def doubts(self) -> list[str]:
         """What was doubtful since this was asked last."""
+        if not self.doubtful:
+            return []
         found, self.doubtful = sorted(self.doubtful), set()
         return found
 

@@ -65,6 +65,15 @@ def test_a_client_cannot_choose_where_it_writes(uri, tmp_path, spelling, wrapped
     assert "chooses where artifacts lie" in answer["message"]
 
 
+@pytest.mark.parametrize("spelling", ["default_artifact_root", "defaultArtifactRoot"])
+def test_a_client_cannot_choose_where_a_workspace_lies(uri, tmp_path, spelling):
+    """MLflow takes such a root of artifacts for all experiments below a workspace."""
+    body = json.dumps({"name": "of-a-stranger", spelling: (tmp_path / "of-another").as_uri()})
+    status, answer = request(f"{uri}/api/3.0/mlflow/workspaces", body.encode())
+    assert status == 403
+    assert "chooses where artifacts lie" in answer["message"]
+
+
 def test_what_it_is_sent_lies_in_its_folder(uri, folder):
     status, _ = write_through(uri, b'{"name": "ordinary"}', "ours.json")
     assert status == 200

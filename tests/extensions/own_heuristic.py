@@ -26,7 +26,9 @@ class LastComeFirstServed:
 
     def act(self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
         startable = DEEPRM.environments.masks.get("start_now")(self.world, states)[:, :-1]
-        waited = np.where(startable, states[:, self.world.layout.waited], 256)
+        # Of a wider type first: 256 does not fit into the bytes of a state.
+        waited = states[:, self.world.layout.waited].astype(np.int16)
+        waited = np.where(startable, waited, 256)
         void = self.world.cluster.num_slots
         return np.where(startable.any(axis=1), waited.argmin(axis=1), void).astype(np.int32)
 

@@ -65,3 +65,20 @@ def test_a_wrong_token_of_a_cluster_is_named(
     with pytest.raises(InputError, match=f"10.0.0.1:6379: .*{expected}"), session:
         pass
     assert capfd.readouterr().err == ""
+
+
+def test_a_long_tmpdir_of_a_batch_system_does_not_reach_the_sockets_of_ray(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
+    long = "/scratch/" + "x" * 91
+    for name, folder, root in (
+        ("TMPDIR", "/scratch/job", None),
+        ("TMPDIR", long, "/tmp/ray"),
+        ("RAY_TMPDIR", "/scratch/job", None),
+    ):
+        monkeypatch.setenv(name, folder)
+        assert ray_session._session_root() == root
+    monkeypatch.setenv("RAY_TMPDIR", long)
+    with pytest.raises(InputError, match=r"by [0-9]+ characters; set RAY_TMPDIR to a shorter"):
+        ray_session.check_placement(load_config("deeprm-smoke"), None)

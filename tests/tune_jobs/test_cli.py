@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 
 import click
 import pytest
@@ -57,6 +58,17 @@ def test_every_command_exists_and_shows_examples(name, capsys):
 def test_version_names_the_program(capsys):
     assert cli.run(cli.metasched, ["--version"]) == 0
     assert capsys.readouterr().out.startswith("metasched ")
+
+
+@pytest.mark.parametrize("args", [["--version", "--verbose"], ["--verbose", "--version"]])
+def test_a_bug_report_has_versions_and_names_of_variables(args, capsys, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "hunter2")
+    assert cli.run(cli.metasched, args) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("metasched ")
+    assert re.search(rf"^version.ray +{re.escape(version('ray'))}$", shown, re.MULTILINE)
+    assert "MLFLOW_TRACKING_TOKEN" in shown
+    assert "hunter2" not in shown
 
 
 def test_an_unknown_command_is_answered_with_the_nearest(capsys):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import format_rows
 from tune_jobs.comparing.trained_runs import TrainedRun, find_runs, group_by_experiment, load_runs
 from tune_jobs.tables.frames import number, read_table
+from tune_jobs.terminal.running import compare_command
 
 
 def run(*args: str) -> Result:
@@ -205,6 +207,17 @@ def test_runs_that_began_with_that_of_their_seed_are_one_group() -> None:
     ]
     groups = group_by_experiment(runs)
     assert [[run.config.seed for run in group] for _, group in groups] == [[0, 1], [2], [3, 11]]
+
+
+@pytest.mark.parametrize("name", ["hiddens=[64, 64]?", "a,b", "all*", " c", "plain"])
+def test_a_folder_of_any_name_is_meant_by_the_command_that_names_it(
+    tmp_path: Path, name: str
+) -> None:
+    make_run(tmp_path / name, "name=strange")
+    line = shlex.split(compare_command(["sjf", tmp_path / name]))
+    assert line[-1].endswith(name)
+    names = [row["policy"] for row in rows_of(*line[line.index("compare") + 1 :])]
+    assert names == ["sjf", "strange"]
 
 
 def test_a_glob_passes_over_folders_that_hold_no_run(runs: Path, tmp_path: Path) -> None:

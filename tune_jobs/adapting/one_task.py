@@ -1,7 +1,6 @@
 """What ``metasched adapt`` does: adapts a policy to one task, and says what that was worth."""
 
 import os
-import shlex
 import tempfile
 import time
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ from tune_jobs.comparing.choices import steady_operation
 from tune_jobs.tables.frames import Row, plain, write_table
 from tune_jobs.terminal.options import ADAPTATION_TABLE
 from tune_jobs.terminal.output import print_json
-from tune_jobs.terminal.running import program
+from tune_jobs.terminal.running import compare_command
 from tune_jobs.tracking.recording import annotate, record_result
 
 if TYPE_CHECKING:
@@ -188,8 +187,7 @@ def adapt_to_task(
     elif out is None:
         click.echo("Next     the same with --out FOLDER keeps the adapted policy")
     else:
-        policies = shlex.quote(",".join([*task.spec.baselines, str(out)]))
-        click.echo(f"Next     {program()} compare --policies {policies}")
+        click.echo(f"Next     {compare_command([*task.spec.baselines, out])}")
 
 
 def _track(

@@ -15,6 +15,7 @@ from tune_jobs.comparing.trained_runs import (
     TrainedRun,
     check_fits,
     group_by_experiment,
+    is_folder,
     training_jobs,
 )
 
@@ -81,8 +82,15 @@ def heuristic_spec(spec: str) -> PolicySpec:
 
 
 def split_names(texts: Iterable[str]) -> list[str]:
-    """Names from options that hold one each, or several with commas between."""
-    return [name for text in texts for part in text.split(",") if (name := part.strip())]
+    """Names from options that hold one each, or several with commas between.
+
+    A text that names a folder as it is means that folder, whatever signs are in it.
+    """
+    names = []
+    for text in texts:
+        parts = [text] if is_folder(text) else map(str.strip, text.split(","))
+        names += [part for part in parts if part]
+    return names
 
 
 def learned_specs(runs: Sequence[TrainedRun], decode: Decode) -> list[PolicySpec]:

@@ -69,6 +69,14 @@ def is_heuristic(name: str) -> bool:
     return name.partition(":")[0] in _heuristics()
 
 
+def is_folder(name: str) -> bool:
+    """Whether there is a folder of exactly that name."""
+    try:
+        return Path(name).expanduser().is_dir()
+    except (OSError, RuntimeError, ValueError):  # too long for a name, no such user, a null byte
+        return False
+
+
 def find_runs(
     names: Iterable[str], heuristics: Callable[[], Iterable[str]] | None = None
 ) -> list[Path]:
@@ -90,7 +98,7 @@ def find_runs(
     for name in names:
         if name in shipped:
             paths[shipped[name]] = None
-        elif _GLOB.isdisjoint(name):
+        elif _GLOB.isdisjoint(name) or is_folder(name):  # a folder's own name may look like a glob
             if not Path(name).expanduser().is_dir():
                 if "/" in name or name.startswith(("~", ".")):
                     raise InputError(f"there is no run directory {name}")

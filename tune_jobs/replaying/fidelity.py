@@ -27,7 +27,7 @@ LIMITS_S = (3600, 12 * 3600)
 NEAR_S, NEAR_SHARE = 600, 0.25
 """A simulated wait is near the recorded one if it differs by at most so much, or such a share."""
 
-SAME_GAIN = 0.05
+SAME_GAIN = 0.1
 """Gains that differ from 0 by less say nothing."""
 
 GOOD, PARTLY, NOT = "good", "partly", "not"

@@ -1,6 +1,5 @@
 """What ``metasched train`` does: begins a run or goes on with one, and says where it is."""
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from tune_jobs.runs.resuming import find_continuation, find_lost_start, find_res
 from tune_jobs.runs.training import run_training
 from tune_jobs.terminal.files import short_path
 from tune_jobs.terminal.progress import Progress
-from tune_jobs.terminal.running import program
+from tune_jobs.terminal.running import compare_command
 from tune_jobs.tracking.recording import DrawFigure, where_to_look
 
 DEFAULT_PRESET = "deeprm-operation"
@@ -95,5 +94,4 @@ def launch_training(options: TrainingOptions, draw: DrawFigure) -> None:
     if config.tracking.enabled:
         click.echo(f"MLflow   {where_to_look(run.path.parent, config.tracking.uri)}")
     baselines = spec_of(config.task.world).baselines
-    policies = shlex.quote(",".join([*baselines, str(short_path(run.path))]))
-    click.echo(f"Next     {program()} compare --policies {policies}")
+    click.echo(f"Next     {compare_command([*baselines, short_path(run.path)])}")

@@ -1,6 +1,7 @@
 """A training run: a trainer, its checkpoints, its records."""
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from tune_jobs.runs.directory import RunDirectory, create_run, discard_run
 from tune_jobs.runs.history import MetricRow
 from tune_jobs.runs.resuming import Resumption
 from tune_jobs.terminal.files import short_path
+from tune_jobs.terminal.head import watching_head
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.ray_session import check_placement, ray_session
 from tune_jobs.terminal.running import program
@@ -96,6 +98,7 @@ def run_training(
         progress.say(f"{'Resuming' if resume else 'Starting'} {run.path}")
         progress.say("Waiting for Ray")
         stack.enter_context(ray_session(config, address))
+        stack.enter_context(watching_head(resume_command(run)))
         # Only now: it imports Ray, which reads the environment then, and what refuses is quicker.
         from tune_jobs.runs.trainer import start_trainer
 
@@ -190,6 +193,11 @@ class RetryingWriter:
 
     def _whole(self) -> list[int]:
         return [one.iteration for one in self._run.checkpoints.all() if one.damage() is None]
+
+
+def resume_command(run: RunDirectory) -> str:
+    """How to go on with a run."""
+    return f"{program()} train --resume {shlex.quote(str(short_path(run.path)))}"
 
 
 class _Loop:
@@ -353,7 +361,7 @@ class _Loop:
     def _say_how_to_resume(self, what: str) -> None:
         self._progress.close()
         if self._saved:
-            what += f" Resume with: {program()} train --resume {short_path(self._run.path)}"
+            what += f" Resume with: {resume_command(self._run)}"
         self._progress.say(what)
 
 

@@ -13,6 +13,7 @@ from tune_jobs.sweeps.folder import SweepFolder, SweepWork, create_sweep, find_w
 from tune_jobs.sweeps.points import check_cpus, check_sweep, num_trials
 from tune_jobs.sweeps.progress_table import ProgressTable
 from tune_jobs.sweeps.results import resume_command, write_results
+from tune_jobs.terminal.head import watching_head
 from tune_jobs.terminal.ray_session import (
     check_placement,
     num_local_cpus,
@@ -81,6 +82,7 @@ def run_sweep(
         table.say(f"{verb} {folder.path}: {work.num_trials} of {total} trials to do")
         if work.num_trials:
             stack.enter_context(ray_session(config, address))
+            stack.enter_context(watching_head(resume_command(folder)))
         about = {"kind": "sweep", "seed": definition.seed, "search": definition.search}
         tracker = stack.enter_context(tracked(config, folder.path, about))
         tracker.params({"sweep": definition.to_dict()})

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cluster_env.core.errors import InputError
+from cluster_env.core.errors import InputError, shortened
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.terminal.running import debugging, num_local_cpus, prepare_environment
 from tune_jobs.terminal.signals import deadline, heed, sigterm_held_back
@@ -30,6 +30,8 @@ SYSTEM_CONFIG = {
     # Gradients come back with the answer: by way of the object store they cost half as much again.
     "max_direct_call_object_size": 1 << 20,
 }
+_LONGEST_SOCKET = 107  # bytes of the path of a Unix socket, Linux's limit
+_SOCKET = "ray/session_2026-01-01_00-00-00_000000_4194304/sockets/plasma_store"
 _WRONG_TOKEN = "InvalidAuthToken"
 _CHATTER = re.compile(rb"\[\d{4}-\d\d-\d\d [\d:,]+ [IWE] \d+ \d+\] \w+\.cc:\d+: ")
 
@@ -61,11 +63,12 @@ def check_placement(config: ExperimentConfig, address: str | None) -> None:
 
     Raises:
         InputError: if it wants more runners than this machine has CPUs, the cluster cannot be
-            reached, or Ray cannot be given the command line.
+            reached, or Ray cannot be given the command line or a folder.
     """
     require_utf8()
     address = resolve_address(address)
     if address is None:
+        _session_root()
         cpus, runners = num_local_cpus(), config.resources.num_runners
         if runners > cpus:
             raise InputError(
@@ -177,8 +180,30 @@ def _make_up_token() -> None:
         os.environ["RAY_AUTH_MODE"] = "token"
 
 
+def _session_root() -> str | None:
+    """The folder for sessions of a local Ray; None for Ray's own choice.
+
+    Batch systems name a TMPDIR whose path is too long for the sockets below it; sessions are small,
+    so they go to ``/tmp`` then.
+
+    Raises:
+        InputError: if the folder that the user names for Ray is too long.
+    """
+    usual = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"
+    too_many = len(os.fsencode(Path(usual) / _SOCKET)) - _LONGEST_SOCKET
+    if too_many <= 0:
+        return None
+    if "RAY_TMPDIR" not in os.environ and os.access("/tmp", os.W_OK | os.X_OK):
+        return "/tmp/ray"
+    raise InputError(
+        f"{shortened(usual)} is too long for Ray, whose sockets lie below it, by {too_many} "
+        f"characters; set RAY_TMPDIR to a shorter folder"
+    )
+
+
 def _start(config: ExperimentConfig, log: dict[str, Any]) -> Path:
     """Starts a local Ray, and returns the folder of its session."""
+    root = _session_root()
     context = start_patiently(
         address="local",
         num_cpus=max(num_local_cpus(), config.resources.num_runners),
@@ -187,6 +212,7 @@ def _start(config: ExperimentConfig, log: dict[str, Any]) -> Path:
         include_dashboard=False,
         _node_ip_address="127.0.0.1",
         _system_config=SYSTEM_CONFIG,
+        **({"_temp_dir": root} if root else {}),
         **log,
     )
     return Path(context.address_info["session_dir"])

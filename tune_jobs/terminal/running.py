@@ -5,9 +5,10 @@ Exit status: 0 done, 1 something failed, 2 the user's input is at fault, 130 Ctr
 
 import logging
 import os
+import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -55,6 +56,18 @@ def program() -> str:
         return "metasched"
     inside = script.is_relative_to(Path.cwd())
     return str(script.relative_to(Path.cwd()) if inside else script)
+
+
+def compare_command(policies: Iterable[str | Path]) -> str:
+    """How the user can compare policies, as a line for a shell.
+
+    Names stand in one option with commas between; one that has a comma itself has its own.
+    """
+    names = [str(policy) for policy in policies]
+    apart = [name for name in names if "," in name or name != name.strip()]
+    together = ",".join(name for name in names if name not in apart)
+    options = [f"--policies {shlex.quote(text)}" for text in (together, *apart) if text]
+    return f"{program()} compare {' '.join(options)}"
 
 
 def _start_debugging(context: click.Context, parameter: click.Parameter, value: bool) -> None:

@@ -1,5 +1,6 @@
 """What a run was made with: the commit, the versions, the command."""
 
+import os
 import platform
 import shlex
 import subprocess
@@ -54,6 +55,19 @@ def made_with() -> Mapping[str, str]:
     """Of `provenance` what numbers depend on, beside their config: all but the command."""
     tags = provenance()
     return {name: tags[name] for name in sorted(tags) if name.startswith(MADE)}
+
+
+def of_a_bug() -> Iterator[tuple[str, str]]:
+    """What a report of a bug needs, by name; of variables the names alone, which hide secrets."""
+    yield from made_with().items()
+    for name in ("mlflow", "gymnasium", "numba", "pandas", "pydantic"):
+        yield f"version.{name}", version(name) or "not installed"
+    yield "platform", platform.platform()
+    yield "processors", f"{len(os.sched_getaffinity(0))} usable of {os.cpu_count()}"
+    names = [
+        name for name in sorted(os.environ) if name.startswith(("METASCHED_", "RAY_", "MLFLOW_"))
+    ]
+    yield "variables", ", ".join(names) or "none"
 
 
 @cache

@@ -194,7 +194,10 @@ class SacctRow:
 
     def get(self, *names: str) -> str:
         """The text of the first of some columns that the file has; nothing if it has none."""
-        return next((self.cells[name].strip() for name in names if name in self.cells), "")
+        for name in names:  # a generator would cost a third of the time that a row takes
+            if name in self.cells:
+                return self.cells[name].strip()
+        return ""
 
     def has(self, name: str) -> bool:
         """Whether the file has a column."""
@@ -302,5 +305,6 @@ class SacctRow:
             if gpus:
                 return math.ceil(gpus)
         # Before Slurm 20.11: what a job was given in all, or what it asked for on each node.
-        given = values.gpus_of_gres(self.get("allocgres"))
-        return given or nodes * values.gpus_of_gres(self.get("reqgres"))
+        given, asked = self.get("allocgres"), self.get("reqgres")
+        held_in_all = values.gpus_of_gres(given) if given else 0
+        return held_in_all or (nodes * values.gpus_of_gres(asked) if asked else 0)

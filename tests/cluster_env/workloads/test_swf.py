@@ -299,9 +299,18 @@ def test_preceding_jobs_and_think_times_are_noticed_where_they_are_ignored(tmp_p
     ]
 
 
+def odd_limits() -> list[tuple[str, str]]:
+    """Lines with limits of 10 to 3,000 s, one of 20 years, and none."""
+    limits = [*(10 * k for k in range(1, 301)), 630_720_000, -1]
+    return [(JOB, f" {limit} ") for limit in [*limits[:-1], *[3000] * 5, limits[-1]]]
+
+
 def test_a_missing_limit_is_the_longest_of_the_log_or_what_is_said(tmp_path: Path) -> None:
     path = log(tmp_path, JOB, JOB.replace(" 200 ", " -1 "), JOB.replace(" 200 ", " 50 "))
     assert read_swf(path).jobs().estimate.tolist() == [200, 200, 50]
+    odd = log(tmp_path, *(line.replace(" 200 ", limit) for line, limit in odd_limits()))
+    assert read_swf(odd).jobs().estimate.tolist()[-1] == 3000  # one of years among hundreds
+    path = log(tmp_path, JOB, JOB.replace(" 200 ", " -1 "), JOB.replace(" 200 ", " 50 "))
     assert read_swf(path).jobs("run-time").estimate.tolist() == [200, 100, 50]
     found = read_swf(path).jobs("7000")
     assert found.estimate.tolist() == [200, 7000, 50]
