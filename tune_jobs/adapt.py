@@ -64,8 +64,8 @@ from tune_jobs.terminal.output import json_option
     "--track/--no-track",
     default=None,
     help="--track records the table in MLflow as a separate run below that of RUN, and needs "
-    "--out. By default the table is added to the description and files of RUN, if RUN is "
-    "recorded. --no-track records nothing.",
+    "--out. In any case the table is added to the description and files of RUN, if RUN is "
+    "recorded; --no-track prevents that.",
 )
 def command(**options: Any) -> None:
     """Adapt the policy of RUN to a task, and compare it before and after with heuristics.

@@ -57,9 +57,9 @@ from tune_jobs.terminal.task_command import TaskCommand
 @click.option(
     "--track/--no-track",
     default=None,
-    help="--track records the comparison in MLflow as a separate run, and needs --out. By default "
-    "it is added to the description and files of the compared runs, if they are recorded. "
-    "--no-track records nothing.",
+    help="--track records the comparison in MLflow as a separate run, and needs --out. In any "
+    "case it is added to the description and files of the compared runs, if they are recorded; "
+    "--no-track prevents that.",
 )
 @runner_options
 def command(**options: Any) -> None:

@@ -57,10 +57,10 @@ def command(**options: Any) -> None:
     """Decide whether to use the policy of RUN or the best heuristic on a task.
 
     The guard uses the policy if it is better than the best heuristic on validation jobsets, with
-    the whole 95 % interval of the difference, and leaves no more jobs unfinished. It never uses a
-    policy or heuristic whose side metrics, such as utilization and waits, violate a limit. Limits
-    are relative to a reference: the best baseline, or the rule saf in the world hpc. --limit
-    changes them.
+    the whole 95 % interval of the difference. It must not leave more jobs unfinished, either. The
+    guard never uses a policy or heuristic whose side metrics, such as utilization and waits,
+    violate a limit. Limits are relative to a reference: the best baseline, or the rule saf in the
+    world hpc. --limit changes them.
 
     The guard considers all heuristics of the task's world, and tunes those with a number on other
     validation jobsets. If jobs varied in training, it uses the values that the settings name.

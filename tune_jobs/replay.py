@@ -42,12 +42,12 @@ from tune_jobs.terminal.task_command import TaskCommand
 def command(**options: Any) -> None:
     """Play a whole job log under policies, and compare their schedules.
 
-    FILE is a log in the Standard Workload Format, a CSV file in seconds, an export of Slurm's sacct
-    (--parsable2 or --json), a file of its jobcomp/filetxt or an accounting log of PBS, plain or
-    with gzip. The tables show bounded slowdown, waits, turnaround, utilization and makespan, for
-    all jobs, by size and by user. The first row is the recorded schedule, if the log has waits.
-    The machine is empty when the log begins. The backfilling of a heuristic follows a colon:
-    strict, skip, easy or conservative.
+    FILE is a log in the Standard Workload Format, a CSV file in seconds, or an accounting log of
+    PBS. It can also be an export of Slurm's sacct (--parsable2 or --json) or a file of its
+    jobcomp/filetxt. All of them may be compressed with gzip. The tables show bounded slowdown,
+    waits, turnaround, utilization and makespan, for all jobs, by size and by user. The first row is
+    the recorded schedule, if the log has waits. The machine is empty when the log begins. The
+    backfilling of a heuristic follows a colon: strict, skip, easy or conservative.
 
     \b
     Examples:

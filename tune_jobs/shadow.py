@@ -27,9 +27,9 @@ def command(**options: Any) -> int:
     POLICY is a rule such as saf:easy, the name of a pretrained policy, or the folder of a run. Each
     tick is one line of JSON with the state of the site, the jobs that the policy would start now,
     and their scores. It also has the jobs that the policy delays although they fit, with the reason
-    and the time, and how far Slurm did the same since the last tick. The command calls squeue and
-    sinfo, so it only needs the right to see jobs. If the controller does not answer, it tries again
-    after a pause.
+    and the time. Another field shows how far Slurm did the same since the last tick. The command
+    calls squeue and sinfo, so it only needs the right to see jobs. If the controller does not
+    answer, it tries again after a pause.
 
     \b
     Examples:

@@ -40,12 +40,12 @@ from tune_jobs.terminal.task_command import TaskCommand
 def command(**options: Any) -> None:
     """Describe a job log before anything is trained on it.
 
-    FILE is a log in the Standard Workload Format, a CSV file in seconds, an export of Slurm's sacct
-    (--parsable2 or --json), a file of its jobcomp/filetxt or an accounting log of PBS, plain or
-    with gzip. The report shows span, jobs, users, run times, sizes, the quality of estimates, and
-    excluded rows with the reason. For each week it shows the submitted work and the utilization.
-    Queue and utilization are as recorded. If the log has no waits, they are those of first come,
-    first served with EASY backfilling.
+    FILE is a log in the Standard Workload Format, a CSV file in seconds, or an accounting log of
+    PBS. It can also be an export of Slurm's sacct (--parsable2 or --json) or a file of its
+    jobcomp/filetxt. All of them may be compressed with gzip. The report shows span, jobs, users,
+    run times, sizes, the quality of estimates, and excluded rows with the reason. For each week it
+    shows the submitted work and the utilization. Queue and utilization are as recorded. If the log
+    has no waits, they are those of first come, first served with EASY backfilling.
 
     \b
     Examples:
