@@ -123,6 +123,21 @@ def test_a_hook_writes_each_iteration(
 
 
 @pytest.mark.integration
+def test_a_tuner_of_ones_own_searches_learning_rates(
+    local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUNE_DISABLE_SIGINT_HANDLER", "1")  # it would stay
+    from tests.extensions.tune_with_ray import search
+
+    results = search(tmp_path)
+    assert [result.config["lr"] for result in results] == [1e-3, 1e-2]
+    assert [result.metrics["training_iteration"] for result in results] == [2, 2]
+    slow, fast = (result.metrics["train/return_mean"] for result in results)
+    assert slow != fast
+    assert max(slow, fast) < 0
+
+
+@pytest.mark.integration
 def test_a_world_is_trained_in_and_holds_nothing_back(
     local_ray: None, extend: Callable[..., None], tmp_path: Path
 ) -> None:
