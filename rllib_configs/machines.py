@@ -71,7 +71,7 @@ def misfits(read: RecordedJobs, capacity: Sequence[int]) -> list[str]:
     hint = f"; --partition NAME takes one of its {queues:,} queues" if queues > 1 else ""
     return [
         f"as recorded, jobs held {most:,} {name} at once, which a machine of {units:,} cannot "
-        f"give: its size is wrong, or run times or waits are{hint}"
+        f"give: the size, the run times or the waits are wrong{hint}"
         for name, most, units in zip(read.resources, read.most_in_use, capacity, strict=True)
         if most > units
     ]

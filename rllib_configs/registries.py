@@ -7,6 +7,7 @@ class is that does the work, and it is imported when it is used.
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from pydantic import field_validator
@@ -116,6 +117,11 @@ PLAIN_EPISODES: Registry[Any] = Registry("episode in plain Python")
 benchmarks to compare its simulator with. It is called with the world and a jobset, and has the
 methods ``step(action)``, which returns the reward and whether the episode has ended, and
 ``load(jobset)``."""
+
+HOOKS: Registry[Callable[[dict[str, float], Path], object]] = Registry("hook")
+"""Functions by name that the driver calls after each iteration of a training or of a sweep's trial,
+with the row of ``metrics.csv`` and the run's folder. After a resume, iterations since the newest
+checkpoint come again. One that raises an error is off, with a warning."""
 
 
 def found(place: Any) -> Any:

@@ -1,11 +1,10 @@
 """``metasched choose``: the best of runs that differ in their seed, as a policy to hand on."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, SEED, count
+from tune_jobs.terminal.options import CONTEXT, SEED, OutPath, count
 from tune_jobs.terminal.output import json_option
 
 
@@ -27,7 +26,7 @@ from tune_jobs.terminal.output import json_option
 @json_option("Print the rows as JSON.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=OutPath(file_okay=False),
     help="Folder for the best policy, whose weights are written as text.",
 )
 def command(**options: Any) -> None:

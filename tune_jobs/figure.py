@@ -8,6 +8,7 @@ import click
 from tune_jobs.terminal.options import (
     CONTEXT,
     POSITIVE,
+    OutPath,
     at_option,
     limit_option,
     list_option,
@@ -58,7 +59,7 @@ def _figures() -> list[tuple[str, str]]:
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=OutPath(file_okay=False),
     default=Path("figures"),
     help="Folder for the image and the CSV file that it is drawn from.",
 )

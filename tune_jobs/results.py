@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from cluster_env.core.errors import InputError
-from tune_jobs.terminal.options import CONTEXT, first_comment, list_option, print_list
+from tune_jobs.terminal.options import CONTEXT, OutPath, first_comment, list_option, print_list
 from tune_jobs.terminal.running import num_local_cpus
 
 ALL = "all"
@@ -33,7 +33,7 @@ def _experiments() -> list[tuple[str, str]]:
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=OutPath(file_okay=False),
     help="Folder for runs and figures; by default runs/results/NAME. With all, each experiment has "
     "its own folder below runs/results.",
 )

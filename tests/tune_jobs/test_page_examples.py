@@ -1,4 +1,4 @@
-"""The Python examples of each page run one after the other."""
+"""The Python examples of each page run one after the other, and print what the page shows."""
 
 import re
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 from rllib_configs import extensions
 from rllib_configs.registries import ALGORITHMS
 from tests.conftest import REPOSITORY
+from tests.shown_outputs import shown_outputs
 from tests.tune_jobs.shown_commands import PAGES
 
 EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -26,13 +27,23 @@ EXAMPLES = {
 
 def test_pages_of_worlds_are_among_them() -> None:
     assert len(EXAMPLES) >= 3
+    page = REPOSITORY / "cluster_env" / "worlds" / "panda" / "README.md"
+    assert len(shown_outputs(page.read_text(encoding="utf-8"))) == 2
 
 
 @pytest.mark.parametrize("page", EXAMPLES)
-def test_examples_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_run(
+    page: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.chdir(tmp_path)
     extensions.load_extensions()  # ours stay entered when the registry is put back
     monkeypatch.setattr(ALGORITHMS, "_things", dict(ALGORITHMS._things))
     names: dict[str, object] = {"__name__": "example"}
     for example in EXAMPLES[page]:
         exec(compile(example, page, "exec"), names)
+    printed = capsys.readouterr().out
+    for line in shown_outputs((REPOSITORY / page).read_text(encoding="utf-8")):
+        assert line in printed

@@ -12,6 +12,7 @@ from cluster_env.objectives import OBJECTIVES
 from cluster_env.worlds.deeprm.heuristics import HEURISTICS
 from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
 from cluster_env.worlds.deeprm.rules import RULES
+from tests.shown_outputs import shown_outputs
 
 ROOT = Path(cluster_env.__file__).parent.parent
 README = (ROOT / "cluster_env" / "README.md").read_text(encoding="utf-8")
@@ -46,7 +47,10 @@ def test_examples_run_one_after_the_other(capsys: pytest.CaptureFixture[str]) ->
     names: dict[str, object] = {}
     for example in own:
         exec(compile(example, "README.md", "exec"), names)
-    assert "mean slowdown" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "mean slowdown" in printed
+    for line in shown_outputs(README):
+        assert line in printed
 
 
 def run(library: str, long: str, short: str) -> dict[str, object]:

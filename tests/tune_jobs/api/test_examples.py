@@ -7,6 +7,7 @@ import pytest
 
 from cluster_env.worlds import get_spec
 from tests.conftest import REPOSITORY
+from tests.shown_outputs import shown_outputs
 
 PAGE = REPOSITORY / "tune_jobs" / "api" / "README.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
@@ -37,6 +38,8 @@ def test_the_examples_run_one_after_the_other(
             example = example.replace(size, smaller)
         exec(compile(example, PAGE.name, "exec"), names)
     shown = capsys.readouterr().out
+    for line in shown_outputs(PAGE.read_text(encoding="utf-8")):
+        assert line in shown
     for said in (
         r"return -\d",
         r"sjf: starts \[",

@@ -1,4 +1,4 @@
-"""What an installation brings: a wheel with all packages, and an editable one that stays current.
+"""What an installation brings: a wheel with all packages, an editable one, extensions of a user's.
 
 Both are installed by pip into environments of their own, without the network.
 """
@@ -141,3 +141,21 @@ def test_a_checkout_is_imported_without_an_installation(source: Path, environmen
     roots = (source, source / "tune_jobs" / "api")
     found = imported(environment, "metasched", "tune_jobs.cli", paths=roots)
     assert found == [roots[1] / "metasched" / "__init__.py", source / "tune_jobs" / "cli.py"]
+
+
+def test_extensions_that_are_installed_are_known_without_a_variable(
+    environment: Path, tmp_path: Path
+) -> None:
+    package = tmp_path / "own"  # a copy, because building leaves files behind
+    shutil.copytree(REPOSITORY / "tests" / "extensions", package, ignore=COMPILED)
+    pip = (sys.executable, *PIP, "--python", str(environment))
+    run(*pip, "install", *OFFLINE, package, cwd=tmp_path)
+    shutil.rmtree(package)
+    own = "--policies lcfs,sjf --objective tardiness --set task.world.kind=work_conserving"
+    line = ["-m", "tune_jobs.cli", "compare", *own.split(), "--jobsets", "2", "--out", "out"]
+    roots = (REPOSITORY, REPOSITORY / "tune_jobs" / "api")
+    shown = run(environment, *line, cwd=tmp_path, paths=roots)
+    assert "lcfs" in shown
+    row = (tmp_path / "out" / "comparison.csv").read_text()
+    assert "work_conserving" in row
+    assert "tardiness" in row

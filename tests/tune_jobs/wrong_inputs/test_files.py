@@ -290,6 +290,9 @@ def test_a_wrong_extension_is_refused(
         "trace good.csv --processors 4",
         "replay good.csv --processors 4",
         "join {one}.csv --by one=1",
+        "choose runs/good",
+        "figure deeprm-fig4",
+        "results deeprm",
     ],
 )
 @pytest.mark.parametrize("place", ["file/out", "file/new/out", "x" * 300])
