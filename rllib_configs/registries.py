@@ -70,12 +70,12 @@ class NetworkEntry:
 
 
 class ConditionOption(Section):
-    """An option of networks that can be told what counts."""
+    """An option of networks that can be conditioned on the objective."""
 
     conditioned_on: tuple[str, ...] = ()
-    """What the network is told of the objective, by name: objectives, of which it is told the share
-    of the weights, and the weights of classes as class_weight_0; so it need not find out. For
-    algorithms that learn from several objectives. Unset: it is told nothing."""
+    """What the network is conditioned on, by name: an objective, for its share of the weights;
+    class_weight_0, for the weight of a class; limit_wait, for a limit of a search. For algorithms
+    that learn from several objectives. Unset: nothing."""
 
     @field_validator("conditioned_on")
     @classmethod
