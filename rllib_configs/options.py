@@ -313,7 +313,7 @@ class SetScorerSection(ConditionOption, CriticOption):
     hidden: Width = 20
     """Units of each hidden layer."""
     show_window: bool = False
-    """Whether the network is told the length of the arrival window, for windows that differ."""
+    """Whether the network sees the length of the arrival window, for windows that differ."""
     skip_connection: bool = False
     """Whether an item's features also count directly in its score, by weights that start at 0: what
     a few gradient steps can learn from few episodes."""

@@ -7,6 +7,7 @@ class is that does the work, and it is imported when it is used.
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from pydantic import field_validator
@@ -69,12 +70,12 @@ class NetworkEntry:
 
 
 class ConditionOption(Section):
-    """An option of networks that can be told what counts."""
+    """An option of networks that can be conditioned on the objective."""
 
     conditioned_on: tuple[str, ...] = ()
-    """What the network is told of the objective, by name: objectives, of which it is told the share
-    of the weights, and the weights of classes as class_weight_0; so it need not find out. For
-    algorithms that learn from several objectives. Unset: it is told nothing."""
+    """What the network is conditioned on, by name: an objective, for its share of the weights;
+    class_weight_0, for the weight of a class; limit_wait, for a limit of a search. For algorithms
+    that learn from several objectives. Unset: nothing."""
 
     @field_validator("conditioned_on")
     @classmethod
@@ -116,6 +117,11 @@ PLAIN_EPISODES: Registry[Any] = Registry("episode in plain Python")
 benchmarks to compare its simulator with. It is called with the world and a jobset, and has the
 methods ``step(action)``, which returns the reward and whether the episode has ended, and
 ``load(jobset)``."""
+
+HOOKS: Registry[Callable[[dict[str, float], Path], object]] = Registry("hook")
+"""Functions by name that the driver calls after each iteration of a training or of a sweep's trial,
+with the row of ``metrics.csv`` and the run's folder. After a resume, iterations since the newest
+checkpoint come again. One that raises an error is off, with a warning."""
 
 
 def found(place: Any) -> Any:

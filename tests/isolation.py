@@ -10,7 +10,18 @@ from cluster_env.core.registry import Registry
 MODULES = "modules"
 PACKAGES = ("cluster_env", "rllib_configs", "meta", "tune_jobs")
 # What libraries set when they are imported, and our tracking for the processes that it starts.
-OF_LIBRARIES = ("CUBLAS_", "KMP_", "MLFLOW_", "PYTEST_", "RAY_", "SDL_", "TF_", "TORCH", "TUNE_")
+OF_LIBRARIES = (
+    "CRC32C_",
+    "CUBLAS_",
+    "KMP_",
+    "MLFLOW_",
+    "PYTEST_",
+    "RAY_",
+    "SDL_",
+    "TF_",
+    "TORCH",
+    "TUNE_",
+)
 # Set by the Ray that tests share, which starts in the first module that needs it and stays.
 OF_RAY = ("$PYTHONBREAKPOINT", "SIGTERM")
 RAY = "the shared Ray"

@@ -2,6 +2,7 @@
 
 import csv
 import importlib
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from cluster_env.core.spec import WORLDS
 from cluster_env.envs import check_cluster_env
 from cluster_env.objectives import OBJECTIVES
 from rllib_configs import extensions
-from rllib_configs.registries import ALGORITHMS, NETWORKS
+from rllib_configs.registries import ALGORITHMS, HOOKS, NETWORKS
 from tests.registries import own_registrations
 from tests.waiting import run_python
 from tune_jobs import cli
@@ -25,7 +26,7 @@ FOLDER = Path(__file__).parent / "extensions"
 EXAMPLES = sorted(FOLDER.glob("own_*.py"))
 DEEPRM = WORLDS.get("deeprm")
 REGISTRIES = (
-    *(OBJECTIVES, ALGORITHMS, NETWORKS, WORLDS),
+    *(OBJECTIVES, ALGORITHMS, NETWORKS, WORLDS, HOOKS),
     *(DEEPRM.heuristics, DEEPRM.workloads, DEEPRM.environments.observations),
 )
 TRAIN_ALL = FOLDER / "train_all.py"
@@ -52,7 +53,7 @@ def rows(out: Path) -> list[dict[str, str]]:
 def test_there_is_one_of_each_and_none_is_long() -> None:
     kinds = {path.stem.removeprefix("own_") for path in EXAMPLES}
     things = {"heuristic", "objective", "workload", "observation", "network", "algorithm", "world"}
-    assert kinds == things
+    assert kinds == things | {"hook"}
     for path in EXAMPLES:
         assert len(path.read_text().splitlines()) <= 40, path
 
@@ -104,6 +105,36 @@ def test_a_network_an_algorithm_and_an_objective_are_trained(
     learned = rows(tmp_path / "out")[1]
     assert (learned["learned"], learned["trained_for"]) == ("True", "tardiness")
     assert learned["metric"] == "tardiness"
+
+
+@pytest.mark.integration
+def test_a_hook_writes_each_iteration(
+    local_ray: None,
+    extend: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    extend("own_hook")
+    metasched("train", "deeprm-smoke", "--run", str(tmp_path / "run"), *SMOKE)
+    lines = (tmp_path / "run" / "iterations.jsonl").read_text().splitlines()
+    assert [json.loads(line)["iteration"] for line in lines] == [1, 2]
+    assert "train/return_mean" in json.loads(lines[0])
+
+
+@pytest.mark.integration
+def test_a_tuner_of_ones_own_searches_learning_rates(
+    local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUNE_DISABLE_SIGINT_HANDLER", "1")  # it would stay
+    from tests.extensions.tune_with_ray import search
+
+    results = search(tmp_path)
+    assert [result.config["lr"] for result in results] == [1e-3, 1e-2]
+    assert [result.metrics["training_iteration"] for result in results] == [2, 2]
+    slow, fast = (result.metrics["train/return_mean"] for result in results)
+    assert slow != fast
+    assert max(slow, fast) < 0
 
 
 @pytest.mark.integration

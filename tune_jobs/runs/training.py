@@ -18,6 +18,7 @@ from tune_jobs.runs.checkpoints import Checkpoint
 from tune_jobs.runs.describing import TITLE, describe, headline
 from tune_jobs.runs.directory import RunDirectory, create_run, discard_run
 from tune_jobs.runs.history import MetricRow
+from tune_jobs.runs.hooks import Hooks
 from tune_jobs.runs.resuming import Resumption
 from tune_jobs.terminal.files import short_path
 from tune_jobs.terminal.head import watching_head
@@ -217,6 +218,7 @@ class _Loop:
         self._draw = draw
         self._tracker: Tracker = NullTracker()
         self._records = RetryingWriter(run, progress)
+        self._hooks = Hooks()
         self._saved = 0
 
     def start(self) -> None:
@@ -294,6 +296,7 @@ class _Loop:
             self._say_evaluation()
         self._records.append(trainer.done, row)
         self._tracker.metrics(self._shown(row), trainer.done)
+        self._hooks.on_iteration({"iteration": float(trainer.done), **row}, self._run.path)
         self._progress.step(trainer.done, self._line(row))
         if trainer.is_due(self._config.checkpoint.every):
             self._save()

@@ -128,7 +128,7 @@ def read_journal(path: Path) -> Iterator[Entry]:
     """The lines of a journal.
 
     Raises:
-        InputError: if the file is no journal, or one of before version 0.1.0, whose lines say
+        InputError: if the file is no journal, or one of before version 0.2.0, whose lines say
             only what has changed.
     """
     number = 0
@@ -143,7 +143,7 @@ def read_journal(path: Path) -> Iterator[Entry]:
                 if entry["kind"] == TICK and "after" in entry["snapshot"]:
                     raise InputError(
                         f"line {number} of {path} says only what has changed, as lines of journals "
-                        "did before version 0.1.0; they are not read any more"
+                        "did before version 0.2.0; they are not read any more"
                     )
                 yield entry
     except InputError:

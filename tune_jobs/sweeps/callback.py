@@ -16,6 +16,7 @@ from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.describing import TITLE, headline
 from tune_jobs.runs.directory import CONFIG
 from tune_jobs.runs.history import MetricRow
+from tune_jobs.runs.hooks import Hooks
 from tune_jobs.sweeps.folder import SweepFolder, TrialRecord, TrialStatus
 from tune_jobs.sweeps.points import Point, as_row, read_presets, trial_config
 from tune_jobs.sweeps.progress_table import ProgressTable
@@ -44,6 +45,7 @@ class SweepCallback(Callback):
         self._presets = read_presets(folder.sweep)
         self._tracker = tracker
         self._table = table
+        self._hooks = Hooks()
         self._records: dict[int, TrialRecord] = {}
         self._trackers: dict[int, Tracker] = {}
         self._references: dict[int, dict[str, float]] = {}
@@ -95,6 +97,7 @@ class SweepCallback(Callback):
         for row in rows:
             values = {name: value for name, value in row.items() if name != "iteration"}
             tracker.metrics(_with_headline(record.config, values), int(row["iteration"]))
+            self._hooks.on_iteration(row, record.run.path)
         over = record.done >= record.config.training.iterations
         if over or result["done"]:
             self._settle(record, "finished" if over else "stopped")

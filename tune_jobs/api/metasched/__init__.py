@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from metasched.adapting import adapt
     from metasched.comparing import compare
     from metasched.environments import make_env, make_vec_env
+    from metasched.exporting import export_onnx
     from metasched.heuristic_policies import heuristics
-    from metasched.training import resume, train
+    from metasched.training import algorithm_config, resume, train
     from rllib_configs.loading import load_config, preset_names
     from rllib_configs.policy_files import LearnedPolicy, load_policy
     from rllib_configs.schema import ExperimentConfig
@@ -48,8 +49,9 @@ _MODULES = {
     "metasched.adapting": ("adapt",),
     "metasched.comparing": ("compare",),
     "metasched.environments": ("make_env", "make_vec_env"),
+    "metasched.exporting": ("export_onnx",),
     "metasched.heuristic_policies": ("heuristics",),
-    "metasched.training": ("resume", "train"),
+    "metasched.training": ("algorithm_config", "resume", "train"),
     "rllib_configs.loading": ("load_config", "preset_names"),
     "rllib_configs.policy_files": ("LearnedPolicy", "load_policy"),
     "rllib_configs.schema": ("ExperimentConfig",),
@@ -72,6 +74,8 @@ __all__ = [  # noqa: RUF022 - in the order of the README
     "train",
     "resume",
     "load_policy",
+    "algorithm_config",
+    "export_onnx",
     "compare",
     "format_rows",
     "read_task",

@@ -1,13 +1,18 @@
 """Training runs."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rllib_configs.changes import Changes
 from rllib_configs.loading import change, load_config, make_config
+from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.resuming import find_resumption
 from tune_jobs.runs.training import RunResult, run_training
 from tune_jobs.terminal.progress import NoProgress, Progress
+
+if TYPE_CHECKING:
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 
 def train(
@@ -70,6 +75,30 @@ def resume(
     """
     found = find_resumption(Path(run), changes)
     return run_training(found.config, resume=found, address=address, progress=_shown(progress))
+
+
+def algorithm_config(
+    config: ExperimentConfig | str | Path, changes: Changes = ()
+) -> "AlgorithmConfig":
+    """RLlib's config of a training, for scripts of your own, such as with Ray Tune.
+
+    >>> algorithm = algorithm_config("deeprm", {"training.lr": 1e-3}).build_algo()
+    >>> algorithm.train()["metasched"]["train/return_mean"]
+
+    The algorithm trains alone: evaluations, checkpoints and MLflow are what `train` adds.
+
+    Args:
+        config: see `train`.
+        changes: see `train`.
+
+    Raises:
+        InputError: if a setting cannot be used, or there are more runners than units of work.
+    """
+    from rllib_configs import builders  # takes seconds, because it imports RLlib
+
+    prepared = prepare(_config_of(config, changes))
+    prepared.require_units()
+    return builders.algorithm_config(prepared)
 
 
 def _config_of(config: ExperimentConfig | str | Path, changes: Changes) -> ExperimentConfig:
