@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
 import click
@@ -83,8 +84,6 @@ class LazyGroup(click.Group):
 def _show_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if not value or context.resilient_parsing:
         return
-    from importlib.metadata import PackageNotFoundError, version
-
     try:
         number = version("metasched")
     except PackageNotFoundError:

@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
+from meta.panda.sampler import AdvisedSampler
 from meta.panda.specifications import SAMPLE, cluster_consumers, specifications
 from tune_jobs.figures.agents import require_agents
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
@@ -103,10 +105,6 @@ def collect_advisor(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: without runs, or if one has no advisor or is of another world.
     """
-    import torch
-
-    from meta.panda.sampler import AdvisedSampler
-
     runs, config = request.load()
     if not runs:
         raise InputError("this figure shows what advisors learned: name runs with --runs")
