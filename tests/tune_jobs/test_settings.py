@@ -101,7 +101,7 @@ def test_settings_of_a_preset_are_all_that_its_config_has(preset):
 def test_settings_of_a_preset_are_shown_with_its_changes(capsys):
     shown = " ".join(printed(capsys, "--settings", "hpc-smoke", "--set", "training.lr=0.5").split())
     assert "training.lr=0.5 Learning rate" in shown
-    assert "task.workload.kind=lublin The name" in shown
+    assert "task.workload.kind=lublin Name that chooses the workload" in shown
     assert "task.world.rules" not in shown
 
 
