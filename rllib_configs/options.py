@@ -122,16 +122,17 @@ class TrainingSection(Section):
             )
         if getattr(self, "conditioned_on", ()) and not algorithm.varies_objective:
             raise InputError(
-                f"a policy can be told of the objective where it learns from several, by the "
-                f"algorithm {_names(ALGORITHMS, lambda one: one.varies_objective, ' or ')}, but "
-                f"{self.algorithm} was given, which learns from one; leave out "
-                f"training.conditioned_on"
+                "training.conditioned_on needs an algorithm that learns from several "
+                "objectives "
+                f"({_names(ALGORITHMS, lambda one: one.varies_objective, ' or ')}), but "
+                f"{self.algorithm} learns from one; leave out training.conditioned_on"
             )
         if getattr(self, "critic", False) and not goes_with("critic", type(self)):
             raise InputError(
-                f"a critic goes with an algorithm and a network that know one "
-                f"({_names(ALGORITHMS, _has('critic'))}; {_names(NETWORKS, _has('critic'))}), but "
-                f"{self.algorithm} and {self.network} were given"
+                "training.critic needs an algorithm and a network that support it "
+                f"({_names(ALGORITHMS, _has('critic'))}; "
+                f"{_names(NETWORKS, _has('critic'))}), but {self.algorithm} and "
+                f"{self.network} were given"
             )
         return self
 
@@ -266,8 +267,8 @@ class EvolutionOptions(BatchedOptions):
         for name, worse in limits.items():
             if get_metric(name).higher_is_better and worse >= 1:
                 raise InputError(
-                    f"{name} can be worse by a share of less than 1, because more of it is "
-                    f"better, but {worse:g} was given"
+                    f"the limit of {name} must be below 1, because more of it is better, "
+                    f"but {worse:g} was given"
                 )
         return limits
 
@@ -276,18 +277,18 @@ class EvolutionOptions(BatchedOptions):
         unlimited = [name for name in self.multipliers if name not in self.limits]
         if unlimited:
             raise InputError(
-                f"multipliers say what a limit costs that is not kept, but {unlimited[0]} has no "
+                f"training.multipliers weigh violated limits, but {unlimited[0]} has no "
                 f"limit; limits are {', '.join(self.limits) or 'none'}"
             )
         if self.multiplier_rate and not self.limits:
             raise InputError(
-                "a multiplier_rate lets multipliers of limits rise and fall, but there are no "
-                "limits, so leave it out or set training.limits"
+                "training.multiplier_rate adapts the multipliers of limits, but there are "
+                "no limits; leave it out or set training.limits"
             )
         if self.reference and not self.limits:
             raise InputError(
-                "a reference is what limits are relative to, but there are none, so leave out "
-                "training.reference or set training.limits"
+                "training.reference is the heuristic that limits refer to, but there are "
+                "no limits; leave it out or set training.limits"
             )
         return self
 

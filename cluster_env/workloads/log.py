@@ -126,9 +126,9 @@ class LogWorkload(ABC):
             if not part.recorded.num_jobs:
                 begin, end = (100 * share for share in self._shares(split))
                 raise InputError(
-                    f"no job of {self.path} was submitted between {begin:.0f} % and {end:.0f} % of "
-                    f"its time, where the {name} jobs come from; whole=true takes all jobs for "
-                    f"each, splits=[0.6, 0.8] says where parts end"
+                    f"no job of {self.path} was submitted between {begin:.0f} % and "
+                    f"{end:.0f} % of its time, where the {name} jobs come from; whole=true "
+                    "takes all jobs for each part, splits=[0.6, 0.8] sets where parts end"
                 )
             most, what = (part.recorded.num_jobs, "jobs") if self.jobs else (part.span, "seconds")
             if self.offset >= most:
@@ -210,8 +210,8 @@ class LogWorkload(ABC):
             )
         if self.warmup < 0 or (self.warmup and (self.jobs is not None or self.whole)):
             raise InputError(
-                f"warmup must be 0 or more seconds, and goes with windows by time (so neither with "
-                f"jobs nor with whole), but {self.warmup:,} was given"
+                "warmup must be 0 or more seconds and needs jobsets that are windows of "
+                f"time (neither jobs nor whole), but {self.warmup:,} was given"
             )
         if self.jobs is not None and self.window:
             raise InputError(
@@ -220,8 +220,8 @@ class LogWorkload(ABC):
             )
         if self.scaled_load < 0 or (self.scaled_load and self.stretch != 1):
             raise InputError(
-                f"scaled_load must be above 0, and goes without stretch, but {self.scaled_load:g} "
-                f"and {self.stretch:g} were given"
+                "scaled_load must be above 0 and cannot be combined with stretch, but "
+                f"{self.scaled_load:g} and {self.stretch:g} were given"
             )
         RUN_TIMES.get(self.run_times)
         if self.estimates != RECORDED:
@@ -233,8 +233,8 @@ class LogWorkload(ABC):
                 )
         if not 0 < self.splits[0] < self.splits[1] < 1:
             raise InputError(
-                f"splits must be two rising shares of the log's time, as [0.6, 0.8], but "
-                f"{list(self.splits)} was given"
+                "splits must be two rising shares of the log's time, such as [0.6, 0.8], "
+                f"but {list(self.splits)} was given"
             )
 
 

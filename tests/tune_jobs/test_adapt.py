@@ -265,7 +265,7 @@ def test_a_task_can_be_one_of_a_family_or_a_file_with_changes(run: Path, tmp_pat
         (
             ("--task", "world.cluster.horizon=9"),
             "cannot be adapted to a world with horizon 9, because it was trained in one with "
-            "horizon 8 and would see other features there",
+            "horizon 8, where features differ",
         ),
         (("--task", "objective=makespan", "--episodes", "5"), "5 episodes and 4 jobsets"),
         (("--task", "objective=makespan", "--rate", "0"), "--rate"),

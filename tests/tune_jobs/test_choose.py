@@ -94,7 +94,7 @@ def test_what_was_chosen_is_found_by_a_glob(tmp_path: Path) -> None:
 
 def test_other_runs_are_refused(tmp_path: Path) -> None:
     one = make(tmp_path / "a", 0, 1.0)
-    with pytest.raises(InputError, match="trained otherwise"):
+    with pytest.raises(InputError, match="has other settings than"):
         call(one, make(tmp_path / "b", 1, 1.0, *LIMITS))
     with pytest.raises(InputError, match="was trained by reinforce"):
         call(one, make_run(tmp_path / "deeprm", iterations=1))

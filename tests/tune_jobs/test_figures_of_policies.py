@@ -257,5 +257,5 @@ def test_win_rate_is_that_of_the_evaluation(shares: Path) -> None:
 
 @pytest.mark.parametrize("name", ["deeprm-fig5", "deeprm-fig7", "win-rate"])
 def test_a_warm_up_that_leaves_nothing_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match="a warm-up of 25 steps leaves out as many at the end"):
+    with pytest.raises(InputError, match="a warm-up of 25 steps is left out at both ends"):
         run(name, "--warmup", "25", "--jobsets", "2")

@@ -85,7 +85,7 @@ def test_settings_are_shown(capsys):
     assert "training.lr=0.001" in shown
     words = " ".join(shown.split())
     assert re.search(
-        r"training\.clip=0\.2 How far .*Above 0. For the algorithms ppo and maml", words
+        r"training\.clip=0\.2 PPO's clip .*Above 0. For the algorithms ppo and maml", words
     )
     assert "task.workload.kind=trace" in shown
     assert "task.world.rules=paper" in shown

@@ -169,8 +169,8 @@ def require_agents(kind: str) -> None:
     """
     if kind != WORLD:
         raise InputError(
-            f"this figure shows agents on unlike nodes, but the world is {kind}; say --config "
-            f"panda-drift, or name a run of the world {WORLD} with --runs"
+            f"this figure shows agents on unlike nodes, but the world is {kind}; give "
+            f"--config panda-drift, or a run of the world {WORLD} with --runs"
         )
 
 

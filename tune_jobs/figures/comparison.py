@@ -76,12 +76,12 @@ def collect(request: FigureRequest) -> list[Row]:
     task = protocol.task
     if not task.has_axis:
         raise InputError(
-            f"this figure draws lines, but {task.spec.presentation.words(task)} has one value "
-            f"only; use metasched compare --out FOLDER, or jobs that are drawn"
+            f"this figure draws lines, but {task.spec.presentation.words(task)} has only "
+            "one value; use metasched compare --out FOLDER, or synthetic jobs"
         )
     values = request.at or VALUES_OF.get(task.world.kind, ())
     if not values:
-        raise InputError("this figure draws lines: say with --at along which values")
+        raise InputError("this figure draws lines: give the values along them with --at")
     # Of the values that the workload cannot reach, the first stands for all.
     used = [protocol.at(value).task.position for value in values]
     reachable = [value for k, value in enumerate(values) if used[k] not in used[:k]]

@@ -66,8 +66,8 @@ def collect(request: FigureRequest) -> list[Row]:
     whole = request.protocol(config, cap=True)
     if whole.task.world.kind != WORLD or not whole.task.has_axis:
         raise InputError(
-            "the figure guard draws made-up jobs of several loads, windows and mixes; for other "
-            "jobs use metasched guard RUN"
+            "the figure guard uses synthetic jobs of several loads, windows and mixes; for "
+            "other jobs use metasched guard RUN"
         )
     if "window" in request.task_options:
         raise InputError("the figure guard has windows of its own, so leave out --window")

@@ -125,7 +125,7 @@ def collect(request: FigureRequest) -> list[Row]:
         ):
             raise InputError(
                 f"{runs[0].path} and {run.path} learn different tasks or are validated on "
-                f"different jobsets, so their curves cannot share axes; draw them apart"
+                "different jobsets, so their curves cannot share axes; draw them separately"
             )
     metric = first.task.build_objective().metric.name
     names = {"iteration": KEY, "value": f"eval/{metric}", **CELLS}

@@ -69,8 +69,8 @@ def report_calibration(
     task, jobs, remarks = task_of_log(path, changes, said, guess=False)
     if jobs.wait is None:
         raise InputError(
-            f"{path} does not say of every job how long it waited, so there is nothing to compare "
-            f"simulated waits with"
+            f"{path} does not record the wait of every job, so there is nothing to compare "
+            "simulated waits with"
         )
     policies = {name: get_heuristic(name, task.world) for name in dict.fromkeys(chosen)}
     schedules = {
@@ -114,7 +114,9 @@ def _waits_of(jobs: RecordedJobs, schedules: Mapping[str, Schedule]) -> near.Rec
     simulated = {}
     for name, schedule in schedules.items():
         if not schedule.finished.all():
-            raise InputError(f"under {name} not all jobs end before max_time; leave it unset")
+            raise InputError(
+                f"under {name} some jobs do not end before max_time; leave max_time unset"
+            )
         simulated[name] = np.empty(jobs.num_jobs, np.int64)
         simulated[name][schedule.job] = schedule.start - schedule.arrival
     first = next(iter(schedules.values()))

@@ -43,9 +43,7 @@ def choose_run(
     if out is not None and out.is_dir() and {one.name for one in out.iterdir()} - _WRITTEN:
         raise InputError(f"{out} holds other files; take a new folder for the policy")
     for name in filter(is_heuristic, names):
-        raise InputError(
-            f"choose takes trained runs, but '{name}' is a rule, and nothing to choose"
-        )
+        raise InputError(f"choose takes trained runs, but '{name}' is a rule")
     paths = find_runs(names)
     found = [read_weights(path) for path in paths]
     configs = [config for _, config in found]
@@ -98,13 +96,14 @@ def _require_alike(paths: Sequence[Path], configs: Sequence[ExperimentConfig]) -
     for path, config in zip(paths, configs, strict=True):
         if config.training.algorithm != _SEARCH:
             raise InputError(
-                f"choose judges runs of {_SEARCH} by what they searched for, but {policy_in(path)} "
-                f"was trained by {config.training.algorithm}; compare it with metasched compare"
+                f"choose ranks runs of {_SEARCH} by the objective of their search, but "
+                f"{policy_in(path)} was trained by {config.training.algorithm}; compare it "
+                "with metasched compare"
             )
         if _trained(config) != first:
             raise InputError(
-                f"choose takes runs that differ in their seed, but {policy_in(path)} was trained "
-                f"otherwise than {policy_in(paths[0])}"
+                f"choose takes runs that differ only in their seed, but {policy_in(path)} "
+                f"has other settings than {policy_in(paths[0])}"
             )
 
 

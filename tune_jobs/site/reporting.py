@@ -70,18 +70,18 @@ def report_steer(
             raise Failure(f"{NEEDS_OPERATOR} ({error})") from None
         return 0
     if policy is None:
-        raise InputError("which policy steers? Name a rule, such as fcfs:easy, or a run")
+        raise InputError("name the policy that steers: a rule such as fcfs:easy, or a run")
     adviser = choose_adviser(policy)
     if options["repeat"] is not None:
         return _repeat(options["repeat"], adviser)
     simulated = options["log"] is not None
     if steering.act and not simulated and os.geteuid() == 0 and not as_root:
         raise InputError(
-            "root steers no site: take an account with AdminLevel=Operator; where there is none, "
-            "as without slurmdbd, --as-root does it all the same"
+            "steer does not run as root: use an account with AdminLevel=Operator; where "
+            "there is none, as without slurmdbd, give --as-root"
         )
     if watchdog_s <= options["tick_s"]:
-        raise InputError("--watchdog must be longer than --tick, in seconds")
+        raise InputError("--watchdog must be longer than --tick (both in seconds)")
     write = open_journal(options["out"])
     backend = _backend(
         options, held=steering.mode == RELEASE, timeout_s=watchdog_s / CALLS_BETWEEN_SIGNS

@@ -46,8 +46,8 @@ class Breakpoints:
             )
         if np.any(np.diff(self.values) > 0) or self.values[0] > 1:
             raise InputError(
-                f"values of a time-utility function must not rise, from at most 1, but they are "
-                f"{self.values}"
+                "values of a time-utility function must not rise and begin at 1 or less, "
+                f"but they are {self.values}"
             )
 
     def rows(self, num_jobs: int) -> NDArray[np.float64]:
@@ -85,8 +85,8 @@ def read_utility(text: str) -> Breakpoints:
         exponent = float(power)
     except ValueError as error:
         raise InputError(
-            f"breakpoints of a time-utility function look like '1:1 1.5:0.8 3:0', times the "
-            f"duration and unit utility, not '{shortened(text)}'"
+            "breakpoints of a time-utility function are pairs of time (in durations) and "
+            f"unit utility, such as '1:1 1.5:0.8 3:0', not '{shortened(text)}'"
         ) from error
     return Breakpoints(times, values, exponent)
 

@@ -158,7 +158,7 @@ class Accrual:
         """
         if jobset.num_resources != 1:
             raise InputError(
-                f"jobs of a server ask for processors alone, but they ask for "
+                "jobs of this world ask for processors only, but these ask for "
                 f"{jobset.num_resources} resources"
             )
         tuf = time_utility_functions(jobset)

@@ -73,8 +73,8 @@ class Ranges:
             raise InputError(f"weights of windows must be above 0, not {self.window_weights}")
         if any(highest < loads[0] for highest in self.window_loads):
             raise InputError(
-                f"the highest load at a window cannot be below the lowest of all, {loads[0]:g}, "
-                f"but {self.window_loads} were given"
+                "the highest load of a window cannot be below the lowest load, "
+                f"{loads[0]:g}, but {self.window_loads} were given"
             )
         # Every mix of jobs reaches the lowest load, if those at both ends of the range do.
         for window in self.window or (base.window,):

@@ -57,7 +57,9 @@ class Nodes:
                 if not least <= value <= most:
                     raise InputError(f"{name} must be {least} to {most:,}, but {value} was given")
         if self.num_nodes > MOST_NODES:
-            raise InputError(f"there can be {MOST_NODES:,} nodes, but {self.num_nodes:,} are asked")
+            raise InputError(
+                f"there can be at most {MOST_NODES:,} nodes, but {self.num_nodes:,} were given"
+            )
         if not 1 <= self.regions <= self.racks <= MOST_NODES:
             raise InputError(
                 f"regions and racks must be 1 or more, and no more regions than racks, but "

@@ -219,9 +219,9 @@ class Panda:
             if not can_be_satisfied(self.nodes, self.held, *key):
                 job = int(np.flatnonzero((specs == spec).all(axis=1))[0])
                 raise InputError(
-                    f"consumer {job} asks for {spec[0]} cores and {spec[1]} GB on cores of type "
-                    f"{spec[2] if spec[2] >= 0 else 'any'}, which {self.held} nodes of this cloud "
-                    f"cannot give; it could never run"
+                    f"consumer {job} asks for {spec[0]} cores and {spec[1]} GB on cores of "
+                    f"type {spec[2] if spec[2] >= 0 else 'any'}, which {self.held} nodes of "
+                    "this cloud cannot provide, so it could never run"
                 )
             self._can_be_satisfied.add(key)
 
