@@ -52,7 +52,7 @@ def test_the_run_that_costs_least_is_written(tmp_path: Path) -> None:
     assert best["less_best"] == 0
     assert other["less_best"] == pytest.approx(other["cost"] - best["cost"])
     text = call(*args, "--out", tmp_path / "best").stdout
-    assert "Not told apart" not in text
+    assert "Not significantly different" not in text
     assert f">  {best['run']}" in text
     assert {path.name for path in (tmp_path / "best").iterdir()} == {"config.yaml", "weights.json"}
     kept, config = read_weights(tmp_path / "best")
@@ -64,7 +64,7 @@ def test_the_run_that_costs_least_is_written(tmp_path: Path) -> None:
 def test_runs_that_chance_alone_orders_are_named(tmp_path: Path) -> None:
     runs = [make(tmp_path, 0, -9.0), make(tmp_path, 1, -9.0), make(tmp_path, 2, 3.0)]
     text = call(*runs, "--jobsets", 8, "--seed", 7).stdout
-    assert "Not told apart from run-0, in pairs of jobsets: run-1. Other" in text
+    assert "Not significantly different from run-0, paired by jobsets: run-1. Other" in text
 
 
 def test_what_is_beyond_a_limit_counts(tmp_path: Path) -> None:

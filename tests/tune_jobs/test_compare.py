@@ -89,7 +89,7 @@ def test_a_warm_up_measures_the_jobs_in_the_middle() -> None:
     assert (row["num_jobs"], row["window"], row["warmup"]) == (kept.sum(), 60, 20)
     text = run(*args).stdout
     assert "jobs that arrive in steps 20 to 39 of 60, rules of the paper" in text
-    assert "Jobs outside these steps were served but do not count" in text
+    assert "Jobs outside these steps were scheduled but do not count" in text
 
 
 def test_a_window_brings_the_time_that_its_episodes_need() -> None:

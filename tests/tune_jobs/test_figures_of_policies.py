@@ -191,7 +191,10 @@ def test_fig7_draws_its_numbers_and_joins_no_lengths_that_are_far_apart(fig7: Pa
 
 @pytest.mark.parametrize(
     ("name", "number_shown", "of"),
-    [("fig5", "Over the best heuristic", {}), ("fig7", "Jobs withheld", {"length": "all"})],
+    [
+        ("fig5", "Over the best heuristic", {}),
+        ("fig7", "Jobs delayed although they fit", {"length": "all"}),
+    ],
 )
 def test_the_price_of_each_policy_stands_beside_its_numbers(
     name: str, number_shown: str, of: dict[str, str], request: pytest.FixtureRequest

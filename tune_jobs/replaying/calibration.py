@@ -29,9 +29,9 @@ USUAL = "priority:conservative"
 """What Slurm does with multifactor priorities and backfilling: nobody delays who is before him."""
 
 UNKNOWN = (
-    "The simulator counts processors, memory and GPUs, not nodes; it knows no limits of users and "
-    "accounts, QOS, reservations or nodes that were down. What of that held jobs back makes "
-    "recorded waits longer than simulated ones."
+    "The simulator counts processors, memory and GPUs, not nodes. It does not simulate "
+    "limits of users and accounts, QOS, reservations or nodes that were down; where these "
+    "delayed jobs, recorded waits are longer than simulated ones."
 )
 
 
@@ -60,8 +60,9 @@ def report_calibration(
         weights = ", ".join(f"{name} {weight:g}" for name, weight in site.weights.items())
         order = f"{site.order} ({weights})" if weights else site.order
         words.append(
-            f"{slurm_conf} says: {site.processors:,} processors, {site.memory:,} MiB that count, "
-            f"{site.gpus:,} gpus; order {order}, backfilling {site.backfilling}."
+            f"{slurm_conf}: {site.processors:,} processors, {site.memory:,} MiB of "
+            f"consumable memory, {site.gpus:,} gpus; order {order}, backfilling "
+            f"{site.backfilling}."
         )
         words += [f"Not simulated: {'; '.join(site.unknown)}."] if site.unknown else []
         said, changes = _with_site(site, read_as_said(path, changes, said), said, changes)

@@ -133,15 +133,15 @@ def _show(rows: Sequence[Row], best: int, num_jobsets: int, *, on_mean: bool) ->
     alike = [str(row["run"]) for number, row in enumerate(rows) if number != best and _alike(row)]
     if alike:
         click.echo(
-            f"Not told apart from {rows[best]['run']}, in pairs of jobsets: {', '.join(alike)}. "
-            f"Other jobsets may choose another of these."
+            f"Not significantly different from {rows[best]['run']}, paired by jobsets: "
+            f"{', '.join(alike)}. Other jobsets may choose another of these."
         )
     if limits:
-        mean = "ln(value / limit), as the limits hold on the mean: above 0 they are broken"
-        each = "ln(value / limit) where a limit is broken, and 0 elsewhere"
+        mean = "ln(value / limit), where limits apply to the mean: above 0 a limit is violated"
+        each = "ln(value / limit) where a limit is violated, and 0 elsewhere"
         click.echo(
-            f"Beyond: mean of {mean if on_mean else each}. In brackets: on how many of the jobsets "
-            f"with that limit it is broken."
+            f"Violation: mean of {mean if on_mean else each}. In brackets: share of the "
+            "jobsets with that limit on which it is violated."
         )
 
 

@@ -115,7 +115,7 @@ def report_steer(
             summary = steerer.run()
     finally:
         if watchdog is not None and not watchdog.stop(watchdog_s):
-            click.echo(f"metasched: the watchdog, process {watchdog.pid}, goes on", err=True)
+            click.echo(f"metasched: the watchdog, process {watchdog.pid}, keeps running", err=True)
     _summarize(summary)
     return 0
 
@@ -201,7 +201,7 @@ def _repeat(path: Path, adviser: Adviser) -> int:
     other = [tick for tick, same in found if not same]
     if not found:
         raise InputError(f"{path} records no decision")
-    click.echo(f"{len(found) - len(other)} of {len(found)} decisions are the same to the last bit")
+    click.echo(f"{len(found) - len(other)} of {len(found)} decisions are bit-identical")
     if other:
         click.echo(f"others: ticks {', '.join(map(str, other[:20]))}")
     return 1 if other else 0

@@ -71,7 +71,7 @@ def test_another_rule_says_by_how_much_it_is_off_and_where(
     assert cli.run(cli.metasched, [*line, "--out", str(tmp_path / "out")]) == 0
     shown = capsys.readouterr().out
     assert max(map(len, shown.partition("\n\nWrote")[0].splitlines()[1:])) <= 80
-    assert "not nodes; it knows no limits of users" in " ".join(shown.split())
+    assert "It does not simulate limits of users" in " ".join(shown.split())
     files = {path.name for path in (tmp_path / "out").iterdir()}
     assert files == {
         *("calibration.png", "calibration.csv", "fidelity.csv"),
@@ -119,7 +119,10 @@ def test_slurm_conf_says_what_the_user_does_not(log: Path, tmp_path: Path, capsy
     assert own == calibrate(capsys, str(log), *line) != found
     assert cli.run(cli.metasched, ["trace", str(log), *said, "--calibrate"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "16 processors, 4,000 MiB that count, 4 gpus; order priority (age 70, size 5," in shown
+    assert (
+        "16 processors, 4,000 MiB of consumable memory, 4 gpus; order priority (age 70, size 5,"
+        in shown
+    )
     assert "Not simulated: PriorityWeightQOS is 3." in shown
 
 

@@ -26,7 +26,7 @@ def test_a_simulated_site_is_steered_to_its_end_and_decided_anew(folder, capsys)
     assert metasched("steer", "sjf:easy", "--act", *site, "--out", "steer.jsonl") == 0
     assert json.loads(capsys.readouterr().err)["started"] == 3
     assert metasched("steer", "sjf:easy", "--repeat", "steer.jsonl") == 0
-    assert "decisions are the same to the last bit" in capsys.readouterr().out
+    assert "decisions are bit-identical" in capsys.readouterr().out
     text = (folder / "steer.jsonl").read_text()
     (folder / "steer.jsonl").write_text(text.replace('"why":"policy"', '"why":"chance"'))
     assert metasched("shadow", "sjf:easy", "--repeat", "steer.jsonl") == 1
