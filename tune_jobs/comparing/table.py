@@ -233,10 +233,8 @@ def legend_of(rows: Sequence[Row], shown: Sequence[str], wide: bool) -> list[str
         )
     if "seeds and jobsets" in over:
         lines.append(
-            (
-                "Policies with several training seeds: mean over seeds, interval over seeds and "
-                "jobsets."
-            )
+            "Policies with several training seeds: mean over seeds, interval over seeds and "
+            "jobsets."
         )
     if any("*" in str(row["policy"]) for row in rows):
         lines.append("*: the parameter that was best on validation jobsets of the same task.")
