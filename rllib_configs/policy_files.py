@@ -307,9 +307,9 @@ def starting_weights(
             continue
         if name not in given or given[name].shape != value.shape:
             raise InputError(
-                f"the policy in {path} is of another network than this experiment's, so it cannot "
-                f"be started from; train both with the same training.network, training.hidden and "
-                f"cluster"
+                f"the policy in {path} has another network than this experiment, so "
+                "training cannot start from it; train both with the same training.network, "
+                "training.hidden and cluster"
             )
     return {name: given.get(name, value) for name, value in own.items()}
 

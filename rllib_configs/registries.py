@@ -73,9 +73,9 @@ class ConditionOption(Section):
     """An option of networks that can be conditioned on the objective."""
 
     conditioned_on: tuple[str, ...] = ()
-    """What the network is conditioned on, by name: an objective, for its share of the weights;
-    class_weight_0, for the weight of a class; limit_wait, for a limit of a search. For algorithms
-    that learn from several objectives. Unset: nothing."""
+    """Names of what the network is conditioned on: an objective (its weight), class_weight_0 (the
+    weight of a class) or limit_wait (a limit of a search). Unset: nothing. For algorithms that
+    learn from several objectives."""
 
     @field_validator("conditioned_on")
     @classmethod

@@ -73,7 +73,7 @@ def command(**options: Any) -> None:
         )
         return
     if names or slurm_conf:
-        raise InputError("--rule and --slurm-conf say how the site schedules; add --calibrate")
+        raise InputError("--rule and --slurm-conf describe how the site schedules; add --calibrate")
     from tune_jobs.replaying.trace_report import report_trace
 
     report_trace(LogOptions(**options), as_json=as_json, out=out, draw=_draw_log)

@@ -33,7 +33,9 @@ def markdown_rows(rows: Sequence[Row]) -> str:
     ]
     legend = [f"- {line}" for line in legend_of(rows, names, wide=False)]
     if not all(map(few_windows, rows)):
-        legend.insert(0, "- Bold: the best mean, and those that are not significantly different.")
+        legend.insert(
+            0, "- Bold: the best mean, and means that are not significantly different from it."
+        )
     return "\n\n".join([*tables, "\n".join(legend)])
 
 

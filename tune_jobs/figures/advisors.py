@@ -74,8 +74,8 @@ def draw_dendrogram(table: Path) -> Figure:
         headline(
             figure,
             "Types of consumers, by Bayesian hierarchical clustering",
-            f"{int(types['consumers'].sum())} consumers; below each type what its consumers ask "
-            "for in the mean, and the share of the class that most of them were drawn from",
+            f"{int(types['consumers'].sum())} consumers; below each type: the mean request "
+            "of its consumers, and the share of their most frequent class",
         )
         for _, row in rows[rows["left"] != ""].iterrows():
             sides, top = rows.loc[[row["left"], row["right"]]], row["height"]
@@ -144,7 +144,7 @@ def draw_advisor(table: Path) -> Figure:
         all_axes = figure.subplots(lines, columns, squeeze=False).ravel()
         headline(
             figure,
-            "Actors that advisors make, by class of consumers",
+            "Actors computed by advisors, by class of consumers",
             "each point is the actor of one consumer: its weights along their two main directions",
         )
         for axes, (name, points) in zip(all_axes, panels.items(), strict=False):
