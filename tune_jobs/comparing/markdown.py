@@ -58,7 +58,7 @@ def policy_table(
     """
     metric, spec = rows[0]["metric"], spec_of_row(rows[0])
     before: Numbers = {
-        f"{title_case(label_of(rows[0], metric))} [95 %]": lambda row: _mean(row, mean or metric),
+        f"{title_case(label_of(rows[0], metric))} [95%]": lambda row: _mean(row, mean or metric),
         **(first or {}),
     }
     behind = last or {}
