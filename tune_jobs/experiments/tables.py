@@ -171,7 +171,7 @@ _OBJECTIVES = Layout(
 _WITHHELD = Layout(
     ("length", "slowdown_low", "withheld", "waited", "holding"),
     {
-        "Jobs withheld [95 %]": partial(interval_of, name="withheld"),
+        "Jobs delayed although they fit [95 %]": partial(interval_of, name="withheld"),
         "for so many steps": partial(interval_of, name="waited", digits=1),
         "Steps in which one is": partial(interval_of, name="holding"),
     },
