@@ -232,7 +232,7 @@ def test_win_rates_are_drawn_and_stand_on_the_page_with_their_price(shares: Path
         sjf = [number(row, column) for row in of_sjf]
         assert any(np.array_equal(line.get_ydata(), sjf) for line in axes.get_lines())
     shown = texts(figure)
-    assert "none of sjf, packer and tetris has a lower mean slowdown" in shown
+    assert "neither sjf, packer nor tetris has a lower mean slowdown" in shown
     assert f"{JOBSETS} unseen jobsets a load" in shown
     blocks = markdown_of(shares).split("\n\n")
     assert len(blocks) == 2 * len({row["load"] for row in rows})

@@ -130,7 +130,7 @@ def test_a_log_that_is_too_short_decides_nothing_and_says_what_would(
 
     text = said("--window", "1000000000")
     assert "is not used: the log has room for 1 window without overlap, and fewer than 5" in text
-    (shorter,) = re.findall(r"For shorter windows give (--warmup 0 --window \d+)\.", text)
+    (shorter,) = re.findall(r"Shorter ones need (--warmup 0 --window \d+)\.", text)
     text = said(*shorter.split())
     assert re.search(r"overlap: only ([5-9]|\d\d) share no job\.", text)
     assert "Shorter" not in text

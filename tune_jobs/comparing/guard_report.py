@@ -222,8 +222,8 @@ def _shorter(protocol: EvaluationProtocol, num_disjoint: int) -> list[str]:
         f"--{name} {length * num_disjoint // MIN_DISJOINT}" for name, length in given.items()
     ]
     return [
-        f"For shorter windows give {' '.join(options)}. The shorter they are, the more a "
-        "policy gains by delaying jobs."
+        f"Shorter ones need {' '.join(options)}. The shorter they are, the more a policy "
+        "gains by delaying jobs."
     ]
 
 

@@ -232,10 +232,7 @@ def legend_of(rows: Sequence[Row], shown: Sequence[str], wide: bool) -> list[str
             "Intervals: 95% bootstrap over jobsets; means are over all jobs of all jobsets."
         )
     if "seeds and jobsets" in over:
-        lines.append(
-            "Policies with several training seeds: mean over seeds, interval over seeds and "
-            "jobsets."
-        )
+        lines.append("Several training seeds: mean over seeds, interval over seeds and jobsets.")
     if any("*" in str(row["policy"]) for row in rows):
         lines.append("*: the parameter that was best on validation jobsets of the same task.")
     if wide and any(not math.isnan(float(row["win_rate"])) for row in rows):

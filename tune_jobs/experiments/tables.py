@@ -171,9 +171,9 @@ _OBJECTIVES = Layout(
 _WITHHELD = Layout(
     ("length", "slowdown_low", "withheld", "waited", "holding"),
     {
-        "Jobs withheld [95%]": partial(interval_of, name="withheld"),
-        "for so many steps": partial(interval_of, name="waited", digits=1),
-        "Steps in which one is": partial(interval_of, name="holding"),
+        "Jobs delayed although they fit [95%]": partial(interval_of, name="withheld"),
+        "Steps of delay": partial(interval_of, name="waited", digits=1),
+        "Steps with a delayed job": partial(interval_of, name="holding"),
     },
     kept=("length", "all"),
     mean="slowdown",
