@@ -39,7 +39,7 @@ def test_a_policy_can_be_told_of_limits_alone_whatever_the_objective() -> None:
 
 @pytest.mark.parametrize("objective", ["makespan", "1 slowdown + 1 makespan", "class_slowdown(1)"])
 def test_what_it_is_not_told_of_is_refused(objective: str) -> None:
-    with pytest.raises(InputError, match="cannot be told of the objective"):
+    with pytest.raises(InputError, match="cannot be used for the objective"):
         told("slowdown", objective)
 
 

@@ -126,7 +126,7 @@ def test_what_cannot_be_searched_is_refused(change: str, words: str) -> None:
     ("change", "words"),
     [
         (["training.multipliers.wait=2"], "wait has no limit; limits are none"),
-        (["training.reference=saf"], "there are none"),
+        (["training.reference=saf"], "there are no limits"),
         (["training.multiplier_rate=0.1"], "but there are no limits"),
         (["training.limits.wait=1", "training.limits_hold=median"], "'each' or 'mean'"),
         (["training.limits.wait=-0.1"], "greater than or equal to 0"),

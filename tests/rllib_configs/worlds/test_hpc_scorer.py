@@ -230,7 +230,7 @@ def test_a_scorer_that_is_told_limits_begins_as_one_that_is_told_nothing() -> No
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ([TOLD], r"give training.limits.wait"),
+        ([TOLD], r"set training.limits.wait"),
         ([TOLD, "training.limits.wait=0.1", "training.limits_hold=mean"], "hold on each"),
     ],
 )
