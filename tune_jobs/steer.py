@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from tune_jobs.site.options import site_options
+from tune_jobs.site.options import max_wait_option, site_options
 from tune_jobs.terminal.options import CONTEXT, POSITIVE, count
 from tune_jobs.terminal.task_command import TaskCommand
 
@@ -20,6 +20,7 @@ from tune_jobs.terminal.task_command import TaskCommand
 )
 @click.option("--act", is_flag=True, help="Do it. Without this all is decided, and nothing done.")
 @site_options
+@max_wait_option("5d")
 @click.option(
     "--rehold",
     "rehold_s",
@@ -61,8 +62,8 @@ def command(**options: Any) -> int:
 
     POLICY is a rule, such as saf:easy, the name of a trained policy, or a run. A dry run
     unless you say --act. Only jobs that fit now start; who has waited longer than
-    --longest-wait goes first. Jobs that an administrator holds are never touched. Every decision is
-    recorded with the state that it came from before anything is done, and
+    --max-wait or --longest-wait goes first. Jobs that an administrator holds are never touched.
+    Every decision is recorded with the state that it came from before anything is done, and
     --repeat decides on all of them again.
 
     Release mode needs jobs that are submitted held (sbatch --hold, or a plugin), and an account

@@ -84,11 +84,11 @@ def _play(episode: Episode, rule: RuleTable, plan: Plan, max_time: int) -> int:
         first_new = status.coming
         changed = advance(episode, now, tracks, False, not fixed)
         num_new = status.coming - first_new
-        if fixed and rule.max_wait > 0:
-            oldest = move_overdue(episode, rule, oldest, now)
         # A job that comes alone and changes nothing for the others is looked at by itself.
         alone = settled and num_new == 1 and status.tail > status.head and not changed
-        alone = alone and not is_overdue_at(episode, status.head, now, rule.max_wait)
+        if fixed and rule.max_wait > 0:
+            oldest = move_overdue(episode, rule, oldest, now)
+            alone = alone and not is_overdue_at(episode, status.head, now, rule.max_wait)
         if alone and _comes_last(episode, rule, first_new, shadow, now):
             if _may_join(episode, rule, first_new, shadow, now):
                 start_job(episode, first_new, now, tracks)

@@ -24,7 +24,7 @@ from tests.cluster_env.worlds.hpc.test_reservations import patient_jobsets
 WORLD = HPC(processors=PROCESSORS, queue=16)
 RESERVE = Reserve(none_below_s=2, all_from_s=9, share=0.7)
 ORDERS = ["sjf", "saf", "lcfs", "wfp3", "unicep", "tetris", "f1"]
-bounds = st.integers(1, 20)
+bounds = st.integers(1, 9)
 
 STARVED = jobset_of(
     np.arange(0, 200, 5), np.full(40, 12), np.full(40, 12), np.where(np.arange(40) == 1, 8, 4)
@@ -55,7 +55,7 @@ def assert_promise(jobset: JobSet, schedule: Schedule, max_wait: int) -> None:
 @pytest.mark.parametrize("backfilling", BACKFILLING)
 @pytest.mark.parametrize("order", ORDERS)
 @given(jobset=small_jobsets(), max_wait=bounds)
-@settings(max_examples=20)
+@settings(max_examples=50)
 def test_bounded_rules_are_those_of_a_plain_loop(
     order: str, backfilling: str, jobset: JobSet, max_wait: int
 ) -> None:
