@@ -194,7 +194,10 @@ def start_by_plan(episode: Episode, plan: Plan, now: int, num_new: int, first_ne
         place = status.tail - num_new
     else:
         plan_running(episode, plan, now)
-        _note_narrowest(episode, plan)
+        narrowest = np.int32(2**31 - 1)
+        for place in range(status.tail - 1, status.head - 1, -1):
+            narrowest = min(narrowest, episode.widths[place])
+            plan.narrowest[place] = narrowest
         place = status.head
     tail = status.tail
     first_gap, last_gap, gaps = tail, tail, np.int64(0)
@@ -243,10 +246,10 @@ def start_bounded(episode: Episode, rule: RuleTable, plan: Plan, now: int) -> No
     status, mode, blocked = episode.status[0], rule.mode, False
     status.as_planned = False
     plan_running(episode, plan, now)
-    _note_narrowest(episode, plan)
     place, tail = status.head, status.tail
+    last = _last_with_room(episode, plan, place, tail - 1, now)
     first_gap, last_gap, gaps = tail, tail, np.int64(0)
-    while place < tail and plan.narrowest[place] <= episode.free[0]:
+    while place <= last:
         job = episode.queue[place]
         demand, seconds = episode.demand[job], episode.jobs[job].order_estimate
         overdue = is_overdue(episode, job, now, rule.max_wait)
@@ -263,6 +266,7 @@ def start_bounded(episode: Episode, rule: RuleTable, plan: Plan, now: int) -> No
             if mode == STRICT:
                 break
         place += 1
+        last = _last_with_room(episode, plan, place, last, now)
     if gaps > 0:
         close_gaps(episode, first_gap, last_gap, gaps)
 
@@ -271,10 +275,14 @@ def start_bounded(episode: Episode, rule: RuleTable, plan: Plan, now: int) -> No
 def book_overdue(episode: Episode, plan: Plan, max_wait: int, place: int, now: int) -> int:
     """Gives overdue jobs reservations from a place of the queue on, up to one that begins now.
 
-    Returns its place, or that of the first job that is not overdue.
+    Returns its place, or that of the first job that is not overdue; the end of the queue where no
+    job can start any more.
     """
-    begins_now = False
+    begins_now, last = False, episode.status[0].tail - 1
     while not begins_now and is_overdue_at(episode, place, now, max_wait):
+        last = _last_with_room(episode, plan, place, last, now)
+        if last < place:
+            return int(episode.status[0].tail)
         job = episode.queue[place]
         start = book(plan, episode.demand[job], episode.jobs[job].order_estimate)
         begins_now = start == now
@@ -294,12 +302,17 @@ def has_room(plan: Plan, demand: NDArray[np.int32], estimate: int, now: int) -> 
 
 
 @njit_inlined
-def _note_narrowest(episode: Episode, plan: Plan) -> None:
-    """Notes from which place of the queue on no job is narrow enough to start."""
-    narrowest = np.int32(2**31 - 1)
-    for place in range(episode.status[0].tail - 1, episode.status[0].head - 1, -1):
-        narrowest = min(narrowest, episode.widths[place])
-        plan.narrowest[place] = narrowest
+def _last_with_room(episode: Episode, plan: Plan, first: int, last: int, now: int) -> int:
+    """The last place of a part of the queue whose job could start now; before the first if none.
+
+    A plan only fills up while jobs are booked, so that those behind it need not be booked.
+    """
+    room = False
+    while not room and last >= first:
+        job = episode.queue[last]
+        room = has_room(plan, episode.demand[job], episode.jobs[job].order_estimate, now)
+        last -= not room
+    return last
 
 
 @njit_inlined
