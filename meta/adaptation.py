@@ -229,8 +229,8 @@ def adapt_policy(
         # What it was conditioned on before is mixed into its parameters, and cannot be taken out.
         if policy.config.name.endswith(_ADAPTED):
             raise InputError(
-                f"{policy.config.name} is conditioned on rewards that it has not kept; "
-                f"adapt the run that it came from, with more steps"
+                f"{policy.config.name} is conditioned on past rewards, which its file does "
+                "not contain; adapt the run that it came from, with more steps"
             )
         rewards = RewardSums(task.world)
     steps = [AdaptedStep(policy.parameters)]

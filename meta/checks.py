@@ -23,8 +23,8 @@ def check_numbers(num_steps: int, num_episodes: int, num_jobsets: int, seed: int
         raise InputError(f"the steps of an adaptation must lie in 0..{MAX_STEPS}, not {num_steps}")
     if num_jobsets < 1 or num_episodes < 2 * num_jobsets or num_episodes % num_jobsets:
         raise InputError(
-            f"the episodes of a step are divided among its jobsets, at least 2 each and all alike, "
-            f"but {num_episodes} episodes and {num_jobsets} jobsets were given"
+            "the episodes of a step must divide evenly among its jobsets, with at least 2 "
+            f"each, but {num_episodes} episodes and {num_jobsets} jobsets were given"
         )
     if seed < 0:
         raise InputError(f"a seed must be 0 or larger, but {seed} was given")
@@ -59,6 +59,7 @@ def require_features(config: ExperimentConfig, world: World, what: str) -> None:
     theirs = " and ".join(f"{name} {theirs}" for name, theirs, _ in differing)
     ours = " and ".join(f"{name} {ours}" for name, _, ours in differing)
     raise InputError(
-        f"{what} cannot be adapted to a world with {ours}, because it was trained in one with "
-        f"{theirs} and would see other features there; take a task that agrees, or train for it"
+        f"{what} cannot be adapted to a world with {ours}, because it was trained in one "
+        f"with {theirs}, where features differ; take a task that agrees, or train for this "
+        "one"
     )

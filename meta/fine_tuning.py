@@ -51,8 +51,8 @@ def load_reinforce_policy(run: str | Path) -> ReinforcePolicy:
     weights, config = read_weights(run)
     if config.training.algorithm != "reinforce":
         raise InputError(
-            f"the policy in {run} was trained by {config.training.algorithm}, but only what "
-            f"reinforce has trained can be trained on"
+            f"the policy in {run} was trained by {config.training.algorithm}, but only "
+            "policies of reinforce can be trained further"
         )
     return ReinforcePolicy(config.name, config, weights)
 

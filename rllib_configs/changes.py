@@ -48,7 +48,9 @@ def change(data: dict[str, Any], changes: Changes) -> None:
     for key, value in settings:
         *sections, last = key.split(".")
         if len(sections) > MAX_DEPTH:
-            raise InputError(f"'{shortened(key)}' is no setting: no config is as deep")
+            raise InputError(
+                f"'{shortened(key)}' is no setting: it has more parts than any key of a config"
+            )
         place = data
         for section in sections:
             if place.get(section) is None:  # not given, or null

@@ -57,8 +57,8 @@ def units_of_log(
             words.append(f"nobody says how many {name} there are: as many as {what}")
         else:
             raise InputError(
-                f"{read.path} does not say how many {name} the machine has; say it, as in "
-                f"{asked.format(name=name, units=largest)}"
+                f"{read.path} does not record how many {name} the machine has; give the "
+                f"number, as in {asked.format(name=name, units=largest)}"
             )
     return found, words
 

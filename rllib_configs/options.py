@@ -55,26 +55,27 @@ class TrainingSection(Section):
     """
 
     algorithm: str = "reinforce"
-    """The learning algorithm; its options stand beside this."""
+    """Learning algorithm; its own options are further keys of training."""
     network: str = "deeprm_mlp"
-    """What is trained; its options stand beside this, too."""
+    """Network that is trained; its own options are further keys of training."""
     start: Path | None = None
-    """Run whose weights this one begins with, or the name of a policy that comes with metasched, of
-    the same network (a set_scorer can begin as an hpc_scorer, too); unset: drawn from the seed. A
-    relative path counts from where the config is made."""
+    """Run, or name of a shipped policy, whose weights the new run starts from; unset: random
+    weights. The network must be the same, but a set_scorer can also start from an hpc_scorer.
+    Relative paths start at the current directory."""
     iterations: Count = 1000
-    """Parameter updates of a whole run."""
+    """Number of training iterations of a whole run."""
     jobsets: Annotated[int, Field(ge=1, le=100_000)] = 100
-    """Jobsets of an iteration; with maml, of a stage of a task."""
+    """Jobsets per iteration; with maml, per stage of a task."""
     episodes_per_jobset: Annotated[int, Field(ge=2, le=10_000)] = 20
-    """Episodes of each jobset in an iteration, over which the baseline averages."""
+    """Episodes per jobset and iteration; their mean return is the baseline. With evolution, the
+    number of candidates."""
     gamma: AdjustableShare = 1.0
-    """Discount of a decision or of a time unit; see discount_per."""
+    """Discount factor per decision or per unit of time, as discount_per chooses."""
     lr: Rate = 1e-3
     """Learning rate of the optimizer."""
     on_nan: Literal["stop", "skip"] = "stop"
-    """What a gradient that is not finite leads to: the run stops and names the parameters, or the
-    update is left out and counted as train/skipped_updates."""
+    """What happens when a gradient is not finite. stop: the run ends and names the parameters;
+    skip: the update is left out and counted in train/skipped_updates."""
 
     if TYPE_CHECKING:  # options of the chosen algorithm and network
 
@@ -121,16 +122,17 @@ class TrainingSection(Section):
             )
         if getattr(self, "conditioned_on", ()) and not algorithm.varies_objective:
             raise InputError(
-                f"a policy can be told of the objective where it learns from several, by the "
-                f"algorithm {_names(ALGORITHMS, lambda one: one.varies_objective, ' or ')}, but "
-                f"{self.algorithm} was given, which learns from one; leave out "
-                f"training.conditioned_on"
+                "training.conditioned_on needs an algorithm that learns from several "
+                "objectives "
+                f"({_names(ALGORITHMS, lambda one: one.varies_objective, ' or ')}), but "
+                f"{self.algorithm} learns from one; leave out training.conditioned_on"
             )
         if getattr(self, "critic", False) and not goes_with("critic", type(self)):
             raise InputError(
-                f"a critic goes with an algorithm and a network that know one "
-                f"({_names(ALGORITHMS, _has('critic'))}; {_names(NETWORKS, _has('critic'))}), but "
-                f"{self.algorithm} and {self.network} were given"
+                "training.critic needs an algorithm and a network that support it "
+                f"({_names(ALGORITHMS, _has('critic'))}; "
+                f"{_names(NETWORKS, _has('critic'))}), but {self.algorithm} and "
+                f"{self.network} were given"
             )
         return self
 
@@ -145,11 +147,11 @@ class BatchedOptions(Section):
     fresh_jobsets: bool = False
     """Whether each iteration draws new jobsets instead of repeating the same ones."""
     window_curriculum: Share = 0.0
-    """Share of the run, at its beginning, that keeps to the shortest of the windows that vary: to
-    hold back long jobs pays soonest there, and is learned there."""
+    """Share of the run, from its beginning, that trains only on the shortest of the arrival windows
+    that vary. Delaying long jobs pays soonest in short windows, so it is learned there."""
     jobsets_per_unit: Count = 5
-    """Jobsets that are simulated side by side by a runner; fewer make more units of work, for more
-    runners. Results depend on it in their last digits only."""
+    """Jobsets that a runner simulates side by side, as one unit of work. Smaller values give more
+    units for more runners and change only the last digits of results."""
 
     MORE_UNITS: ClassVar[str] = "set training.jobsets_per_unit lower"
 
@@ -176,11 +178,12 @@ class ReinforceOptions(BatchedOptions):
     """REINFORCE with RMSProp."""
 
     rmsprop_decay: AdjustableShare = 0.9
-    """Decay of RMSProp's mean square."""
+    """Decay rate of RMSProp's mean of squared gradients."""
     rmsprop_eps: Rate = 1e-9
-    """Added to the mean square under RMSProp's root."""
+    """Constant that RMSProp adds to the mean square, under the root."""
     discount_per: Literal["decision", "time_unit"] = "decision"
-    """What gamma discounts by: each decision, or each unit of time that passes."""
+    """Whether gamma discounts each decision (decision) or each unit of time that passes
+    (time_unit)."""
 
 
 class ClippedOptions(Section):
@@ -189,14 +192,15 @@ class ClippedOptions(Section):
     epochs: AdjustableCount = 3
     """Passes over the decisions of an iteration; with maml, over its tasks."""
     clip: Rate = 0.2
-    """How far the ratio of new to old probability counts."""
+    """PPO's clip range: ratios of new to old probability count from 1 - clip to 1 + clip."""
     entropy: Annotated[NonNegative, ADJUSTABLE] = 0.02
-    """Bonus for entropy at the start; it falls to 0 in the course of the run. With maml it then
-    follows entropy_target."""
+    """Coefficient of the entropy bonus at the start of the run. It falls to 0 during the run; with
+    maml it follows entropy_target instead."""
     lr_end_share: AdjustableShare = 0.05
-    """Share of the learning rate that is left at the end of the run."""
+    """Learning rate at the end of the run, as a share of lr."""
     discount_per: Literal["decision", "time_unit"] = "time_unit"
-    """What gamma discounts by: each decision, or each unit of time that passes."""
+    """Whether gamma discounts each decision (decision) or each unit of time that passes
+    (time_unit)."""
 
 
 def candidate_groups(num_units: int, num_candidates: int) -> int:
@@ -219,34 +223,38 @@ class EvolutionOptions(BatchedOptions):
     fresh_jobsets: bool = True
     """Whether each iteration draws new jobsets instead of repeating the same ones."""
     jobsets_per_unit: Count = 2
-    """Jobsets that are played side by side by all candidates; no number depends on it."""
+    """Jobsets that are simulated side by side for all candidates, as one unit of work; results do
+    not depend on it."""
     step_size: Positive = 0.5
-    """Standard deviation of the first candidates' parameters around the first mean."""
+    """Initial step size of CMA-ES: standard deviation of the first candidates' parameters around
+    the first mean."""
     family: str = ""
-    """Name of a family of jobsets of the world, each with a machine of its own; unset: the task's
-    jobs. Its jobsets have as many jobs as the task's, or 512."""
+    """Name of one of the world's families of jobsets, in which each jobset has its own machine;
+    unset: the task's jobs. A jobset has as many jobs as the task's, or 512 if those have no fixed
+    number."""
     validate_every: Count = 5
-    """Iterations between two trials of the mean on validation jobsets; the best becomes the
-    policy."""
+    """Iterations between two evaluations of the search's mean on validation jobsets; the best mean
+    becomes the policy."""
     validation_jobsets: Count = 64
-    """How many; of the family if there is one."""
+    """Number of validation jobsets that choose the policy; they come from training.family if it is
+    set."""
     pooled: bool = False
-    """Whether a candidate's cost is the mean over all jobsets, as comparisons have it, so that
-    crowded ones count most; else the geometric mean, where each counts by its ratio."""
+    """true: a candidate's cost is the mean over all jobsets, as in comparisons, so crowded jobsets
+    count most. false: it is the geometric mean, in which each jobset counts by its ratio."""
     limits: Annotated[dict[str, NonNegative], _BY_METRIC] = Field(default_factory=dict)
-    """By what share a metric may be worse than the reference's on the same jobset, by its name, as
-    training.limits.wait=0.25; below 1 for one of which more is better."""
+    """Largest share by which a metric may be worse than the reference's on the same jobset, by
+    metric: training.limits.wait=0.25 allows 25 %. Below 1 for metrics that should be high."""
     multipliers: Annotated[dict[str, Positive], _BY_METRIC] = Field(default_factory=dict)
-    """What a limit costs that is not kept, by the name of the metric, times ln(value / limit),
-    beside ln(objective's cost); unset, 5, or 0.05 at first where multipliers adapt."""
+    """Weight of a violated limit, by metric: weight x ln(value / limit) is added to ln(cost).
+    Unset: 5, or at first 0.05 where training.multiplier_rate is above 0."""
     limits_hold: Literal["each", "mean"] = "each"
-    """Whether limits hold on each jobset, or on the mean of all: more on one is then made good by
-    less on another."""
+    """Whether each jobset must keep the limits (each) or only the mean of all jobsets (mean), so
+    that a violation on one can be made good on another."""
     multiplier_rate: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Share by which a multiplier rises in an iteration, at most, while the mean of the candidates
-    is beyond its limit, and falls while it is not; 0: multipliers stay."""
+    """Largest share by which a multiplier changes per iteration: it rises while the mean of the
+    candidates violates its limit, and falls otherwise. 0: multipliers are constant."""
     reference: str = ""
-    """Heuristic whose metrics the limits are relative to; unset: the world's first baseline."""
+    """Heuristic whose metrics training.limits refers to; unset: the world's first baseline."""
 
     @property
     def num_units(self) -> int:
@@ -259,8 +267,8 @@ class EvolutionOptions(BatchedOptions):
         for name, worse in limits.items():
             if get_metric(name).higher_is_better and worse >= 1:
                 raise InputError(
-                    f"{name} can be worse by a share of less than 1, because more of it is "
-                    f"better, but {worse:g} was given"
+                    f"the limit of {name} must be below 1, because more of it is better, "
+                    f"but {worse:g} was given"
                 )
         return limits
 
@@ -269,18 +277,18 @@ class EvolutionOptions(BatchedOptions):
         unlimited = [name for name in self.multipliers if name not in self.limits]
         if unlimited:
             raise InputError(
-                f"multipliers say what a limit costs that is not kept, but {unlimited[0]} has no "
+                f"training.multipliers weigh violated limits, but {unlimited[0]} has no "
                 f"limit; limits are {', '.join(self.limits) or 'none'}"
             )
         if self.multiplier_rate and not self.limits:
             raise InputError(
-                "a multiplier_rate lets multipliers of limits rise and fall, but there are no "
-                "limits, so leave it out or set training.limits"
+                "training.multiplier_rate adapts the multipliers of limits, but there are "
+                "no limits; leave it out or set training.limits"
             )
         if self.reference and not self.limits:
             raise InputError(
-                "a reference is what limits are relative to, but there are none, so leave out "
-                "training.reference or set training.limits"
+                "training.reference is the heuristic that limits refer to, but there are "
+                "no limits; leave it out or set training.limits"
             )
         return self
 
@@ -289,34 +297,35 @@ class CriticOption(Section):
     """An option of algorithms and networks that know a critic; it takes both."""
 
     critic: bool = False
-    """Whether a value of states is learned, too, which long windows need."""
+    """Whether a value function is learned, too, which long windows need."""
 
 
 class PPOOptions(CriticOption, ClippedOptions, BatchedOptions):
     """PPO with Adam."""
 
     minibatches: AdjustableCount = 4
-    """Updates of a pass."""
+    """Minibatches per pass, with one update each."""
     equalize: AdjustableShare = 0.0
-    """Share of an iteration's jobsets, those whose returns vary most, that are scaled down to the
-    others; for loads and windows that differ."""
+    """Share of an iteration's jobsets, those whose returns vary most, whose advantages are scaled
+    down to the spread of the others. For loads and windows that vary."""
     gae_lambda: AdjustableShare = 0.6
-    """How far advantages trust rewards rather than the critic, if there is one."""
+    """Lambda of generalized advantage estimation, where a critic is trained: 0 trusts the critic, 1
+    the rewards."""
     joint: Share = 0.0
-    """Where many agents decide in an episode: the share of what all of them get from then on in
-    what an agent learns from; the rest is what it gets by itself."""
+    """Weight of the future rewards of all agents in what an agent learns from; its own rewards have
+    the rest. For worlds in which several agents decide in an episode."""
 
 
 class SetScorerSection(ConditionOption, CriticOption):
     """A scorer of items of any number, under a mask."""
 
     hidden: Width = 20
-    """Units of each hidden layer."""
+    """Units per hidden layer."""
     show_window: bool = False
-    """Whether the network is told the length of the arrival window, for windows that differ."""
+    """Whether the network sees the length of the arrival window, for windows that vary."""
     skip_connection: bool = False
-    """Whether an item's features also count directly in its score, by weights that start at 0: what
-    a few gradient steps can learn from few episodes."""
+    """Whether an item's features also enter its score directly, by weights that start at 0. A few
+    gradient steps can learn these from few episodes."""
 
 
 ALGORITHMS.register("reinforce")(

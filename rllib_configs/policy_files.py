@@ -118,25 +118,30 @@ def write_policy(
     """
     folder.mkdir(parents=True, exist_ok=True)
 
-    def write_tensors(path: Path) -> None:
-        import torch  # takes two seconds, which a command that refuses its options does without
-
-        torch.save({name: torch.from_numpy(value.copy()) for name, value in weights.items()}, path)
-
-    def write_text(path: Path) -> None:
-        # The shortest text that gives the same float32 again.
-        shortest = {
-            name: np.array([float(str(number)) for number in value.ravel()]).reshape(value.shape)
-            for name, value in weights.items()
-        }
-        data = {name: value.tolist() for name, value in shortest.items()}
-        path.write_text(json.dumps(data, indent=1) + "\n")
-
-    write_weights = (TEXT_FILE, write_text) if as_text else (WEIGHTS_FILE, write_tensors)
-    for file, write in (write_weights, (CONFIG_FILE, partial(write_config, config))):
-        aside = folder / f".{file}"
+    file, write_weights = (TEXT_FILE, _write_text) if as_text else (WEIGHTS_FILE, _write_tensors)
+    for name, write in (
+        (file, partial(write_weights, weights)),
+        (CONFIG_FILE, partial(write_config, config)),
+    ):
+        aside = folder / f".{name}"
         write(aside)
-        aside.replace(folder / file)
+        aside.replace(folder / name)
+
+
+def _write_tensors(weights: Weights, path: Path) -> None:
+    import torch  # takes two seconds, which a command that refuses its options does without
+
+    torch.save({name: torch.from_numpy(value.copy()) for name, value in weights.items()}, path)
+
+
+def _write_text(weights: Weights, path: Path) -> None:
+    # The shortest text that gives the same float32 again.
+    shortest = {
+        name: np.array([float(str(number)) for number in value.ravel()]).reshape(value.shape)
+        for name, value in weights.items()
+    }
+    data = {name: value.tolist() for name, value in shortest.items()}
+    path.write_text(json.dumps(data, indent=1) + "\n")
 
 
 def load_policy(
@@ -302,9 +307,9 @@ def starting_weights(
             continue
         if name not in given or given[name].shape != value.shape:
             raise InputError(
-                f"the policy in {path} is of another network than this experiment's, so it cannot "
-                f"be started from; train both with the same training.network, training.hidden and "
-                f"cluster"
+                f"the policy in {path} has another network than this experiment, so "
+                "training cannot start from it; train both with the same training.network, "
+                "training.hidden and cluster"
             )
     return {name: given.get(name, value) for name, value in own.items()}
 

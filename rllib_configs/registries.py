@@ -70,12 +70,12 @@ class NetworkEntry:
 
 
 class ConditionOption(Section):
-    """An option of networks that can be told what counts."""
+    """An option of networks that can be conditioned on the objective."""
 
     conditioned_on: tuple[str, ...] = ()
-    """What the network is told of the objective, by name: objectives, of which it is told the share
-    of the weights, and the weights of classes as class_weight_0; so it need not find out. For
-    algorithms that learn from several objectives. Unset: it is told nothing."""
+    """Names of what the network is conditioned on: an objective (its weight), class_weight_0 (the
+    weight of a class) or limit_wait (a limit of a search). Unset: nothing. For algorithms that
+    learn from several objectives."""
 
     @field_validator("conditioned_on")
     @classmethod

@@ -25,32 +25,32 @@ class ResourcesSection(Section):
     """Where it runs."""
 
     num_runners: WholeNumber = 2
-    """Sampling processes; 0 samples in the driver."""
+    """Number of sampling processes; 0: the driver samples."""
     runner_timeout_s: Annotated[float, Field(ge=0)] = 0.0
-    """Seconds without an answer after which a sampling process is replaced; 0: ten times what its
-    units usually take, and at least two minutes."""
+    """Seconds without an answer after which a sampling process is replaced. 0: ten times the usual
+    time of its units of work, but at least two minutes."""
+    # An hour is long for an autoscaler, and short beside a run that never ends.
     wait_s: Annotated[float, Field(ge=0)] = 3600.0
-    """Seconds that a run waits for CPUs of a cluster which others use, or which its autoscaler is
-    to bring. An hour is long for an autoscaler, and short beside a run that never ends; 0: it ends
-    where they are not free."""
+    """Seconds that a run waits for free CPUs of a cluster that is shared or that an autoscaler
+    extends. 0: it ends if too few are free."""
 
 
 class EvaluationSection(Section):
     """How progress is measured while training."""
 
     every: WholeNumber = 25
-    """Iterations between two evaluations; 0 for none but the last."""
+    """Iterations between two evaluations; 0: only after the last iteration."""
     jobsets: Annotated[int, Field(ge=1, le=1_000_000)] = 200
-    """Validation jobsets, which training never sees."""
+    """Number of validation jobsets, which are never used for training."""
 
 
 class CheckpointSection(Section):
     """What a run can be resumed from."""
 
     every: WholeNumber = 25
-    """Iterations between two checkpoints; 0 for none but the last."""
+    """Iterations between two checkpoints; 0: only after the last iteration."""
     keep: Count = 2
-    """Newest checkpoints that are kept."""
+    """Number of checkpoints to keep, the newest ones."""
 
 
 class TrackingSection(Section):
@@ -59,12 +59,13 @@ class TrackingSection(Section):
     enabled: bool = True
     """Whether runs are recorded in MLflow."""
     uri: str | None = None
-    """MLflow server that gets a copy of the store beside the runs; unset: MLFLOW_TRACKING_URI."""
+    """Address of an MLflow server that gets a copy of the local store of runs; unset:
+    MLFLOW_TRACKING_URI."""
     experiment: str = "metasched"
     """Name of the MLflow experiment."""
     model: Annotated[str, Field(pattern=r"^\w[\w .-]{0,199}$")] | None = None
-    """Name in MLflow's registry under which the policy of a finished run becomes a new version;
-    unset: it is a model of its run alone."""
+    """Registered model in MLflow of which the finished run's policy becomes a new version; unset:
+    the model stays with its run only."""
 
     @field_validator("uri")
     @classmethod
@@ -92,11 +93,11 @@ class ExperimentConfig(Section):
     """Everything that a training run depends on."""
 
     name: str = "deeprm"
-    """Name of the run's kind; the first part of its folder's name."""
+    """Name of the experiment; the names of its run folders begin with it."""
     seed: Seed = 0
-    """Seed of every random number of the run."""
+    """Seed of all random numbers of the run."""
     runs: Path = Path("runs")
-    """Folder that holds the runs."""
+    """Folder in which run folders are created."""
     task: TaskSection = Field(default_factory=TaskSection)
     training: SerializeAsAny[TrainingSection] = Field(default_factory=lambda: training_section()())
     resources: ResourcesSection = ResourcesSection()

@@ -131,19 +131,20 @@ def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
     for name in told:
         if name not in training.limits:
             raise InputError(
-                f"training.conditioned_on tells a policy of the limit of {name}, so give "
-                f"training.limits.{name}, which it is told where nobody says otherwise"
+                f"training.conditioned_on names the limit of {name}, so set "
+                f"training.limits.{name}, its default value"
             )
     if told and (training.limits_hold == "mean" or training.multiplier_rate):
         raise InputError(
-            "limits that a policy is told of differ from jobset to jobset, so they hold on each, "
-            "with multipliers that stay; leave out training.limits_hold and multiplier_rate"
+            "limits that condition a policy differ from jobset to jobset, so they hold on "
+            "each jobset and have constant multipliers; leave out training.limits_hold and "
+            "multiplier_rate"
         )
     for name in training.limits:
         if name.startswith(headline):  # utilization, and that up to the last finish
             raise InputError(
-                f"training.limits: {headline} is what the objective makes as good as can be, so a "
-                f"limit on {name} contradicts the objective; limit other metrics, as "
+                f"training.limits: the objective optimizes {headline} already, so a limit "
+                f"on {name} contradicts it; limit other metrics, as "
                 f"{' or '.join(one for one in task.spec.side_metrics if one != headline) or 'wait'}"
             )
     reference_of(experiment, task.world)

@@ -124,20 +124,24 @@ def _fields_of(kind: Any) -> Mapping[str, FieldInfo] | None:
 
 def _setting(key: str, entry: FieldInfo, owner: str) -> DocumentedSetting:
     limits = [
-        f"{words} {getattr(limit, sign):g}"
+        f"{words} {_as_number(getattr(limit, sign))}"
         for limit in entry.metadata
         for sign, words in _LIMITS.items()
         if hasattr(limit, sign)
     ]
     meaning = " ".join((entry.description or "").replace("`", "").split())
     if key.endswith(".kind"):
-        meaning = "The name by which this one is chosen"
+        meaning = f"Name that chooses the {key.split('.')[-2]}"
     sentences = [part.removesuffix(".") for part in (meaning, " and ".join(limits)) if part]
     default = ""
     if not entry.is_required():
         default = _as_yaml(entry.get_default(call_default_factory=True, validated_data={}))
     words = " ".join(f"{part[:1].upper()}{part[1:]}." for part in sentences)
     return DocumentedSetting(key, default, words, owner)
+
+
+def _as_number(limit: float) -> str:
+    return f"{int(limit):,}" if limit == int(limit) else f"{limit:g}"
 
 
 def _as_yaml(value: Any) -> str:

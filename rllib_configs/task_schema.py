@@ -50,10 +50,10 @@ class TaskSection(Section):
             WORLDS.get(getattr(data.get("world"), "kind", WORLDS.names()[0])).training.objective
         )
     )
-    """Name of an objective (`cluster_env.objectives`), or weights of several by name; by default
-    slowdown, in the world hpc bounded_slowdown. A mixture is validated and compared by what an
-    episode costs, minus its return. Where jobs have classes, class_slowdown(0.1, 1, 10) is the
-    slowdown with a weight for each class."""
+    """Name of an objective (`cluster_env.objectives`), or a table of weights of several. By default
+    slowdown, in the world hpc bounded_slowdown. A mixture is validated and compared by the cost of
+    an episode, minus its return. class_slowdown(0.1, 1, 10) is the slowdown with a weight for each
+    class of jobs."""
 
     @field_validator("world", mode="before")
     @classmethod

@@ -7,7 +7,19 @@ from contextlib import contextmanager
 import pytest
 
 from cluster_env.core.registry import Registry
+from cluster_env.core.spec import WORLDS
+from cluster_env.objectives import OBJECTIVES
 from rllib_configs import extensions
+from rllib_configs.registries import ALGORITHMS, HOOKS, NETWORKS
+from tests.conftest import REPOSITORY
+
+EXAMPLES = sorted((REPOSITORY / "tests" / "extensions").glob("own_*.py"))
+_DEEPRM = WORLDS.get("deeprm")
+OF_EXTENSIONS = (
+    *(OBJECTIVES, ALGORITHMS, NETWORKS, WORLDS, HOOKS),
+    *(_DEEPRM.heuristics, _DEEPRM.workloads, _DEEPRM.environments.observations),
+)
+"""Where the examples of extensions enter things."""
 
 
 @contextmanager

@@ -13,22 +13,13 @@ import pytest
 
 import cluster_env  # noqa: F401  registers the environments
 import rllib_configs.loading  # noqa: F401  registers what comes with metasched
-from cluster_env.core.spec import WORLDS
 from cluster_env.envs import check_cluster_env
-from cluster_env.objectives import OBJECTIVES
 from rllib_configs import extensions
-from rllib_configs.registries import ALGORITHMS, HOOKS, NETWORKS
-from tests.registries import own_registrations
+from tests.registries import EXAMPLES, OF_EXTENSIONS, own_registrations
 from tests.waiting import run_python
 from tune_jobs import cli
 
 FOLDER = Path(__file__).parent / "extensions"
-EXAMPLES = sorted(FOLDER.glob("own_*.py"))
-DEEPRM = WORLDS.get("deeprm")
-REGISTRIES = (
-    *(OBJECTIVES, ALGORITHMS, NETWORKS, WORLDS, HOOKS),
-    *(DEEPRM.heuristics, DEEPRM.workloads, DEEPRM.environments.observations),
-)
 TRAIN_ALL = FOLDER / "train_all.py"
 SMOKE = ["--no-track", "--set", "training.iterations=2", "--set", "evaluation.jobsets=4"]
 
@@ -37,7 +28,7 @@ SMOKE = ["--no-track", "--set", "training.iterations=2", "--set", "evaluation.jo
 def extend(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Names examples in METASCHED_IMPORTS; what they register is gone after the test."""
     monkeypatch.syspath_prepend(FOLDER)
-    with own_registrations(REGISTRIES, [path.stem for path in EXAMPLES]):
+    with own_registrations(OF_EXTENSIONS, [path.stem for path in EXAMPLES]):
         yield lambda *modules: monkeypatch.setenv(extensions.IMPORTS, ",".join(modules))
 
 

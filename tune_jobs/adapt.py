@@ -25,15 +25,15 @@ from tune_jobs.terminal.output import json_option
     "texts",
     metavar="TASK",
     multiple=True,
-    help="FAMILY:INDEX, a YAML file, or KEY=VALUE; can be repeated to change a task.",
+    help="FAMILY:INDEX, a YAML file, or KEY=VALUE; can be repeated to change more of the task.",
 )
 @click.option(
     "--trace",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="A log of your own jobs; short for --task workload.trace=FILE, with the size of the "
-    "machine that the log says.",
+    help="A log of your own jobs: short for --task workload.trace=FILE, and the machine gets the "
+    "size that the log states.",
 )
-@click.option("--objective", help="What counts; short for --task objective=NAME.")
+@click.option("--objective", help="Objective to adapt to; short for --task objective=NAME.")
 @click.option(
     "--steps", "num_steps", type=click.IntRange(0, 1000), default=3, help="Steps of adaptation."
 )
@@ -41,20 +41,21 @@ from tune_jobs.terminal.output import json_option
 @click.option(
     "--rate",
     type=POSITIVE,
-    help="Inner rate of all parameters; by default what the run has learned, else its config's, "
-    "else 1.",
+    help="Inner rate of all parameters. By default the rates that the run learned, else that of "
+    "its config, else 1.",
 )
 @held_out_option
 @decode_option(
-    "argmax", help_text="How adapted policies act: the likeliest action, or one that is drawn."
+    "argmax",
+    help_text="How adapted policies act: argmax takes the likeliest action, sample draws one.",
 )
 @click.option(
     "--keep",
     type=click.Choice(["best", "last"]),
     default="best",
     show_default=True,
-    help="Which policy --out writes: after so many of the steps shown as are best on validation "
-    "jobsets (maybe none), or after all.",
+    help="Which policy --out writes: best is the one after the best of the steps shown, by "
+    "validation jobsets (step 0 included); last is the one after all steps.",
 )
 @seed_option("the adaptation's jobsets and actions")
 @out_option(f"New folder for the adapted policy and for {ADAPTATION_TABLE}.")
@@ -62,18 +63,18 @@ from tune_jobs.terminal.output import json_option
 @click.option(
     "--track/--no-track",
     default=None,
-    help="Record the table in MLflow as a run of its own, beside RUN; needs --out. Without either, "
-    "it is only added to RUN, if that is recorded: to its description and its files.",
+    help="--track records the table in MLflow as a separate run below that of RUN, and needs "
+    "--out. In any case the table is added to the description and files of RUN, if RUN is "
+    "recorded; --no-track prevents that.",
 )
 def command(**options: Any) -> None:
     """Adapt the policy of RUN to a task, and compare it before and after with heuristics.
 
-    RUN is the folder of a run that trained a scorer of slots, by meta-training (maml) or by PPO, or
-    one that this command wrote. Settings that TASK does not name are those that RUN was trained
-    with: a YAML file holds settings of the section task, such as objective and workload, and
-    workload.trace is a CSV file of your own jobs. Steps play jobsets of the task's training split,
-    and the table is about others. On a log, all of them are windows as `compare` has them: long,
-    and behind a warm-up that fills the machine.
+    RUN is the folder of a run with the network set_scorer, trained by maml or ppo, or a folder that
+    this command wrote. TASK changes settings of the section task, such as objective and workload;
+    the others stay as in training. workload.trace names a log of your own jobs. The steps learn
+    from jobsets of the task's training split, and the table shows other jobsets. Windows of a log
+    are those of `compare`: long, and after a warm-up that fills the machine.
 
     \b
     Examples:

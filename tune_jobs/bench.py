@@ -20,28 +20,30 @@ SUBJECTS = (
     "--seconds",
     type=POSITIVE,
     default=4.0,
-    help="How long each number is measured, warm-up apart.",
+    help="Time to measure each number, without the warm-up.",
 )
 @click.option(
     "--preset",
     metavar="PRESET|FILE",
-    help="What the subjects training and runners train; by default deeprm and deeprm-maml, and "
-    "deeprm-maml.",
+    help="Preset of the subjects training and runners. By default training measures deeprm and "
+    "deeprm-maml, and runners measures deeprm-maml.",
 )
 def command(**options: Any) -> None:
-    """Measure throughput. SUBJECT is simulator, replay, sampling or training; by default all.
+    """Measure throughput beside a reference.
 
-    Every number stands beside a reference that is measured in turns with it, in the same process,
-    and shown as the median of five rounds with the smallest and the largest. What is quoted and
-    not measured is said to be. Numbers for one core count CPU time, so that other processes
-    disturb them little. The subject utility makes figure 2 of utility accrual, nine policies in 50
-    experiments with what they learn, and compares its server with one in plain Python.
+    \b
+    SUBJECT is by default each of the first four; the others take minutes:
+      simulator  the simulators
+      replay     a million jobs under FCFS with EASY
+      sampling   rollouts with policies
+      training   iterations of a training
+      runners    iterations with 1, 2 and 4 runners, beside two independent processes
+      utility    figure 2 of utility accrual, beside a server in plain Python
+      tracking   what MLflow costs in an iteration of deeprm-ppo, and that no record is lost
 
-    The subject runners compares iterations with 1, 2 and 4 runners, and says how much more two
-    processes can do here that know nothing of each other.
-
-    The subject tracking measures what recording in MLflow takes of an iteration of deeprm-ppo, in a
-    local database and on a server that is up, down or slow, and that nothing is lost.
+    Each number and its reference are measured in turns in the same process. The table shows the
+    median of five rounds, with the smallest and the largest, and marks quoted numbers. Numbers for
+    one core count CPU time, which other processes hardly disturb.
 
     \b
     Examples:

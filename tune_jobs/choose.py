@@ -15,26 +15,26 @@ from tune_jobs.terminal.output import json_option
     "num_jobsets",
     type=count(2),
     default=200,
-    help="Jobsets of the family, or of the task, that runs are judged on.",
+    help="Jobsets to judge the runs on, from their family or their task.",
 )
 @click.option(
     "--seed",
     type=SEED,
     default=1000,
-    help="Seed of these jobsets; take one that no run was trained with.",
+    help="Seed of these jobsets; choose one that no run was trained with.",
 )
 @json_option("Print the rows as JSON.")
 @click.option(
     "--out",
     type=OutPath(file_okay=False),
-    help="Folder for the best policy; its weights are text.",
+    help="Folder for the best policy, whose weights are written as text.",
 )
 def command(**options: Any) -> None:
-    """Choose among runs of evolution strategies, on jobsets that none was trained on.
+    """Choose the best run of an evolution strategy, on jobsets that no run was trained on.
 
-    Runs are judged as candidates are in training: by the mean of ln(cost), and where there are
-    limits by how far the policy is beyond them. What they cost on your own jobs plays no part.
-    RUN is a folder, a glob such as 'runs/hpc-universal-*', or the name of one that comes along.
+    The score is that of candidates in training: the mean of ln(cost), plus a penalty for each
+    violated limit. Your own jobs do not affect it. RUN is a folder, a glob such as
+    'runs/hpc-universal-*', or the name of a pretrained policy.
 
     \b
     Examples:

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
 import click
@@ -17,32 +18,32 @@ GROUPS = {
         "tune": "Try many settings, on Ray Tune.",
         "adapt": "Adapt a trained policy to a task, in seconds.",
         "choose": "Choose the best of runs that differ in their seed.",
-        "record": "Write what became of PANDA's consumers, to learn from.",
+        "record": "Write the records of PANDA's consumers, for offline training.",
     },
     "Evaluate": {
         "compare": "Compare learned policies and heuristics on unseen jobsets.",
         "guard": "Decide between a learned policy and the best heuristic.",
-        "join": "Join tables that differ in a setting into one.",
+        "join": "Join tables that differ in one setting.",
         "study": "Measure how runs adapt to unseen tasks, for figures.",
-        "specialists": "Train for held-out tasks, one by one.",
+        "specialists": "Train one policy for each of some held-out tasks.",
     },
     "A site's log": {
-        "trace": "Describe a job log: span, users, sizes, estimates, use by week.",
-        "replay": "Play a whole job log under policies: waits, use, pictures.",
-        "generate": "Write the jobs of a generator as a log.",
+        "trace": "Describe a job log: span, users, sizes, estimates.",
+        "replay": "Play a whole job log under policies, and compare them.",
+        "generate": "Write generated jobs as a log.",
     },
     "At a site": {
-        "shadow": "Say what a policy would start at a live Slurm now.",
+        "shadow": "Print which jobs a policy would start at a live Slurm.",
         "steer": "Let a policy decide which jobs a live Slurm starts.",
     },
     "Results": {
-        "figure": "Draw a figure of a paper, or of ours.",
-        "results": "Train, compare and draw what a recorded result rests on.",
+        "figure": "Draw a figure.",
+        "results": "Repeat a recorded result: train, compare and draw.",
         "bench": "Measure throughput against a reference.",
     },
     "MLflow": {
-        "ui": "Open the MLflow page of the local store.",
-        "sync": "Send MLflow what it missed while it was away.",
+        "ui": "Open MLflow in the browser.",
+        "sync": "Send an MLflow server the records that it lacks.",
     },
 }
 COMMANDS = {name: about for group in GROUPS.values() for name, about in group.items()}
@@ -83,8 +84,6 @@ class LazyGroup(click.Group):
 def _show_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if not value or context.resilient_parsing:
         return
-    from importlib.metadata import PackageNotFoundError, version
-
     try:
         number = version("metasched")
     except PackageNotFoundError:
@@ -100,7 +99,10 @@ def _show_version(context: click.Context, parameter: click.Parameter, value: boo
 
 @click.group(cls=LazyGroup, context_settings=CONTEXT)
 @click.option(
-    "--verbose", is_flag=True, is_eager=True, help="With --version: all that a bug needs."
+    "--verbose",
+    is_flag=True,
+    is_eager=True,
+    help="With --version: print all that a bug report needs.",
 )
 @click.option(
     "--version",
@@ -110,18 +112,18 @@ def _show_version(context: click.Context, parameter: click.Parameter, value: boo
     help="Show the version and exit.",
 )
 def metasched(verbose: bool) -> None:
-    """Trains cluster schedulers on Ray, and compares them with those that people use today.
+    """Train cluster schedulers on Ray, and compare them with the usual schedulers.
 
     \b
     Examples:
       metasched demo                               train, compare and draw, in a few minutes
       metasched train deeprm --set task.workload.load=1.1
-      metasched tune learning-rate                 which settings are best
+      metasched tune learning-rate                 search for the best settings
       metasched compare --policies sjf,tetris,runs/MY_RUN --loads 0.7,1.1
       metasched adapt runs/MY_RUN --task objective=makespan --steps 3
-      metasched ui                                 what was recorded, in the browser
+      metasched ui                                 show the runs in the browser
 
-    'metasched COMMAND --help' says more about a command.
+    'metasched COMMAND --help' explains a command.
     """
 
 

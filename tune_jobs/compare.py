@@ -30,13 +30,14 @@ from tune_jobs.terminal.task_command import TaskCommand
 @at_option
 @click.option(
     "--objective",
-    help="What decides who is best, also 'W NAME + W NAME'; by default the config's objective.",
+    help="Objective that ranks the policies, also a mixture 'W NAME + W NAME'; by default the "
+    "config's objective.",
 )
 @click.option(
     "--guard",
     is_flag=True,
-    help="Add guarded lines: each learned policy only where it is proven better than the best "
-    "heuristic, elsewhere that heuristic.",
+    help="Add a guarded line for each learned policy: the policy where it is proven better than "
+    "the best heuristic, and that heuristic elsewhere.",
 )
 @limit_option
 @click.option(
@@ -44,28 +45,29 @@ from tune_jobs.terminal.task_command import TaskCommand
     "protocols",
     metavar="NAME,...",
     multiple=True,
-    help="Jobsets to compare on: unseen (the default), or for a log rlscheduler (ten sequences of "
-    "1,024 jobs, as published) and whole (all of it at once). Several make several tables.",
+    help="Jobsets to compare on: unseen (the default), and for a log also rlscheduler (ten "
+    "published sequences of 1,024 jobs) and whole (the log as one jobset). Each has its own table.",
 )
 @task_options
 @click.option(
-    "--wide", is_flag=True, help="Show all columns, which need more than 80 of a terminal."
+    "--wide", is_flag=True, help="Show all columns; they need a terminal wider than 80 characters."
 )
 @json_option("Print the rows as JSON.")
 @out_option(f"Folder for {COMPARISON_TABLE} and {COMPARISON_FIGURE}.")
 @click.option(
     "--track/--no-track",
     default=None,
-    help="Record the comparison in MLflow as a run of its own; needs --out. Without either, it is "
-    "only added to the recorded runs that are compared: to their description and their files.",
+    help="--track records the comparison in MLflow as a separate run, and needs --out. In any "
+    "case it is added to the description and files of the compared runs, if they are recorded; "
+    "--no-track prevents that.",
 )
 @runner_options
 def command(**options: Any) -> None:
     """Compare policies on the same unseen jobsets.
 
-    Heuristics are those of the task's world. Some take a number, for instance tetris:0.002;
-    without one, the best of a sweep on validation jobsets is used. Run directories that differ in
-    their seed alone make one line.
+    Heuristics are those of the task's world. Some take a number, for instance tetris:0.002; without
+    it, the number is tuned on validation jobsets. Runs that differ only in their seed
+    share one line.
 
     \b
     Examples:

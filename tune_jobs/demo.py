@@ -27,7 +27,9 @@ TASKS = (0, 1, 3, 4, 14)
 
 @click.command(name="demo", context_settings=CONTEXT)
 @click.option(
-    "--quick", is_flag=True, help="One or two minutes to see that all works; it learns nothing."
+    "--quick",
+    is_flag=True,
+    help="Check the installation in one or two minutes; nothing is learned.",
 )
 @click.option(
     "--runs",
@@ -37,12 +39,12 @@ TASKS = (0, 1, 3, 4, 14)
 )
 @click.option("--seed", type=SEED, default=0, help="Seed of all random numbers.")
 def command(quick: bool, runs: Path, seed: int) -> None:
-    """Train DeepRM's policy on Ray, compare it with heuristics, draw figures, record it in MLflow.
+    """Train, compare, adapt and draw, in about five minutes on two cores.
 
-    A policy that comes trained is compared in operation, too. Then meta-train a policy on tasks
-    whose objective is hidden, and adapt it in three steps to a task of each objective that it has
-    never seen. All takes about five minutes on two cores.
-    Every part is a command that you can give yourself; it is shown before it runs.
+    The demo trains DeepRM's policy on Ray, compares it with heuristics, draws figures, and records
+    all of it in MLflow. It also compares a pretrained policy on a cluster in operation. Then it
+    meta-trains a policy on tasks with hidden objectives, and adapts it in three steps to an unseen
+    task of each objective. Each part is an ordinary command, which is shown before it runs.
 
     \b
     Examples:

@@ -29,14 +29,14 @@ def _figures() -> list[tuple[str, str]]:
     "--runs",
     metavar="RUN,...",
     multiple=True,
-    help="Run directories and globs of them; can be repeated.",
+    help="Run directories and globs of run directories; can be repeated.",
 )
 @click.option(
     "--rows",
     metavar="FOLDER",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Folder that metasched study wrote, for figures of adaptation.",
+    help="Folder that metasched study wrote, for figures of adaptation; can be repeated.",
 )
 @click.option(
     "--trace",
@@ -44,7 +44,7 @@ def _figures() -> list[tuple[str, str]]:
     metavar="FILE",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Job log, SWF or CSV, for a figure that shows such; can be repeated.",
+    help="Job log, for figures of job logs; can be repeated.",
 )
 @at_option
 @task_options
@@ -55,7 +55,7 @@ def _figures() -> list[tuple[str, str]]:
     metavar="SECONDS",
     type=POSITIVE,
     default=12.0,
-    help="Time to search for the best schedule of each jobset, for figures that need one.",
+    help="Time to search for the best schedule of a jobset, for figures that need it.",
 )
 @click.option(
     "--out",
@@ -66,12 +66,13 @@ def _figures() -> list[tuple[str, str]]:
 @click.option(
     "--table",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Draw this CSV file of an earlier call again, instead of collecting anew.",
+    help="Draw this CSV file of an earlier call, instead of measuring again.",
 )
 @click.option(
     "--track",
     is_flag=True,
-    help="Record image and table in MLflow, beside the first of --runs, else beside --out.",
+    help="Record image and table in MLflow: in the store beside the first of --runs, else beside "
+    "--out.",
 )
 @list_option("--list", "the figures", _figures)
 @click.pass_context
@@ -84,9 +85,9 @@ def command(
     track: bool,
     **_: Any,
 ) -> None:
-    """Draw a figure. NAME is one of those that --list shows.
+    """Draw a figure. --list shows the names.
 
-    Runs that differ in their seed alone make one line. An option that the figure does not use is
+    Runs that differ only in their seed share one line. Options that the figure does not use are
     refused.
 
     \b

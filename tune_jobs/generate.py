@@ -18,13 +18,13 @@ from tune_jobs.terminal.task_command import TaskCommand
     help="World and jobs; by default Lublin's jobs on 256 processors.",
 )
 @set_option("task.workload.estimates=tsafrir")
-@click.option("--jobs", "num_jobs", type=count(2), default=5000, help="Jobs of the log.")
+@click.option("--jobs", "num_jobs", type=count(2), default=5000, help="Number of jobs.")
 @seed_option("the jobs")
 def command(**options: Any) -> None:
-    """Write the jobs of a generator to FILE: a CSV file, or a log in SWF if it ends in .swf.
+    """Write generated jobs to FILE: a CSV file, or a log in SWF if its name ends in .swf.
 
-    The same seed gives the same jobs. What reads logs takes the file: trace, replay, guard,
-    compare and train.
+    The same seed gives the same jobs. `trace`, `replay`, `guard`, `compare` and `train` read the
+    file.
 
     \b
     Examples:

@@ -29,7 +29,9 @@ from tune_jobs.terminal.task_command import TaskCommand
     help="World, jobs and objective; by default those that the run was trained on.",
 )
 @set_option("task.objective=makespan")
-@click.option("--objective", help="What decides who is better; by default the config's objective.")
+@click.option(
+    "--objective", help="Objective that decides which is better; by default the config's."
+)
 @click.option(
     "--jobsets", "num_jobsets", type=count(2), default=500, help="Validation jobsets to decide on."
 )
@@ -38,31 +40,33 @@ from tune_jobs.terminal.task_command import TaskCommand
 @click.option(
     "--later",
     is_flag=True,
-    help="Show what was decided on held-out jobsets, too, which of a log are those of later weeks, "
-    "and whether it keeps its limits there.",
+    help="Also show how the decision does on held-out jobsets, and whether it keeps its limits "
+    "there. Of a log, these are the later weeks.",
 )
 @seed_option("the jobsets and of the policies' random numbers")
 @decode_option("sample", help_text="How the learned policy chooses.")
-@click.option("--wide", is_flag=True, help="Show differences to the best heuristic, too.")
+@click.option("--wide", is_flag=True, help="Also show differences to the best heuristic.")
 @json_option("Print the decision as JSON.")
 @click.option(
     "--out",
     type=OutPath(dir_okay=False),
-    help="File for the decision, JSON; tune_jobs.comparing.guarding.load_decided reads it.",
+    help="File for the decision, as JSON; tune_jobs.comparing.guarding.load_decided reads it.",
 )
 @runner_options
 def command(**options: Any) -> None:
-    """Decide whether the policy of RUN or the best heuristic is to be used on a task.
+    """Decide whether to use the policy of RUN or the best heuristic on a task.
 
-    The policy is used if its mean is better than that of the best heuristic with the whole 95 %
-    interval of the difference, on validation jobsets of the task, and if it leaves no more jobs
-    unfinished. A policy or heuristic whose price, as utilization and waits, is too much worse than
-    that of a reference, the best baseline or the rule saf of the world hpc, is never used: --limit
-    says how much. Windows of a log share jobs: it must have room for five of them side by side,
-    before the held-out jobs if the policy was trained on drawn jobs alone. The heuristics are all
-    of the task's world; those with a number are tuned on other validation jobsets. Of jobs that
-    vary in training, the point that their settings name is taken; windows of recorded jobs are
-    long, unless their length is said.
+    The guard uses the policy if it is better than the best heuristic on validation jobsets, with
+    the whole 95 % interval of the difference. It must not leave more jobs unfinished, either. The
+    guard never uses a policy or heuristic whose side metrics, such as utilization and waits,
+    violate a limit. Limits are relative to a reference: the best baseline, or the rule saf in the
+    world hpc. --limit changes them.
+
+    The guard considers all heuristics of the task's world, and tunes those with a number on other
+    validation jobsets. If jobs varied in training, it uses the values that the settings name.
+    Windows of a log are long, unless --window changes that. As they overlap, the log must have room
+    for five disjoint windows. For a policy that was trained on synthetic jobs only, all jobs before
+    the held-out ones count.
 
     \b
     Examples:

@@ -13,7 +13,7 @@ from tune_jobs.terminal.options import CONTEXT, OutPath
     "--by",
     metavar="NAME=VALUE,...",
     required=True,
-    help="The new first column, and the values of it that there is a table for.",
+    help="Name of the new first column, and its value for each table.",
 )
 @click.option(
     "--out",
@@ -24,8 +24,8 @@ from tune_jobs.terminal.options import CONTEXT, OutPath
 def command(tables: str, by: str, out: Path) -> None:
     """Join the CSV files of several commands into one.
 
-    TABLE is the path of all of them, with NAME in braces where they differ. Values stay as they
-    are, digit for digit.
+    TABLE is their common path, with NAME in braces where the paths differ. Values keep all their
+    digits.
 
     \b
     Examples:

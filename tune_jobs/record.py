@@ -24,16 +24,16 @@ from tune_jobs.terminal.options import (
     "--noise",
     type=ZERO_OR_MORE,
     default=0.5,
-    help="Standard deviation by which the weights of all actors of an episode are moved, so that "
-    "records say which are better.",
+    help="Standard deviation of the noise that is added to the actors' weights in each episode, so "
+    "that records show which weights are better.",
 )
 @seed_option("the noise")
 def command(**options: Any) -> None:
-    """Write the record of every consumer that agents of the world panda serve to FILE, as Parquet.
+    """Write a record of each consumer in the world panda to FILE, as Parquet.
 
-    POLICY is a run, or a preset or YAML file whose agents are as a training begins. A record has
-    the specification, the weights of the actor, arrival and departure, wait and use, the nodes and
-    the reward. train learns from such records alone with training.algorithm=offline.
+    POLICY is a run, or a preset or YAML file, whose agents then have their initial weights. A
+    record has the consumer's specification, the weights of its actor, arrival, departure, wait,
+    use, nodes and reward. `train` with training.algorithm=offline learns from such records alone.
 
     \b
     Examples:

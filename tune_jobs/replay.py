@@ -23,30 +23,31 @@ from tune_jobs.terminal.task_command import TaskCommand
     "names",
     metavar="NAME",
     multiple=True,
-    help="A heuristic of the world, a run directory or a glob of them; can be repeated, or several "
-    "with commas between. By default the world's baselines.",
+    help="A heuristic of the world, a run directory or a glob of run directories. Can be repeated; "
+    "commas separate several. By default the world's baselines.",
 )
 @click.option(
     "--calibrate",
     is_flag=True,
-    help="Show how near waits under heuristics come to the recorded ones, as trace --calibrate "
-    "does, and whether this log can be replayed.",
+    help="Compare the waits under heuristics with the recorded ones, as trace --calibrate does, "
+    "and judge whether the log can be replayed.",
 )
 @seed_option("the policies' random numbers")
 @decode_option("argmax", help_text="How learned policies choose.")
 @json_option("Print everything as JSON.")
 @out_option(
-    "Folder for schedules and tables (CSV), pictures of use and queue, and a Gantt chart of each "
-    "policy."
+    "Folder for schedules and tables (CSV), figures of utilization and queue, and a Gantt chart "
+    "for each policy."
 )
 def command(**options: Any) -> None:
-    """Play a whole job log under policies, and see what each would have done with it.
+    """Play a whole job log under policies, and compare their schedules.
 
-    FILE is a log in the Standard Workload Format, a CSV file in seconds, an export of Slurm's sacct
-    (--parsable2 or --json), a file of its jobcomp/filetxt or an accounting log of PBS, plain or
-    with gzip. You see bounded slowdown, waits, turnaround, use and makespan, in all, by size of the
-    jobs and by user; first as recorded, where the log has waits. The machine is empty when the log
-    begins. Heuristics have their versions behind a colon: strict, skip, easy, conservative.
+    FILE is a log in the Standard Workload Format, a CSV file in seconds, or an accounting log of
+    PBS. It can also be an export of Slurm's sacct (--parsable2 or --json) or a file of its
+    jobcomp/filetxt. All of them may be compressed with gzip. The tables show bounded slowdown,
+    waits, turnaround, utilization and makespan, for all jobs, by size and by user. The first row is
+    the recorded schedule, if the log has waits. The machine is empty when the log begins. The
+    backfilling of a heuristic follows a colon: strict, skip, easy or conservative.
 
     \b
     Examples:

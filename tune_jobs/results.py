@@ -25,7 +25,7 @@ def _experiments() -> list[tuple[str, str]]:
 
 
 @click.command(name="results", context_settings=CONTEXT)
-@click.argument("experiment", metavar="NAME", required=False)
+@click.argument("experiment", metavar="[NAME]", required=False)
 @click.option(
     "--seeds",
     metavar="SEED,...",
@@ -34,23 +34,23 @@ def _experiments() -> list[tuple[str, str]]:
 @click.option(
     "--out",
     type=OutPath(file_okay=False),
-    help="Folder for runs and figures; by default runs/results/NAME, and runs/results for all, "
-    "where each experiment gets a folder of its own.",
+    help="Folder for runs and figures; by default runs/results/NAME. With all, each experiment has "
+    "its own folder below runs/results.",
 )
 @click.option(
     "--at-once",
     type=click.IntRange(1),
     show_default=f"one per core of this machine, at most {MOST_AT_ONCE}",
-    help="Runs to train side by side, each in one process of some 1.5 GB; 1 trains them one by "
-    "one, each on the runners of its settings. Digits do not depend on it.",
+    help="Runs to train in parallel, each in one process of about 1.5 GB; 1 trains them one by "
+    "one, each with the runners of its settings. The results do not depend on it.",
 )
 @click.option(
     "--force",
     is_flag=True,
-    help="Go on although files differ from the commit that the record will name.",
+    help="Continue even if files differ from the commit that the record names.",
 )
 @click.option("--dry-run", is_flag=True, help="Show the commands and run none.")
-@list_option("--list", "the experiments that there are by name", _experiments)
+@list_option("--list", "the named experiments", _experiments)
 def command(
     experiment: str | None,
     seeds: str | None,
@@ -59,15 +59,15 @@ def command(
     force: bool,
     dry_run: bool,
 ) -> None:
-    """Make the results of an experiment: NAME, or a YAML file that says what to run.
+    """Make the results of an experiment. NAME is a named one, a YAML file, or all.
 
-    all stands for all experiments in DeepRM's world, each in a folder of its own; without NAME the
+    all makes the experiments of DeepRM's world, each in its own folder. Without NAME the
     experiments are listed.
 
-    It calls train, compare, study, specialists, figure and others as a user would, and shows the
-    commands. It trains several runs at a time, and makes the other calls one after the other. Give
-    it again after Ctrl-C or a crash: runs that are done are left as they are, and those that had
-    begun go on from their last checkpoints.
+    The command calls `train`, `compare`, `study`, `specialists`, `figure` and others, and shows
+    each call. It trains several runs in parallel, and makes the other calls one by one. After
+    Ctrl-C or a crash, repeat the command: finished runs stay as they are, and the others resume
+    from their last checkpoints.
 
     \b
     Examples:

@@ -19,17 +19,18 @@ from tune_jobs.terminal.task_command import TaskCommand
     type=count(0),
     default=60,
     metavar="SECONDS",
-    help="How often sinfo is asked, beside one squeue each tick; 0: at each tick. In between, the "
-    "jobs say what is free on which node.",
+    help="Time between two calls of sinfo; 0: one in each tick. In between, the free nodes "
+    "follow from the jobs that squeue lists in each tick.",
 )
 def command(**options: Any) -> int:
-    """Say what a policy would start at a live Slurm, and change nothing.
+    """Print which jobs a policy would start at a live Slurm, and change nothing.
 
-    POLICY is a rule, such as saf:easy, the name of a trained policy, or the folder of a run. Each
-    tick is one line of JSON: the state that was read, which jobs the policy would start
-    now, with what score, which it holds back although they fit, why and until when, and how far
-    Slurm did the same since the last tick. Read by squeue and sinfo, it needs no right but to see
-    jobs. A controller that does not answer is asked again after a pause.
+    POLICY is a rule such as saf:easy, the name of a pretrained policy, or the folder of a run. Each
+    tick is one line of JSON with the state of the site, the jobs that the policy would start now,
+    and their scores. It also has the jobs that the policy delays although they fit, with the reason
+    and the time. Another field shows how far Slurm did the same since the last tick. The command
+    calls squeue and sinfo, so it only needs the right to see jobs. If the controller does not
+    answer, it tries again after a pause.
 
     \b
     Examples:

@@ -11,9 +11,15 @@ from tune_jobs.terminal.options import CONTEXT, SEED, OutPath, count, held_out_o
 @click.command(name="specialists", context_settings=CONTEXT)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
-    "--tasks", "num_tasks", type=count(), default=15, help="Held-out tasks, from the first."
+    "--tasks",
+    "num_tasks",
+    type=count(),
+    default=15,
+    help="Number of held-out tasks, starting with the first.",
 )
-@click.option("--of", "num_study_tasks", type=count(), default=40, help="--tasks of the methods.")
+@click.option(
+    "--of", "num_study_tasks", type=count(), default=40, help="The --tasks of metasched study."
+)
 @click.option("--task-seed", type=SEED, default=0, help="Seed of the tasks.")
 @click.option(
     "--iterations", "num_iterations", type=count(), default=100, help="Iterations on each task."
@@ -29,15 +35,15 @@ from tune_jobs.terminal.options import CONTEXT, SEED, OutPath, count, held_out_o
     "--out",
     type=OutPath(file_okay=False),
     default=Path("adaptation"),
-    help="Folder of the rows of metasched study, where specialists.csv is written, too.",
+    help="Folder with the rows of metasched study; specialists.csv is written there.",
 )
 def command(**options: Any) -> None:
-    """Train the joint policy of RUN on, for each of some held-out tasks by itself.
+    """Train a specialist for each of some held-out tasks, from the joint policy of RUN.
 
-    The specialists know their task's objective, weights and workload for as long as they train, on
-    jobsets of the task's training split. What they cost bounds what adaptation can reach: the
-    figure headroom says how much of the way from the joint policy to them it goes. Specialists
-    that are there already are not trained again.
+    A specialist trains on its task alone, with its objective, weights and workload, on jobsets of
+    the task's training split. Its cost bounds what adaptation can reach: the figure headroom shows
+    how much of the way from the joint policy to the specialist adaptation covers. Existing
+    specialists are not trained again.
 
     \b
     Examples:

@@ -10,15 +10,17 @@ from tune_jobs.terminal.task_command import TaskCommand
 
 
 @click.command(name="steer", cls=TaskCommand, context_settings=CONTEXT)
-@click.argument("policy", metavar="POLICY|RUN", required=False)
+@click.argument("policy", metavar="[POLICY|RUN]", required=False)
 @click.option(
     "--mode",
     type=click.Choice(["release", "priority"]),
     default="release",
-    help="release: held jobs are released when they are to start. priority: jobs are ranked, and "
-    "Slurm starts them (priority/multifactor only).",
+    help="release: release each held job when it is to start. priority: set the jobs' priorities, "
+    "and let Slurm start them (priority/multifactor only).",
 )
-@click.option("--act", is_flag=True, help="Do it. Without this all is decided, and nothing done.")
+@click.option(
+    "--act", is_flag=True, help="Act on the decisions; without --act they are only recorded."
+)
 @site_options
 @max_wait_option("5d")
 @click.option(
@@ -27,47 +29,46 @@ from tune_jobs.terminal.task_command import TaskCommand
     type=count(0),
     default=30,
     metavar="SECONDS",
-    help="Hold a released job again if Slurm has not started it after so long. Until then nothing "
-    "else is released. 0: never, and releases do not wait for each other.",
+    help="Hold a released job again if Slurm has not started it after this time. Until then no "
+    "other job is released. 0: never hold again, and do not wait.",
 )
 @click.option(
     "--hold-new",
     is_flag=True,
-    help="Hold jobs that were submitted without a hold. A plugin at submission does it better.",
+    help="Hold jobs that were submitted without a hold. A submission plugin does this better.",
 )
-@click.option(
-    "--until-empty", is_flag=True, help="End when nothing runs or waits, and not when you stop it."
-)
+@click.option("--until-empty", is_flag=True, help="End as soon as no job runs or waits.")
 @click.option(
     "--watchdog",
     "watchdog_s",
     type=POSITIVE,
     default=60.0,
     metavar="SECONDS",
-    help="Without a sign of life for so long, another process releases everything.",
+    help="After this time without a sign of life, the watchdog releases all held jobs.",
 )
 @click.option(
     "--as-root",
     is_flag=True,
-    help="Act as root, where there is no account with AdminLevel=Operator.",
+    help="Act as root, if there is no account with AdminLevel=Operator.",
 )
 @click.option(
     "--release-all",
     "release_everything",
     is_flag=True,
-    help="Release all held jobs, steer nothing, and end.",
+    help="Release all held jobs and exit.",
 )
 def command(**options: Any) -> int:
     """Let a policy decide which jobs a live Slurm starts, behind a guard and a watchdog.
 
-    POLICY is a rule, such as saf:easy, the name of a trained policy, or a run. A dry run
-    unless you say --act. Only jobs that fit now start; who has waited longer than
-    --max-wait or --longest-wait goes first. Jobs that an administrator holds are never touched.
-    Every decision is recorded with the state that it came from before anything is done, and
-    --repeat decides on all of them again.
+    POLICY is a rule such as saf:easy, the name of a pretrained policy, or the folder of a run.
+    Without --act it is a dry run. Only jobs that fit now start, and jobs that have waited longer
+    than --max-wait or --longest-wait go first. Jobs that an administrator holds are never touched.
+    Each decision is recorded with its state before the command acts, and --repeat repeats all
+    decisions.
 
     Release mode needs jobs that are submitted held (sbatch --hold, or a plugin), and an account
-    with AdminLevel=Operator. When this ends, in whatever way, the watchdog releases all held jobs.
+    with AdminLevel=Operator. When the command ends, for whatever reason, the watchdog releases all
+    held jobs.
 
     \b
     Examples:

@@ -24,14 +24,14 @@ from tune_jobs.terminal.options import (
     "--family",
     default="objectives",
     metavar="NAME|FILE",
-    help="Where the tasks come from: objectives, priorities, workloads, mixed, or a YAML file.",
+    help="Family of tasks: objectives, priorities, workloads, mixed, sites, or a YAML file.",
 )
 @click.option(
     "--tasks",
     "num_tasks",
     type=count(),
     default=40,
-    help="Held-out tasks, as many of each kind of objective.",
+    help="Held-out tasks, equally many of each kind of objective.",
 )
 @click.option("--task-seed", type=SEED, default=0, help="Seed of the tasks.")
 @click.option("--seeds", "num_seeds", type=count(), default=3, help="Adaptations of each task.")
@@ -40,11 +40,14 @@ from tune_jobs.terminal.options import (
 )
 @step_options
 @held_out_option
-@decode_option("argmax", help_text="How policies act: the likeliest action, or one that is drawn.")
+@decode_option(
+    "argmax", help_text="How policies act: argmax takes the likeliest action, sample draws one."
+)
 @click.option(
     "--rate",
     type=POSITIVE,
-    help="Inner rate of all runs; by default what a run has learned, else the best of --rates.",
+    help="Inner rate of all runs; by default the rates that a run learned, else the best of "
+    "--rates.",
 )
 @click.option(
     "--rates",
@@ -57,21 +60,21 @@ from tune_jobs.terminal.options import (
     "num_rate_tasks",
     type=count(),
     default=15,
-    help="Validation tasks to choose on.",
+    help="Validation tasks to choose the inner rate on.",
 )
 @click.option(
     "--scratch",
     "num_scratch",
     type=count(0),
     default=0,
-    help="So many policies without training, like the first run, are measured too.",
+    help="Number of untrained policies, built like the first run, to measure as well.",
 )
 @click.option(
     "--scratch-times",
     type=count(),
     default=1,
     metavar="N",
-    help="Steps of a policy without training for each step of the others.",
+    help="Steps of an untrained policy for each step of the others.",
 )
 @runner_options
 @click.option(
@@ -84,11 +87,11 @@ from tune_jobs.terminal.options import (
 def command(**options: Any) -> None:
     """Measure how runs adapt to held-out tasks of a family.
 
-    Each run is adapted to the same tasks from the same jobsets, and costs are divided by that of
-    the best of the world's baselines on the task. What a run is (joint training, first-order MAML
-    and so on) is read from its config; runs that differ in their seed alone are one method. Runs
-    of a network that cannot be adapted go on with REINFORCE, one update a step. What has been
-    measured is not measured again.
+    Each run is adapted to the same tasks from the same jobsets. Its costs are divided by that of
+    the world's best baseline on the task. The config of a run names its method, such as joint
+    training or first-order MAML; runs that differ only in their seed are one method. A network that
+    cannot be adapted trains on by REINFORCE, one update a step. Rows that the folder
+    --out already holds are not measured again.
 
     \b
     Examples:

@@ -13,19 +13,19 @@ from tune_jobs.terminal.options import CONTEXT
 @click.option(
     "--tracking-uri",
     metavar="URI",
-    help="MLflow server, or another database, by default MLFLOW_TRACKING_URI. What stands in "
-    "RUN_DIR has no say in it, as your credentials go there.",
+    help="MLflow server, or another database; by default MLFLOW_TRACKING_URI. Addresses in RUN_DIR "
+    "are ignored, because your credentials go to the server.",
 )
 @click.option(
     "--from-start",
     is_flag=True,
-    help="Look for each single point, and send all files again; runs and points are not doubled.",
+    help="Check each single point, and send all files again; nothing is doubled.",
 )
 @click.option(
     "--gone",
     is_flag=True,
-    help="The run's process has ended, although nobody can see that from here: a run that is still "
-    "called RUNNING is KILLED.",
+    help="Confirm that the run's process has ended on another machine: a run that is RUNNING "
+    "becomes KILLED.",
 )
 @click.option(
     "--register",
@@ -33,16 +33,15 @@ from tune_jobs.terminal.options import CONTEXT
     help="Make the run's policy a new version of the registered model NAME.",
 )
 def command(**options: Any) -> None:
-    """Send an MLflow server what RUN_DIR has recorded.
+    """Send an MLflow server the records of RUN_DIR that it lacks.
 
-    Training records in the store beside the run, mlflow.db, and copies from there to a server if
-    there is one. This command copies what the server has not got, and says where to. It ends with
-    status 1 if the server does not answer, and can be repeated at any time. Without a server it
-    completes the local record alone.
+    Training records in the store beside the run, mlflow.db, and copies to a server if one is named.
+    This command copies the rest and prints the address. It ends with status 1 if the server does
+    not answer, and can be repeated at any time. Without a server it only completes the local
+    record.
 
-    A run whose process was killed on this machine becomes KILLED. One that was started on another
-    machine, or in another container, may still train there: it stays RUNNING, unless you know
-    better and say --gone.
+    A run whose process was killed on this machine becomes KILLED. A run of another machine or
+    container may still train, so it stays RUNNING without --gone.
 
     \b
     Examples:

@@ -16,36 +16,36 @@ from tune_jobs.terminal.task_command import TaskCommand
 @click.option(
     "--calibrate",
     is_flag=True,
-    help="Replay the log as the site schedules, and show how near simulated waits come to the "
-    "recorded ones.",
+    help="Replay the log under the site's rule, and compare the simulated waits with the recorded "
+    "ones.",
 )
 @click.option(
     "--rule",
     "names",
     metavar="NAME",
     multiple=True,
-    help="With --calibrate: how the site schedules; can be repeated to see which comes nearest. By "
-    "default priority:conservative, which is Slurm's multifactor priority with backfilling; "
-    "--set task.world.priority.age=500 says a weight of the site.",
+    help="With --calibrate: the site's rule; can be repeated to see which fits best. The default "
+    "is priority:conservative, Slurm's multifactor priority with backfilling; --set "
+    "task.world.priority.age=500 sets a weight of the site.",
 )
 @click.option(
     "--slurm-conf",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="With --calibrate: the site's slurm.conf, which says how large the machine is and how it "
-    "orders jobs, as far as you do not say it.",
+    help="With --calibrate: the site's slurm.conf, for the size of the machine and the order of "
+    "jobs. Your own options take precedence.",
 )
 @json_option("Print everything as JSON.")
-@out_option("Folder for all tables (CSV), and a picture with the numbers that it was drawn from.")
+@out_option("Folder for all tables (CSV) and a figure with its numbers.")
 def command(**options: Any) -> None:
     """Describe a job log before anything is trained on it.
 
-    FILE is a log in the Standard Workload Format, a CSV file in seconds, an export of Slurm's sacct
-    (--parsable2 or --json), a file of its jobcomp/filetxt or an accounting log of PBS, plain or
-    with gzip. You see its span, jobs and users, what was left out and why, run times, sizes, how
-    good estimates are, and week by week how much work came and how busy the machine was. Queues and
-    use are as recorded; where the log does not say how long jobs waited, they are those of first
-    come, first served with EASY backfilling.
+    FILE is a log in the Standard Workload Format, a CSV file in seconds, or an accounting log of
+    PBS. It can also be an export of Slurm's sacct (--parsable2 or --json) or a file of its
+    jobcomp/filetxt. All of them may be compressed with gzip. The report shows span, jobs, users,
+    run times, sizes, the quality of estimates, and excluded rows with the reason. For each week it
+    shows the submitted work and the utilization. Queue and utilization are as recorded. If the log
+    has no waits, they are those of first come, first served with EASY backfilling.
 
     \b
     Examples:
@@ -73,7 +73,7 @@ def command(**options: Any) -> None:
         )
         return
     if names or slurm_conf:
-        raise InputError("--rule and --slurm-conf say how the site schedules; add --calibrate")
+        raise InputError("--rule and --slurm-conf describe how the site schedules; add --calibrate")
     from tune_jobs.replaying.trace_report import report_trace
 
     report_trace(LogOptions(**options), as_json=as_json, out=out, draw=_draw_log)

@@ -42,41 +42,46 @@ def _presets() -> list[tuple[str, str]]:
     "--run",
     "run_dir",
     type=click.Path(path_type=Path),
-    help="Folder of this run, new or empty, instead of one with a made-up name.",
+    help="Folder of this run, new or empty; by default one with a generated name.",
 )
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
     metavar="RUN",
-    help="Go on with an earlier run from its newest checkpoint, or from the one that is named.",
+    help="Resume a run from its newest checkpoint. RUN is its folder or one of its checkpoints.",
 )
 @click.option(
     "--continue",
     "goes_on",
     is_flag=True,
-    help="Go on with the run in the folder --run if there is one, else begin it: for a job that is "
-    "submitted again when its cluster was lost.",
+    help="Resume the run in the folder --run if it exists, and begin it otherwise. So a job can be "
+    "submitted again after its cluster was lost.",
 )
-@click.option("--runners", "num_runners", type=count(0), help="Sampling processes; 0 samples here.")
+@click.option(
+    "--runners",
+    "num_runners",
+    type=count(0),
+    help="Processes that sample; 0 samples in this process.",
+)
 @cluster_options
 @click.option(
     "--print-config",
     is_flag=True,
-    help="Print the whole config as YAML, with all defaults and changes, instead of training.",
+    help="Print the resolved config as YAML, with all defaults and changes, and exit.",
 )
 @list_option("--presets", "the presets", _presets)
 @click.option(
     "--settings",
     is_flag=True,
-    help="List the settings and what they mean, and exit: those of PRESET with its values, or all "
-    "that there are with their defaults.",
+    help="Explain the settings and exit: those of PRESET with its values, or all settings with "
+    "their defaults.",
 )
 def command(settings: bool, **options: Any) -> None:
     """Train a scheduler. PRESET is the name of a preset or the path of a YAML file.
 
-    By default it is deeprm-operation, a policy for a cluster that is never empty.
-    Ctrl-C and SIGTERM let the iteration finish and leave a checkpoint; --resume goes on from there
-    and comes to the same numbers as if nothing had happened.
+    The default is deeprm-operation, a policy for a cluster that is never empty. After Ctrl-C or
+    SIGTERM the run finishes its iteration and writes a checkpoint. --resume continues from there
+    with the same numbers as an undisturbed run.
 
     \b
     Examples:

@@ -37,12 +37,14 @@ def _sweeps() -> list[tuple[str, str]]:
     type=count(),
     help="Trials for each combination of the grids.",
 )
-@click.option("--seed", type=SEED, help="Seed that all trials' seeds come from.")
+@click.option(
+    "--seed", type=SEED, help="Seed of the search; the seeds of all trials are derived from it."
+)
 @click.option(
     "--concurrent",
     "num_concurrent",
     type=count(0),
-    help="Trials at a time; 0 for as many as there are CPUs for.",
+    help="Trials at a time; 0 runs as many as the CPUs allow.",
 )
 @click.option(
     "--runs",
@@ -53,24 +55,24 @@ def _sweeps() -> list[tuple[str, str]]:
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Folder of this sweep, new or empty, instead of one with a made-up name.",
+    help="Folder of this sweep, new or empty; by default one with a generated name.",
 )
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
     metavar="SWEEP_DIR",
-    help="Go on with a sweep that was interrupted, however that happened.",
+    help="Resume an interrupted or killed sweep.",
 )
 @json_option("Print the best trials as JSON.")
 @cluster_options
-@list_option("--sweeps", "the sweeps that there are by name", _sweeps)
+@list_option("--sweeps", "the named sweeps", _sweeps)
 def command(**options: Any) -> None:
     """Try many settings. SWEEP is the name of a sweep or the path of a YAML file.
 
-    Each trial is an ordinary run, with a seed of its own. Ctrl-C and SIGTERM stop cleanly; after
-    them, or after a crash, --resume leaves finished trials as they are and goes on with the others
-    from their checkpoints. Where objectives or other parts of the task differ, there is a best
-    trial of each.
+    Each trial is an ordinary run with its own seed. Ctrl-C and SIGTERM stop a sweep cleanly. After
+    them, or after a crash, --resume leaves finished trials alone and continues the others from
+    their checkpoints. If trials have different tasks, for instance several objectives, each task
+    has its own best trial.
 
     \b
     A sweep in YAML:

@@ -15,15 +15,15 @@ from tune_jobs.terminal.options import CONTEXT
     default=Path("runs"),
     help="Folder that holds the run directories.",
 )
-@click.option("--port", type=click.IntRange(1, 65535), default=5000)
+@click.option("--port", type=click.IntRange(1, 65535), default=5000, help="Port to listen on.")
 @click.option(
     "--host",
     default="127.0.0.1",
-    help="Address to listen on; whoever reaches another one can see and delete runs.",
+    help="Address to listen on. Other machines that reach it can see and delete runs.",
 )
-@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@click.option("--no-browser", is_flag=True, help="Print the address, but open no browser.")
 def command(**options: Any) -> None:
-    """Open MLflow's web interface on the local runs, until Ctrl-C.
+    """Serve MLflow's web interface for the local runs, until Ctrl-C.
 
     \b
     Examples:

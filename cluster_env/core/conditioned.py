@@ -46,15 +46,15 @@ def check_conditions(names: Sequence[str]) -> None:
     """
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"a policy is told of {name} once, but it stands there twice")
+            raise InputError(f"conditioned_on names {name} twice; name it once")
         number = name.removeprefix(CLASS_WEIGHT)
         if number != name and not number.isdecimal():
             raise InputError(f"'{name}' names no class; {CLASS_WEIGHT}0 is that of the first one")
         if number == name and not name.startswith(LIMIT) and find_objective(name) is None:
             raise InputError(
-                f"a policy can be told of objectives (slowdown, makespan, ...), of the weights of "
-                f"classes ({CLASS_WEIGHT}0, ...) and of limits ({LIMIT}wait, ...), but '{name}' "
-                f"was given"
+                "a policy can be conditioned on objectives (slowdown, makespan, ...), on "
+                f"the weights of classes ({CLASS_WEIGHT}0, ...) and on limits ({LIMIT}wait, "
+                f"...), but '{name}' was given"
             )
 
 
@@ -99,8 +99,8 @@ def condition_of(
         unknown = [one for one in (of_classes if class_weights else (name,)) if one not in names]
         if unknown:
             raise InputError(
-                f"a policy that is told of {', '.join(names)} cannot be told of the objective "
-                f"{objective.name}, which counts {unknown[0]}"
+                f"a policy that is conditioned on {', '.join(names)} cannot be used for the "
+                f"objective {objective.name}, which counts {unknown[0]}"
             )
     features = {name: weights.get(name, 0.0) / total for name in objectives_of(names)}
     # What is named and has no value is neutral: a weight of 1, no limit.

@@ -90,8 +90,8 @@ class Task:
         axis = self.spec.presentation.axis
         if axis is None or not self.has_axis:
             raise InputError(
-                f"the jobs of this task are as they are, so no {axis.key if axis else 'value'} can "
-                f"be asked of them"
+                f"the jobs of this task are fixed, so their {axis.key if axis else 'value'} "
+                "cannot be changed"
             )
         task = self.at_point()
         part, _, name = axis.key.partition(".")

@@ -201,5 +201,5 @@ def given_option(options: Mapping[str, Any] | None, name: str, *others: str) -> 
     known = (name, *others)
     for key in options or {}:
         if key not in known:
-            raise InputError(f"reset knows the options {', '.join(known)}, but '{key}' was given")
+            raise InputError(f"reset takes the options {', '.join(known)}, but '{key}' was given")
     return (options or {}).get(name)

@@ -144,10 +144,10 @@ class Judge:
         # First what proves nothing: a short log, and means of fewer finished jobs.
         if windows is not None and windows < MIN_DISJOINT:
             return False, (
-                f"the log has room for {windows} window{'s' if windows > 1 else ''} side by side, "
-                f"and fewer than {MIN_DISJOINT} prove nothing; a log "
-                f"{math.ceil(10 * MIN_DISJOINT / windows) / 10:g} times as long, or windows of "
-                f"{windows / MIN_DISJOINT:.0%} of their length, would do"
+                f"the log has room for {windows} window{'s' if windows > 1 else ''} without "
+                f"overlap, and fewer than {MIN_DISJOINT} prove nothing; a log "
+                f"{math.ceil(10 * MIN_DISJOINT / windows) / 10:g} times as long, or windows "
+                f"of {windows / MIN_DISJOINT:.0%} of their length, would suffice"
             )
         if learned.num_unfinished > best.num_unfinished:
             return False, (
@@ -157,11 +157,12 @@ class Judge:
         gap, label = learned.difference, self._metric.label
         interval = f"95% interval of the difference {gap.low:.3g} to {gap.high:.3g}"
         if windows is not None:
-            interval += f", of a log with room for {windows} windows side by side"
+            interval += f", of a log with room for {windows} windows without overlap"
         # Then the gain, with its whole interval on one side of 0, and at last its price.
         if not (gap.high < 0 or gap.low > 0):
             return False, (
-                f"the {label} of {learned.name} cannot be told from that of {over} ({interval})"
+                f"the {label} of {learned.name} is not significantly different from that of "
+                f"{over} ({interval})"
             )
         better = (gap.low > 0) == self._metric.higher_is_better
         word = "lower" if gap.high < 0 else "higher"
@@ -210,7 +211,7 @@ class Judge:
         if sign * gap.value > 0:
             return f"{words[0]} is more than {limit:.0%} {side} {words[1]}"
         if math.isnan(worst):
-            return f"nobody can say whether {words[0]} stays within {limit:.0%} of {words[1]}"
+            return f"it is unknown whether {words[0]} stays within {limit:.0%} of {words[1]}"
         most = limit + worst / reference
         beyond, allowed = told_apart(most, limit)
         return f"{words[0]} may be {beyond} {side} {words[1]}, which is more than {allowed}"

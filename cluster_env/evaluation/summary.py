@@ -142,9 +142,9 @@ def check_warmup(warmup: int, windows: Iterable[int]) -> None:
     shortest = min(windows)
     if 2 * warmup >= shortest:
         raise InputError(
-            f"a warm-up of {warmup} steps leaves out as many at the end, which is all of an "
-            f"arrival window of {shortest} steps; give a window longer than {2 * warmup}, or a "
-            f"shorter warm-up"
+            f"a warm-up of {warmup} steps is left out at both ends, which leaves nothing of "
+            f"an arrival window of {shortest} steps; give a window longer than "
+            f"{2 * warmup}, or a shorter warm-up"
         )
 
 

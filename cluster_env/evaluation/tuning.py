@@ -88,7 +88,7 @@ def tune(
     if not numbers:
         known = spec_of(world).heuristics
         tuned = [name for name in known.names() if known.get(name).numbers]
-        raise InputError(f"'{heuristic}' has no number to tune; {' and '.join(tuned)} have")
+        raise InputError(f"'{heuristic}' has no parameter to tune; {' and '.join(tuned)} have one")
     policies = {number: get_heuristic(f"{heuristic}:{number}", world) for number in numbers}
     number = choose(policies, rank_on(jobsets, world, metric=metric, warmup=warmup))
     return Tuned(f"{heuristic}*({number})", f"{heuristic}:{number}", policies[number])

@@ -163,8 +163,9 @@ def _renamed(columns: str) -> dict[str, str]:
         ours, equals, theirs = (text.strip() for text in part.partition("="))
         if not equals or not theirs or _known(ours) not in COLUMNS:
             raise InputError(
-                f"columns must be pairs as arrival=submission_time, with commas between and names "
-                f"of {', '.join(COLUMNS)}, but '{as_shown(part)}' was given"
+                "columns must be pairs such as arrival=submission_time, separated by "
+                f"commas, with names of {', '.join(COLUMNS)}, but '{as_shown(part)}' was "
+                "given"
             )
         renamed[theirs.lower()] = _known(ours)
     return renamed

@@ -84,8 +84,8 @@ def read_csv_steps(path: Path, num_resources: int) -> RecordedJobs:
     span = int(arrival[-1] - arrival[0]) + 1
     if span > _LARGEST:
         raise InputError(
-            f"the arrivals of the trace {path} span {span:,} steps, but {_LARGEST:,} are the "
-            f"most; write it in longer steps"
+            f"the arrivals of the trace {path} span {span:,} steps, but at most "
+            f"{_LARGEST:,} are possible; write it in longer steps"
         )
     resources = [column.name for column in columns if column.resource]
     job_class = table[:, place[_CLASS]].astype(np.uint8) if _CLASS in place else None

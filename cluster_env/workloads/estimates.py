@@ -84,7 +84,7 @@ def get_estimates(spec: str) -> EstimateModel:
     if model.least is None or not model.least <= number <= MOST:
         expected = "none" if model.least is None else f"one of {model.least:g} or more"
         raise InputError(
-            f"a number may stand behind a kind of estimates, as in gaussian:0.5; '{name}' takes "
+            f"a kind of estimates may have a number, as in gaussian:0.5; '{name}' takes "
             f"{expected}, but '{shortened(text)}' was given"
         )
     return EstimateModel(model.draw, number, model.least)

@@ -100,7 +100,7 @@ def read_log(
 def _read_version(path: Path, modified_ns: int, size: int, reading: _Reading) -> RecordedJobs:
     """The jobs of a version of a file."""
     if reading.columns and (reading.log_format != CSV or reading.num_resources is not None):
-        raise InputError(f"columns are named in a CSV in seconds; {path} is none")
+        raise InputError(f"--columns is for a CSV in seconds, but {path} is none")
     if reading.log_format == CSV:
         jobs = read_csv_jobs(
             path,
@@ -145,14 +145,14 @@ def _format_of(path: Path, columns: str) -> str:
             return SWF
         if kind:
             raise InputError(
-                f"{path}, line {number}: '{as_shown(line)}' is no line of a log, which begins in "
-                f"line {later} ({kind}); delete what stands above it, or export it again, as with "
-                f"sacct --parsable2"
+                f"{path}, line {number}: '{as_shown(line)}' is no line of a log, which "
+                f"begins in line {later} ({kind}); delete the lines above it, or export it "
+                "again, for instance with sacct --parsable2"
             )
     raise InputError(
-        f"{path}, line {number}: '{as_shown(line)}' is no line of SWF, PBS or jobcomp, and no "
-        f"header of a CSV or of sacct; export with sacct --parsable2, or say with --log-format or "
-        f"--columns what it is"
+        f"{path}, line {number}: '{as_shown(line)}' is no line of SWF, PBS or jobcomp, and "
+        "no header of a CSV or of sacct; export with sacct --parsable2, or name the format "
+        "with --log-format or --columns"
     )
 
 

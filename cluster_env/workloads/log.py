@@ -40,37 +40,38 @@ class LogWorkload(ABC):
     can run (`fitting`) and makes a window of the log a jobset of the world (`served`).
 
     Attributes:
-        path: the file.
-        jobs: in a jobset; 0 for all jobs of a split. If it is not set, `window` counts.
-        window: seconds of a jobset, from the first moment in which a job may arrive to the last; 0
-            for 20 mean run times, or the time in which 256 jobs are submitted, if that is longer.
-        offset: where in its split every jobset begins: with which job if `jobs` is set, else after
-            how many seconds; below 0, anywhere.
+        path: path of the log, plain or compressed with gzip.
+        jobs: number of jobs in a jobset; 0: all jobs of a split. If it is not set, `window` counts.
+        window: seconds in which the jobs of a jobset arrive. 0: 20 mean run times, or the time in
+            which 256 jobs are submitted, whichever is longer.
+        offset: where in its split every jobset begins: number of jobs to skip if `jobs` is set,
+            else seconds to skip. Below 0: at random.
         stretch: factor on all times of submission: 0.5 doubles the load.
-        scaled_load: load that times of submission are stretched to have, over the whole log; 0 to
-            leave them as they are.
-        warmup: seconds before a window whose jobs are scheduled too, so that the window begins on
-            a machine that is as full as the policy keeps it, but cost nothing and are not measured.
-            It goes with windows by time; `compare` sets a warm-up of its own.
-        block: seconds of the blocks that jobsets are put together from, drawn with replacement,
-            such as 86400 for days; 0 for windows as they were.
-        splits: shares of the log's time at which training and validation windows end.
-        whole: whether every split has all jobs of the log, to replay it as it was; one jobset holds
+        scaled_load: load of the whole log after its times of submission are scaled, 0.9 for 90 %;
+            0: they stay as they are.
+        warmup: seconds before a window of time whose jobs are scheduled but not measured, so that
+            the window begins on a machine as full as the policy keeps it. `compare` sets its own
+            warm-up.
+        block: length in seconds of blocks of the log that are drawn with replacement and joined to
+            jobsets, such as 86400 for days; 0: jobsets are windows of the log as it was.
+        splits: shares of the log's time at which the training and the validation part end; the rest
+            is held out.
+        whole: whether every split has all jobs of the log, to replay it as it was. One jobset holds
             them all, unless `jobs` or `window` is set.
-        estimates: ``recorded``, or the kind of estimates that replaces those of the log, as
-            ``exact``, ``gaussian:0.5`` or ``tsafrir``.
-        run_times: what rules and policies believe of run times in place of the estimates: ``user``,
-            the estimates; ``recent``, the mean of the user's last two; ``learned``; or ``actual``.
-            See `cluster_env.workloads.run_times`.
-        log_format: ``auto``, ``swf``, ``csv``, ``sacct``, ``sacct-json``, ``jobcomp`` or ``pbs``;
-            see `cluster_env.workloads.formats.read_log`.
-        time_zone: of the times in a log that name none; UTC if it is empty.
-        columns: names in the header of a CSV that differ from ours, as
+        estimates: where estimates of run times come from: ``recorded`` keeps those of the log, and
+            a model such as ``exact``, ``gaussian:0.5`` or ``tsafrir`` replaces them.
+        run_times: run times that rules and policies expect: the estimates (``user``), the mean of
+            the user's last two jobs (``recent``), a learned prediction (``learned``) or the actual
+            ones (``actual``). See `cluster_env.workloads.run_times`.
+        log_format: format of the log: ``auto`` (detected), ``swf``, ``csv``, ``sacct``,
+            ``sacct-json``, ``jobcomp`` or ``pbs``; see `cluster_env.workloads.formats.read_log`.
+        time_zone: time zone of times in the log that name none, such as Europe/Berlin; empty: UTC.
+        columns: columns of a CSV whose names differ from the expected ones, as
             ``arrival=submission_time,duration=runtime``.
-        partition: name or number of the one partition or queue whose jobs count; empty for all.
-        missing_limits: what counts as the estimate of a job without a time limit: ``longest``, the
-            longest limit of the log; ``run-time``; or a number of seconds.
-        hash_users: whether names of users and groups are replaced by hashes.
+        partition: name or number of the one partition or queue whose jobs are read; empty: all.
+        missing_limits: estimate of a job without a time limit: the longest limit of the log
+            (``longest``), its run time (``run-time``), or a number of seconds.
+        hash_users: whether hashes replace the names of users and groups.
 
     Raises:
         InputError: if the file cannot be read, no job fits the machine, a split has no jobs, or an
@@ -125,9 +126,9 @@ class LogWorkload(ABC):
             if not part.recorded.num_jobs:
                 begin, end = (100 * share for share in self._shares(split))
                 raise InputError(
-                    f"no job of {self.path} was submitted between {begin:.0f} % and {end:.0f} % of "
-                    f"its time, where the {name} jobs come from; whole=true takes all jobs for "
-                    f"each, splits=[0.6, 0.8] says where parts end"
+                    f"no job of {self.path} was submitted between {begin:.0f} % and "
+                    f"{end:.0f} % of its time, where the {name} jobs come from; whole=true "
+                    "takes all jobs for each part, splits=[0.6, 0.8] sets where parts end"
                 )
             most, what = (part.recorded.num_jobs, "jobs") if self.jobs else (part.span, "seconds")
             if self.offset >= most:
@@ -209,8 +210,8 @@ class LogWorkload(ABC):
             )
         if self.warmup < 0 or (self.warmup and (self.jobs is not None or self.whole)):
             raise InputError(
-                f"warmup must be 0 or more seconds, and goes with windows by time (so neither with "
-                f"jobs nor with whole), but {self.warmup:,} was given"
+                "warmup must be 0 or more seconds and needs jobsets that are windows of "
+                f"time (neither jobs nor whole), but {self.warmup:,} was given"
             )
         if self.jobs is not None and self.window:
             raise InputError(
@@ -219,8 +220,8 @@ class LogWorkload(ABC):
             )
         if self.scaled_load < 0 or (self.scaled_load and self.stretch != 1):
             raise InputError(
-                f"scaled_load must be above 0, and goes without stretch, but {self.scaled_load:g} "
-                f"and {self.stretch:g} were given"
+                "scaled_load must be above 0 and cannot be combined with stretch, but "
+                f"{self.scaled_load:g} and {self.stretch:g} were given"
             )
         RUN_TIMES.get(self.run_times)
         if self.estimates != RECORDED:
@@ -232,8 +233,8 @@ class LogWorkload(ABC):
                 )
         if not 0 < self.splits[0] < self.splits[1] < 1:
             raise InputError(
-                f"splits must be two rising shares of the log's time, as [0.6, 0.8], but "
-                f"{list(self.splits)} was given"
+                "splits must be two rising shares of the log's time, such as [0.6, 0.8], "
+                f"but {list(self.splits)} was given"
             )
 
 

@@ -98,8 +98,8 @@ class RecordedJobs:
         span = int(jobs.submit[-1] - jobs.submit[0])
         if span >= _LARGEST_TIME:
             raise InputError(
-                f"the jobs of {path} were submitted over {span:,} seconds, but {_LARGEST_TIME:,} "
-                f"are the most; is the time in line {jobs.line[-1]} right?"
+                f"the jobs of {path} were submitted over {span:,} seconds, but at most "
+                f"{_LARGEST_TIME:,} are possible; is the time in line {jobs.line[-1]} right?"
             )
         return jobs
 
@@ -192,8 +192,9 @@ class RecordedJobs:
             return self.without(spare).that_fit(capacity, machine, resources)
         if self.resources != counted:
             raise InputError(
-                f"the jobs of {self.path} ask for {' and '.join(self.resources)}, but {machine} "
-                f"counts {' and '.join(counted)}; say how much it has of each, or leave out columns"
+                f"the jobs of {self.path} ask for {' and '.join(self.resources)}, but "
+                f"{machine} counts {' and '.join(counted)}; give the amount of each, or "
+                "leave out columns"
             )
         too_large = np.asarray((self.demand > np.asarray(capacity)).any(axis=1))
         if not too_large.any():
@@ -258,8 +259,8 @@ class RecordedJobs:
         arrival = submit - (submit[0] if begin is None else begin)
         if arrival.max(initial=0) >= _LARGEST_TIME:
             raise InputError(
-                f"jobs of {self.path} would be submitted over {arrival[-1]:,} seconds, but "
-                f"{_LARGEST_TIME:,} are the most; take fewer of them"
+                f"jobs of {self.path} would be submitted over {arrival[-1]:,} seconds, but at "
+                f"most {_LARGEST_TIME:,} are possible; take fewer of them"
             )
         return JobSet(
             arrival.astype(np.int32),

@@ -57,8 +57,7 @@ def bin_times(num_jobs: int, largest: int) -> tuple[tuple[int, ...], tuple[int, 
     """
     if largest < LEAST_MAXIMUM_S:
         raise InputError(
-            f"estimates after Tsafrir need a largest one of {LEAST_MAXIMUM_S:,} s or more, not "
-            f"{largest:,}"
+            f"Tsafrir's estimates need a maximum of {LEAST_MAXIMUM_S:,} s or more, not {largest:,}"
         )
     # The largest time, the common ones, and round ones until the head has its twenty.
     head = [largest, *(time for time in _COMMON if time < largest)]

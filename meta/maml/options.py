@@ -23,11 +23,10 @@ class MAMLOptions(ClippedOptions):
     """
 
     family: str = "objectives"
-    """Where tasks come from: name of a distribution over tasks, a YAML file that describes one, or
-    module:attribute of one in Python. A relative path counts from where the config is made."""
+    """Distribution over tasks: its name, a YAML file that describes it, or module:attribute in
+    Python. Relative paths start at the current directory."""
     tasks: Annotated[int, Field(ge=1, le=10_000)] = 8
-    """Tasks of an iteration. Of each, every stage samples jobsets x
-    episodes_per_jobset episodes."""
+    """Tasks per iteration. Each stage of a task samples jobsets x episodes_per_jobset episodes."""
     MORE_UNITS: ClassVar[str] = "set training.tasks higher"
 
     @property
@@ -36,43 +35,46 @@ class MAMLOptions(ClippedOptions):
         return self.tasks
 
     tasks_per_update: Annotated[Count, ADJUSTABLE] = 2
-    """Tasks of an update; more make it less noisy, and an iteration has fewer of them."""
+    """Tasks per parameter update. More tasks make updates less noisy but fewer in an iteration."""
     inner_steps: Annotated[int, Field(ge=0, le=1000)] = 1
-    """Steps of adaptation before the stage that counts; 0 trains one policy for all tasks."""
+    """Adaptation steps before the stage whose return the outer update improves; 0: one policy is
+    trained for all tasks (joint training)."""
     order: Literal["first", "second"] = "first"
-    """Whether the outer gradient sees how the inner ones change with the parameters."""
+    """Order of the outer gradient: second includes how the inner gradients change with the
+    parameters, first does not."""
     surrogate: Literal["ratio", "log_probability"] = "ratio"
-    """What an inner step ascends, times the advantage: the ratio of new to old probability, or the
-    logarithm of the new one."""
+    """What an inner step ascends, times the advantage: the ratio of new to old probability (ratio),
+    or the logarithm of the new probability (log_probability)."""
     inner_rate: Positive = 1.0
-    """Length of an inner step, at the start if it is learned."""
+    """Step size of inner steps; the initial one if learn_rates is on."""
     learn_rates: bool = True
-    """Whether each block of parameters learns an inner rate of its own."""
+    """Whether each block of parameters learns its own inner step size."""
     adapt: Literal["all", "head", "direct", "context"] = "all"
-    """What inner steps change: all parameters, the layers after the pooling, or the few numbers
-    that count directly in scores (the skip connection and the bias of waiting); with context none,
-    and the policy is conditioned on what its rewards so far went with instead."""
+    """What inner steps change: all parameters (all), the layers after the pooling (head), or the
+    skip connection and the bias of waiting (direct). context: nothing changes, and the policy is
+    conditioned on its past rewards instead."""
     advantage_floor: Annotated[float, Field(ge=0), ADJUSTABLE] = 0.03
-    """Share of a task's mean return that its advantages are divided by, beside their spread."""
+    """Share of a task's mean return that is added to the spread by which its advantages are
+    divided."""
     relative_gains: bool = True
-    """Whether outer steps weigh tasks by the share of their cost that can be saved, instead of all
-    alike."""
+    """Whether outer steps weigh tasks by the share of their cost that can be saved; otherwise all
+    tasks weigh the same."""
     gradient_clip: Annotated[Positive, ADJUSTABLE] = 0.5
-    """Largest norm of an inner gradient; not used with normalize."""
+    """Largest norm of an inner gradient; without effect if normalize is on."""
     normalize: bool = False
-    """Whether the inner gradient of each block gets length 1, so that inner rates are lengths of
-    steps. For worlds where gradients of blocks differ by orders of magnitude."""
+    """Whether the inner gradient of each block is scaled to length 1, so that inner rates are step
+    lengths. For worlds whose blocks have gradients of different orders of magnitude."""
     shrink: bool = True
     """Whether an inner step is shortened to what the gradients of its jobsets agree on, so that a
-    policy that is good already does not follow noise; it needs at least 2 jobsets."""
+    good policy does not follow noise. It needs at least 2 jobsets."""
     rates_lr: Annotated[Positive, ADJUSTABLE] = 20.0
-    """Learning rate of the logarithms of the inner rates, in units of lr."""
+    """Learning rate of the logarithms of the inner rates, as a multiple of lr."""
     entropy_target: Annotated[float, Field(ge=0), ADJUSTABLE] = 0.25
-    """Mean entropy of adapted policies that the entropy bonus aims at, in nats of a decision that
-    leaves a choice; a policy without any has nothing left to adapt."""
+    """Mean entropy of adapted policies that the entropy bonus aims at, in nats per decision with a
+    choice. A policy without entropy cannot adapt."""
     warm_up: Share = 0.0
-    """Share of the run, at its beginning, that learns the family's base task without inner steps;
-    not needed with start."""
+    """Share of the run, from its beginning, that trains on the family's base task without inner
+    steps. Not needed if training.start is set."""
 
     @model_validator(mode="after")
     def _check_context(self) -> Self:

@@ -135,8 +135,8 @@ class StageEpisodes:
     def __init__(self, task: Task, training: TrainingSection, keys: tuple[int, int, int]) -> None:
         if not task.spec.baselines:
             raise InputError(
-                f"the world {task.world.kind} has no baseline that returns could be measured in; "
-                f"name one in its registration"
+                f"the world {task.world.kind} has no baseline to which returns can be "
+                "compared; name one in its registration"
             )
         self._task, self._training, self._keys = task, training, keys
 

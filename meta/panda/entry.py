@@ -27,8 +27,8 @@ def begin_as_shared(
     shapes = [{name: of[name].shape for name in needed & set(of)} for of in (trained, own)]
     if shapes[0] != shapes[1]:
         raise InputError(
-            "agents can begin as others whose training.actor, advisor, hidden, classes and units "
-            "are the same, or as some without an advisor whose actors are the same"
+            "training.start needs a policy with the same training.actor, advisor, hidden, "
+            "classes and units, or one without an advisor whose actors are the same"
         )
     # Without an advisor there: its last layer begins at 0, so that it adds nothing yet.
     begun = {name: trained.get(name, value) for name, value in own.items()}

@@ -87,12 +87,13 @@ def prepare(config: "ExperimentConfig") -> "ExperimentConfig":
     training = config.training
     if training.network != "policy_advisor":
         raise InputError(
-            f"records say what weights of actors did, so training.algorithm=offline takes the "
-            f"network policy_advisor, but {training.network} was given"
+            "records describe the weights of actors, so training.algorithm=offline needs "
+            f"the network policy_advisor, but {training.network} was given"
         )
     if training.records is None:
         raise InputError(
-            "training.records names no file to learn from; metasched record writes one"
+            "training.records must name a file of records to learn from; metasched record "
+            "writes one"
         )
     records = Records.read(training.records)
     size = build_advisor(config, config.task.world).shape.size
@@ -103,7 +104,7 @@ def prepare(config: "ExperimentConfig") -> "ExperimentConfig":
         )
     if not (records.departure >= 0).any():
         raise InputError(
-            "no consumer of the records was finished, so they say nothing of what does well"
+            "no consumer of the records finished, so there is no outcome to learn from"
         )
     advantages_of(records)
     return config

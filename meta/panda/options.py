@@ -19,21 +19,21 @@ class AdvisorOptions(Section):
     hidden: Width = 16
     """Units of an actor's hidden layer."""
     actor: Literal["nodes", "plans"] = "nodes"
-    """Whether an actor scores each node by itself, with a hidden layer, or the plans that the
-    supervisor proposes, sets of nodes that would satisfy its consumer, with 26 weights."""
+    """What an actor scores: each node by itself, with a hidden layer (nodes), or with 26 weights
+    the sets of nodes that the supervisor proposes for its consumer (plans)."""
     advisor: Literal["tree", "flat", "unclustered", "none"] = "tree"
-    """Whether the advisor's units follow the dendrogram of the consumers (trunk, branches and
-    leaves, on where a specification belongs), are all on for every specification, follow a tree
-    that no clustering has made, or there is no advisor, so that all agents share one actor."""
+    """Structure of the advisor: units follow the dendrogram of the consumers (tree), all serve
+    every specification (flat), or follow a tree without clustering (unclustered). none: no advisor,
+    all agents share one actor."""
     classes: Count = 8
-    """Leaves of the advisor's tree at most; a dendrogram with more is cut higher."""
+    """Largest number of leaves of the advisor's tree; a larger dendrogram is cut higher."""
     units: Width = 8
-    """Units of the advisor for each node of the tree; a flat one has as many in all as a tree has
-    room for."""
+    """Units of the advisor per node of its tree. A flat advisor has as many in total as the tree
+    has room for."""
     hybrid: Share = 0.0
     """Share of the clocks at which the static scheduler decides for all agents in the first
-    iteration; it goes evenly to the task's own share, task.world.hybrid, in the last one. 0 for the
-    task's own from the beginning."""
+    iteration. It changes linearly to task.world.hybrid in the last one; 0: task.world.hybrid
+    throughout."""
 
     if TYPE_CHECKING:
         iterations: int
@@ -59,13 +59,13 @@ class OfflineOptions(Section):
         return 1
 
     records: Path | None = None
-    """Parquet file of records, as metasched record writes it; with runners on other machines, in a
-    folder that all share. A relative path counts from where the config is made."""
+    """Parquet file that metasched record has written; runners on other machines need it in a shared
+    folder. Relative paths start at the current directory."""
     steps: Count = 20
-    """Steps of an iteration, each on 1,024 consumers."""
+    """Gradient steps per iteration, each on 1,024 consumers."""
     sharpness: Positive = 1.0
-    """How much more the weights count that did well: each consumer's count exp(sharpness x its
-    reward, in standard deviations above that in other episodes of the jobset)."""
+    """How strongly better consumers count more: each counts exp(sharpness x advantage). The
+    advantage is its reward above that in other episodes of the jobset, in standard deviations."""
 
     @field_validator("records")
     @classmethod

@@ -34,8 +34,8 @@ def panda_of(world: World) -> Panda:
     """
     if not isinstance(world, Panda):
         raise InputError(
-            f"a policy advisor advises agents by the specifications of their consumers, which the "
-            f"world {world.kind} does not have; take the world panda"
+            "a policy advisor needs specifications of consumers, which the world "
+            f"{world.kind} does not have; take the world panda"
         )
     return world
 

@@ -1,6 +1,8 @@
 """What a trained network offers to runners and evaluation: logits and draws, without gradients."""
 
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,9 +10,27 @@ from numpy.typing import NDArray
 from cluster_env.core.compiled import njit
 from cluster_env.core.world import State
 
+if TYPE_CHECKING:
+    import torch
+
 Draws = tuple[NDArray[np.int32], NDArray[np.float32]]
 """Actions and their log-probabilities, ``(n,)``. Actions of a world whose agents do several
 things at once may be ``(n, num_actions)``."""
+
+
+@dataclass(frozen=True)
+class TensorForm:
+    """A network for programs that have PyTorch alone, or a file that can be exported from it.
+
+    Attributes:
+        module: from tensors to logits.
+        inputs: what it is called with, by name: examples of two rows.
+        any_size: axes of each that may have any size.
+    """
+
+    module: Any
+    inputs: "Mapping[str, torch.Tensor]"
+    any_size: Mapping[str, tuple[int, ...]]
 
 
 class SamplingPolicy(Protocol):
@@ -27,7 +47,8 @@ class Sampler(SamplingPolicy, Protocol):
     beside, from states and what is added to the logit of void to such rows, without drawing.
 
     One whose attribute ``by_row`` is true comes to the same bits for a state whatever states are
-    beside it, which products of matrices do not.
+    beside it, which products of matrices do not. One that can be exported has a method
+    ``tensor_form`` that gives its `TensorForm`.
     """
 
     def logits(self, states: State) -> NDArray[np.float32]:

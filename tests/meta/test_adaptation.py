@@ -157,7 +157,7 @@ def test_capacities_and_slots_may_differ_but_neither_horizon_nor_resources(
     assert not same(moved[0], moved[1])
     for changes in ({"horizon": 9}, {"capacity": (4, 4, 4)}):
         impossible = on_cluster(**changes)
-        with pytest.raises(InputError, match="would see other features there"):
+        with pytest.raises(InputError, match="where features differ"):
             adapt_policy(policy, impossible, 1, **STEP)
 
 

@@ -112,7 +112,7 @@ def test_a_network_of_any_world_can_be_searched_for() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ("task.objective=utilization", "utilization is what the objective makes as good as can be"),
+        ("task.objective=utilization", "the objective optimizes utilization already"),
         ("training.reference=saf:esay", "did you mean 'easy'"),
         ("training.family=any-sight", "did you mean 'any-site'"),
     ],
@@ -130,7 +130,10 @@ def test_what_cannot_be_searched_is_refused(change: str, words: str) -> None:
         (["training.multiplier_rate=0.1"], "but there are no limits"),
         (["training.limits.wait=1", "training.limits_hold=median"], "'each' or 'mean'"),
         (["training.limits.wait=-0.1"], "greater than or equal to 0"),
-        (["training.limits.utilization=1"], "limits: utilization .* less than 1, .* but 1 was"),
+        (
+            ["training.limits.utilization=1"],
+            "limits: the limit of utilization .* below 1, .* but 1 was",
+        ),
         (["training.limits.wait=1", "training.multipliers.wait=0"], "wait: .*greater than 0"),
         (["training.mode=gated"], "'gate' or 'gated_easy'"),
     ],

@@ -184,7 +184,7 @@ def test_a_run_starts_with_the_weights_of_another(local_ray: None, tmp_path: Pat
     second.stop()
 
     wider = build_algorithm(config_of("training.hidden=8"))
-    with pytest.raises(InputError, match="of another network than this experiment's"):
+    with pytest.raises(InputError, match="another network than this experiment"):
         start_from(wider, tmp_path)
     with pytest.raises(InputError, match="no trained policy"):
         start_from(wider, tmp_path / "nowhere")

@@ -106,7 +106,7 @@ def test_what_is_written_can_be_compared_and_adapted_further(run: Path, tmp_path
             1,
             ("After 1 step (best on validation jobsets) the policy costs 16.7% more than before",),
         ),
-        ((2.0, 3.0, 4.0), 0, ("No step was better on validation", "the policy is kept as it was")),
+        ((2.0, 3.0, 4.0), 0, ("No step was better on validation", "the policy is kept unchanged")),
     ],
 )
 def test_what_is_kept_is_best_on_validation_jobsets(
@@ -140,7 +140,7 @@ def test_what_is_kept_is_best_on_validation_jobsets(
     out = tmp_path / "adapted"
     said = call(run, "--task", "objective=makespan", "--steps", "2", "--out", str(out)).output
     assert all(text in said for text in words)
-    assert ("Warning: on held-out jobsets the policy that is kept is worse" in said) == (kept == 1)
+    assert ("Warning: on held-out jobsets the kept policy is worse" in said) == (kept == 1)
     assert "Next     the same with more jobsets per step, --jobsets 4 --episodes 8, or with" in said
     found = load_meta_policy(out).parameters
     assert all(torch.equal(found[name], steps[kept][name]) for name in found)
@@ -163,12 +163,12 @@ def test_steps_that_move_nothing_are_said_with_their_reason(
     monkeypatch.setattr(FirstOrder, "why_unchanged", lambda *_: "the jobsets did not agree")
     line = ("--task", "objective=makespan", "--steps", "3", "--keep", "last")
     said = call(run, *line).output
-    assert "2 of 3 steps moved nothing, because the jobsets did not agree." in said
+    assert "2 of 3 steps changed nothing, because the jobsets did not agree." in said
     assert said.count(", as above") == 2
     monkeypatch.setattr(FirstOrder, "inner_step", lambda _, parameters, *__: parameters)
     said = call(run, *line).output
-    assert "3 of 3 steps moved nothing" in said
-    assert "The policy is as it was, and costs" in said
+    assert "3 of 3 steps changed nothing" in said
+    assert "The policy is unchanged and costs" in said
     assert "than before" not in said
     assert said.splitlines()[-1].endswith("--jobsets 4 --episodes 8")
 
@@ -265,7 +265,7 @@ def test_a_task_can_be_one_of_a_family_or_a_file_with_changes(run: Path, tmp_pat
         (
             ("--task", "world.cluster.horizon=9"),
             "cannot be adapted to a world with horizon 9, because it was trained in one with "
-            "horizon 8 and would see other features there",
+            "horizon 8, where features differ",
         ),
         (("--task", "objective=makespan", "--episodes", "5"), "5 episodes and 4 jobsets"),
         (("--task", "objective=makespan", "--rate", "0"), "--rate"),

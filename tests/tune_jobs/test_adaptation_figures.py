@@ -134,7 +134,7 @@ def test_heuristics_are_baselines_of_their_own_world_alone(rows: Path, tmp_path:
 def test_a_panel_says_what_it_rests_on_and_what_lies_beyond_it(rows: Path, tmp_path: Path) -> None:
     made("adaptation", rows, tmp_path)
     said = " ".join(texts(adaptation.BY_FAMILY.draw(tmp_path / "adaptation.csv")).split())
-    assert "beyond: scratch 2.05 to 1.75, random 4.0" in said
+    assert "off the axis: scratch 2.05 to 1.75, random 4.0" in said
     assert "20 episodes each" in said
     assert "6 held-out tasks, 2 adaptations of each, 1 to 3 training seeds" in said
 
@@ -231,7 +231,7 @@ def test_differences_from_a_policy_that_is_told_have_a_panel_of_their_own(
         "scratch",
     }
     said = texts(DIFFERENCES.draw(tmp_path / "adaptation-differences.csv"))
-    assert "Adaptation against joint training and the conditioned policy" in said
+    assert "Adaptation relative to joint training and the conditioned policy" in said
 
 
 def test_the_recorded_differences_are_no_taller_than_a_page() -> None:

@@ -52,7 +52,7 @@ def test_the_run_that_costs_least_is_written(tmp_path: Path) -> None:
     assert best["less_best"] == 0
     assert other["less_best"] == pytest.approx(other["cost"] - best["cost"])
     text = call(*args, "--out", tmp_path / "best").stdout
-    assert "Not told apart" not in text
+    assert "Not significantly different" not in text
     assert f">  {best['run']}" in text
     assert {path.name for path in (tmp_path / "best").iterdir()} == {"config.yaml", "weights.json"}
     kept, config = read_weights(tmp_path / "best")
@@ -64,7 +64,7 @@ def test_the_run_that_costs_least_is_written(tmp_path: Path) -> None:
 def test_runs_that_chance_alone_orders_are_named(tmp_path: Path) -> None:
     runs = [make(tmp_path, 0, -9.0), make(tmp_path, 1, -9.0), make(tmp_path, 2, 3.0)]
     text = call(*runs, "--jobsets", 8, "--seed", 7).stdout
-    assert "Not told apart from run-0, in pairs of jobsets: run-1. Other" in text
+    assert "Not significantly different from run-0, paired by jobsets: run-1. Other" in text
 
 
 def test_what_is_beyond_a_limit_counts(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_what_was_chosen_is_found_by_a_glob(tmp_path: Path) -> None:
 
 def test_other_runs_are_refused(tmp_path: Path) -> None:
     one = make(tmp_path / "a", 0, 1.0)
-    with pytest.raises(InputError, match="trained otherwise"):
+    with pytest.raises(InputError, match="has other settings than"):
         call(one, make(tmp_path / "b", 1, 1.0, *LIMITS))
     with pytest.raises(InputError, match="was trained by reinforce"):
         call(one, make_run(tmp_path / "deeprm", iterations=1))

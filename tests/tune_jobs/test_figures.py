@@ -223,7 +223,7 @@ def test_a_comparison_at_one_load_ranks_the_policies(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        ([], "say which figure: deeprm-fig4"),
+        ([], "name a figure: deeprm-fig4"),
         (["deeprm-fig8"], "unknown figure 'deeprm-fig8': did you mean"),
         (["deeprm-fig6"], "this figure needs runs: give them with --runs"),
         (["deeprm-fig6", "--runs", "no/such/*"], "no run directory matches"),

@@ -191,7 +191,10 @@ def test_fig7_draws_its_numbers_and_joins_no_lengths_that_are_far_apart(fig7: Pa
 
 @pytest.mark.parametrize(
     ("name", "number_shown", "of"),
-    [("fig5", "Over the best heuristic", {}), ("fig7", "Jobs withheld", {"length": "all"})],
+    [
+        ("fig5", "Over the best heuristic", {}),
+        ("fig7", "Jobs delayed although they fit", {"length": "all"}),
+    ],
 )
 def test_the_price_of_each_policy_stands_beside_its_numbers(
     name: str, number_shown: str, of: dict[str, str], request: pytest.FixtureRequest
@@ -229,7 +232,7 @@ def test_win_rates_are_drawn_and_stand_on_the_page_with_their_price(shares: Path
         sjf = [number(row, column) for row in of_sjf]
         assert any(np.array_equal(line.get_ydata(), sjf) for line in axes.get_lines())
     shown = texts(figure)
-    assert "none of sjf, packer and tetris has a lower mean slowdown" in shown
+    assert "neither sjf, packer nor tetris has a lower mean slowdown" in shown
     assert f"{JOBSETS} unseen jobsets a load" in shown
     blocks = markdown_of(shares).split("\n\n")
     assert len(blocks) == 2 * len({row["load"] for row in rows})
@@ -257,5 +260,5 @@ def test_win_rate_is_that_of_the_evaluation(shares: Path) -> None:
 
 @pytest.mark.parametrize("name", ["deeprm-fig5", "deeprm-fig7", "win-rate"])
 def test_a_warm_up_that_leaves_nothing_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match="a warm-up of 25 steps leaves out as many at the end"):
+    with pytest.raises(InputError, match="a warm-up of 25 steps is left out at both ends"):
         run(name, "--warmup", "25", "--jobsets", "2")

@@ -114,7 +114,7 @@ def test_what_is_decided_on_earlier_weeks_is_shown_on_later_ones(
     assert "Later: 12 held-out jobsets" in text
     assert "narrow" in text
     assert (seen["usual"]["disjoint_windows"], seen["usual"]["all_before_held_out"]) == (5, True)
-    assert "all jobs before the held-out ones, share jobs: 5 fit side by side." in text
+    assert "all jobs before the held-out ones, overlap: only 5 share no job." in text
     assert "keeps all limits" in text or "does not keep its limits" in text
 
 
@@ -129,10 +129,10 @@ def test_a_log_that_is_too_short_decides_nothing_and_says_what_would(
         return " ".join(run(guard.command, *args, *few, *more).stdout.split())
 
     text = said("--window", "1000000000")
-    assert "is not used: the log has room for 1 window side by side, and fewer than 5" in text
-    (shorter,) = re.findall(r"Shorter ones come with (--warmup 0 --window \d+);", text)
+    assert "is not used: the log has room for 1 window without overlap, and fewer than 5" in text
+    (shorter,) = re.findall(r"Shorter ones need (--warmup 0 --window \d+)\.", text)
     text = said(*shorter.split())
-    assert re.search(r"share jobs: ([5-9]|\d\d) fit side by side\.", text)
+    assert re.search(r"overlap: only ([5-9]|\d\d) share no job\.", text)
     assert "Shorter" not in text
 
 
@@ -155,7 +155,7 @@ def test_compare_and_a_look_at_later_weeks_say_the_same(
         run(compare.command, *compared).stdout,
         run(guard.command, "hpc-universal", *args, "--later").stdout,
     ]
-    sentence = f"Windows of a log share jobs: {windows} of these fit side by side"
+    sentence = f"Windows of a log overlap: only {windows} of these share no job"
     assert all(sentence in " ".join(text.split()) for text in texts)
     marks = [line for line in texts[0].splitlines() if line.startswith((">", "~"))]
     assert len(marks) == (3 if enough else 0)  # the best, one that is not different, the legend
@@ -349,11 +349,11 @@ def test_the_figure_holds_every_task_with_and_without_the_guard(fig: Path) -> No
 def test_the_figure_says_what_it_rests_on(fig: Path) -> None:
     drawn: Figure = guard_figure.draw(fig / "guard.csv")
     shown = texts(drawn)
-    assert "Mean slowdown over that of the best heuristic" in shown
+    assert "Mean slowdown relative to the best heuristic" in shown
     assert "poor\n(trained at 70%, 1 seed)" in shown
     assert "500 steps, 80% short jobs" in shown
     assert "0/1" in shown
-    assert "used  dear" in shown
+    assert "used  violate" in shown
     rows = read_table(fig / "guard.csv", guard_figure.COLUMNS)
     assert {row["limits"] for row in rows} == {"utilization 10%, wait 25%, longest wait 100%"}
     assert "more than utilization 10%, wait 25%, longest wait 100%" in shown.replace("\n", " ")
@@ -461,7 +461,9 @@ def test_the_report_says_the_limits_and_who_is_beyond_them(trained: Path) -> Non
     assert refused
     assert all("!" in line for line in refused)
     under = " ".join(text.split())
-    assert "the reference, by more than: mean utilization in the arrival window 10%" in under
+    assert (
+        "the reference, by more than a limit: mean utilization in the arrival window 10%" in under
+    )
     assert "mean makespan (steps) 50%" in under
     assert "difference" in run(guard.command, str(trained), "--jobsets", "20", "--wide").stdout
 

@@ -110,7 +110,7 @@ def test_what_is_proven_is_counted_and_shown(table: Path) -> None:
     assert "5 unseen jobsets, 5 of them proven optimal in 1 s each; arrival window 12" in flat
     assert "small\n(trained at 70%, 2 seeds)\nutil " in shown
     lines = markdown_of(table).splitlines()
-    assert lines[2].startswith("| Policy | Mean slowdown [95 %] | Over the best in hindsight")
+    assert lines[2].startswith("| Policy | Mean slowdown [95%] | Over the best in hindsight")
     assert len(lines[4:]) == len(rows_of(table, "policy"))
     row = rows_of(table, "policy")[-1]
     assert f"| {number(row, 'utilization'):.1%} |" in lines[-1]

@@ -95,9 +95,11 @@ def test_its_policy_can_be_compared_at_made_up_loads_too(trained: Path) -> None:
 
 
 def test_a_trace_has_one_load_only(trained: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no load can be asked of trace my jobs\.csv, whose jobs"):
+    with pytest.raises(
+        InputError, match=r"the load of trace my jobs\.csv cannot be changed, because"
+    ):
         run(compare.command, "--policies", f"sjf,{trained}", "--loads", "0.5")
-    with pytest.raises(InputError, match=r"draws lines, but trace my jobs\.csv has one value only"):
+    with pytest.raises(InputError, match=r"draws lines, but trace my jobs\.csv has only one value"):
         run(figure.command, "deeprm-fig4", "--runs", str(trained), "--out", str(tmp_path))
 
 

@@ -85,7 +85,7 @@ def test_settings_are_shown(capsys):
     assert "training.lr=0.001" in shown
     words = " ".join(shown.split())
     assert re.search(
-        r"training\.clip=0\.2 How far .*Above 0. For the algorithms ppo and maml", words
+        r"training\.clip=0\.2 PPO's clip .*Above 0. For the algorithms ppo and maml", words
     )
     assert "task.workload.kind=trace" in shown
     assert "task.world.rules=paper" in shown
@@ -101,7 +101,7 @@ def test_settings_of_a_preset_are_all_that_its_config_has(preset):
 def test_settings_of_a_preset_are_shown_with_its_changes(capsys):
     shown = " ".join(printed(capsys, "--settings", "hpc-smoke", "--set", "training.lr=0.5").split())
     assert "training.lr=0.5 Learning rate" in shown
-    assert "task.workload.kind=lublin The name" in shown
+    assert "task.workload.kind=lublin Name that chooses the workload" in shown
     assert "task.world.rules" not in shown
 
 

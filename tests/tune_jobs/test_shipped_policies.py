@@ -161,7 +161,7 @@ def test_the_policy_that_is_told_limits_follows_them(capsys: Shown) -> None:
         ("", f"utilization {worse}, wait {worse}, longest_wait {worse}")
         for worse in ("0%", "50%", "off")
     ]
-    assert f"{LIMITS} was told: {told[2][1]}." in format_rows(rows)
+    assert f"{LIMITS} was conditioned on: {told[2][1]}." in format_rows(rows)
 
 
 def test_a_loaded_policy_is_told_the_same_limits() -> None:

@@ -11,7 +11,6 @@ New ones are found by themselves. What takes long is not done, in one of these w
 - Commands that give other commands (demo, results) have each of these checked by its parser.
 """
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -20,10 +19,9 @@ from typing import Any
 import click
 import pytest
 
-from cluster_env.worlds import WORLDS
-from rllib_configs import extensions
 from rllib_configs.registries import prepare
 from tests.conftest import REPOSITORY
+from tests.registries import EXAMPLES, OF_EXTENSIONS, own_registrations
 from tests.tune_jobs.replaying.slurm_export import write_export
 from tests.tune_jobs.shown_commands import (
     Shown,
@@ -82,11 +80,6 @@ def work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[...
     for module in ("reporting", "guarding"):
         name = f"tune_jobs.comparing.{module}"
         monkeypatch.setattr(import_module(name), "CALIBRATION_JOBSETS", 4)
-    extensions.load_extensions()  # ours stay entered when the registries are put back
-    monkeypatch.setattr(extensions, "_loaded", set(extensions._loaded))
-    heuristics = WORLDS.get("deeprm").heuristics
-    monkeypatch.setattr(heuristics, "_things", dict(heuristics._things))
-    imported: set[str] = set()
 
     def give(shown: Shown, *appended: str) -> None:
         for key, value in shown.environment:
@@ -94,12 +87,10 @@ def work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[...
                 monkeypatch.syspath_prepend(REPOSITORY / value)
             else:
                 monkeypatch.setenv(key, value)
-                imported.add(value)
         assert cli.run(cli.metasched, [*shown.words, *appended]) == 0
 
-    yield give
-    for name in imported:
-        sys.modules.pop(name, None)
+    with own_registrations(OF_EXTENSIONS, [path.stem for path in EXAMPLES]):
+        yield give
 
 
 @pytest.fixture

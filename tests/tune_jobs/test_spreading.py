@@ -52,7 +52,7 @@ def test_processes_of_this_machine_do_the_same_and_say_where_one_is_killed(
         with pytest.raises(InputError, match=r"^nobody squares 7$"):
             list(spread(squared, {"factor": 1}, [7, 7]))
         lethal = {"factor": 2, "folder": str(tmp_path), "lethal": 3, "times": 1}
-        with pytest.raises(Failure, match="was killed, maybe for want of memory; give the command"):
+        with pytest.raises(Failure, match="was killed, perhaps because memory ran out"):
             list(spread(squared, lethal, range(6)))
         assert list(spread(squared, {"factor": 2}, range(6))) == [0, 2, 8, 18, 32, 50]
 

@@ -116,7 +116,7 @@ def test_rates_are_the_learned_ones_or_the_best_of_those_tried(out: Path) -> Non
 
 @pytest.mark.parametrize(
     ("rate", "said"),
-    [(0.5, ", the lowest of those tried"), (1, ""), (2, ", the highest of those tried")],
+    [(0.5, " (the lowest of those tried"), (1, ""), (2, " (the highest of those tried")],
 )
 def test_a_rate_is_said_to_be_at_an_end_of_those_tried(
     out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rate: float, said: str
@@ -214,7 +214,7 @@ def test_other_processes_measure_the_same(out: Path, tmp_path: Path) -> None:
         ((), "name the runs to measure"),
         (("nowhere/run",), "there is no run directory nowhere/run"),
         (("{run}", "--family", "objectivs"), "did you mean 'objectives'"),
-        (("{run}", "--steps", "1,x"), "--steps takes numbers with commas between, not '1,x'"),
+        (("{run}", "--steps", "1,x"), "--steps takes numbers separated by commas, not '1,x'"),
         (("{run}", "--steps", "3,1"), "ascending"),
         (
             ("{run}", "--family", "objectives"),

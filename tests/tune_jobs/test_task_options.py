@@ -53,7 +53,10 @@ def test_a_new_option_is_there_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--window", "x"], "window"),
         (["--window", "0"], "at least 1 step"),
         (["--rules", "papr"], "paper"),
-        (["--rules", "paper", "--set", "task.world.rules=paper"], "say the same; give one of them"),
+        (
+            ["--rules", "paper", "--set", "task.world.rules=paper"],
+            "set the same value; give one of them",
+        ),
     ],
 )
 def test_a_value_that_makes_no_sense_is_refused(args: list[str], sentence: str) -> None:
@@ -63,7 +66,7 @@ def test_a_value_that_makes_no_sense_is_refused(args: list[str], sentence: str) 
 
 
 def test_what_the_world_of_the_task_lacks_is_refused() -> None:
-    with pytest.raises(InputError, match="--speed means nothing in the world deeprm"):
+    with pytest.raises(InputError, match="--speed has no effect in the world deeprm"):
         choose_config(None, [], {"speed": "2"}, [])
 
 

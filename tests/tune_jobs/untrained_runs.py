@@ -36,7 +36,7 @@ def make_run(
         write_config(config, place / "config.yaml")
     world: Any = config.task.world
     cluster = world.cluster
-    inputs = LookupLayout(StateLayout(cluster)).image.size
+    inputs = LookupLayout(StateLayout(cluster), config.training.since_column).num_inputs
     rng = np.random.default_rng(seed)
     shapes = {
         "hidden_weight": (inputs, config.training.hidden),

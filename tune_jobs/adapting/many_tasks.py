@@ -137,4 +137,4 @@ def _numbers(option: str, text: str, kind: type[N]) -> tuple[N, ...]:
     try:
         return tuple(kind(part) for part in text.split(",") if part.strip())
     except ValueError:
-        raise InputError(f"{option} takes numbers with commas between, not '{text}'") from None
+        raise InputError(f"{option} takes numbers separated by commas, not '{text}'") from None

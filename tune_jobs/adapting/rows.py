@@ -135,7 +135,7 @@ def measure_source(
         policy = policy.with_rate(rate)
         ends = {min(plan.rates): "lowest", max(plan.rates): "highest"}
         last = len(ends) > 1 and rate in ends  # others, that were not tried, may be better
-        more = f", the {ends[rate]} of those tried" if last else ""
+        more = f" (the {ends[rate]} of those tried)" if last else ""
         report(f"{path.stem}: inner rate {rate:g}{more}")
     method = method_of(policy.config) if source.scratch is None else f"{SCRATCH}{source.more}"
     head: dict[str, Value] = {

@@ -45,7 +45,7 @@ def train_specialists(
     joint = open_run(run)
     config = joint.config()
     if not isinstance(config.training, MAMLOptions) or config.training.inner_steps:
-        raise InputError(f"{run} is no joint training: its training.inner_steps is not 0")
+        raise InputError(f"{run} was not trained jointly: its training.inner_steps is not 0")
     if num_tasks > num_study_tasks:
         raise InputError(
             f"--tasks {num_tasks} is more than the {num_study_tasks} tasks of the methods"

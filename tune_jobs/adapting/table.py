@@ -160,7 +160,7 @@ def verdict(task: Task, rows: Sequence[Row]) -> str:
     plural = "s" if num_steps > 1 else ""
     words = []
     if changed < num_steps:
-        unchanged = f"{num_steps - changed} of {num_steps} step{plural} moved nothing"
+        unchanged = f"{num_steps - changed} of {num_steps} step{plural} changed nothing"
         words.append(f"{unchanged}, because {last['reason']}.")
     against = f"{_compared(kept['ratio'], 1.0)} the best of {', '.join(task.spec.baselines)}"
     if kept["changed"]:
@@ -173,13 +173,15 @@ def verdict(task: Task, rows: Sequence[Row]) -> str:
         )
     elif changed:
         words.append(
-            "No step was better on validation jobsets; the policy is kept as it was, and costs "
-            f"{against}."
+            "No step was better on validation jobsets, so the policy is kept unchanged. It "
+            f"costs {against}."
         )
     else:
-        words.append(f"The policy is as it was, and costs {against}.")
+        words.append(f"The policy is unchanged and costs {against}.")
     if float(kept["cost"]) > float(before["cost"]):
-        words.append("Warning: on held-out jobsets the policy that is kept is worse than before.")
+        words.append(
+            "Warning: on held-out jobsets the kept policy is worse than before adaptation."
+        )
     return " ".join(words)
 
 

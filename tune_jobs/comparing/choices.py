@@ -76,10 +76,10 @@ def changed_config(
         value, world = task_options[name], parse_config(data).task.world.kind
         option = get_spec(world).presentation.options.get(name)
         if option is None:
-            raise InputError(f"--{name} means nothing in the world {world}")
+            raise InputError(f"--{name} has no effect in the world {world}, so leave it out")
         key = f"task.{option.key}"
         if key in given:
-            raise InputError(f"--{name} and --set {key} say the same; give one of them")
+            raise InputError(f"--{name} and --set {key} set the same value; give one of them")
         if option.read is not None:
             with refusing(f"--{name}"):
                 value = option.read(value, partial(_task_of, data, before, given | said))
@@ -145,7 +145,7 @@ def parse_limits(texts: Sequence[str], spec: WorldSpec) -> dict[str, float]:
         name, _, value = text.partition("=")
         get_metric(name)
         if name in said:
-            raise InputError(f"--limit says two things of {name}; give one limit for each metric")
+            raise InputError(f"--limit is given twice for {name}; give one limit for each metric")
         said.add(name)
         try:
             limits[name] = math.inf if value == "off" else float(value)
@@ -153,7 +153,8 @@ def parse_limits(texts: Sequence[str], spec: WorldSpec) -> dict[str, float]:
             limits[name] = math.nan
         if not limits[name] >= 0:
             raise InputError(
-                f"--limit takes a metric and a share, as wait=0.5 or wait=off: '{shortened(text)}'"
+                "--limit takes a metric and a share, as wait=0.5 or wait=off, not "
+                f"'{shortened(text)}'"
             )
     return limits
 

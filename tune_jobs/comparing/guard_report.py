@@ -141,7 +141,7 @@ def _text(protocol: EvaluationProtocol, decision: GuardDecision, wide: bool) -> 
     if protocol.num_disjoint is not None:
         part = "all jobs before the held-out ones" if protocol.all_before else "its validation part"
         sentences.append(
-            f"Windows of a log, of {part}, share jobs: {protocol.num_disjoint:,} fit side by side."
+            f"Windows of a log, of {part}, overlap: only {protocol.num_disjoint:,} share no job."
         )
         sentences += _shorter(protocol, protocol.num_disjoint)
     means = {one.name: one.means for one in decision.candidates}
@@ -153,8 +153,8 @@ def _text(protocol: EvaluationProtocol, decision: GuardDecision, wide: bool) -> 
         if math.isfinite(limit)
     ]
     under = (
-        f"Refused, with ! where: what may be worse than {decision.reference}, the reference, by "
-        f"more than: {', '.join(limits)}."
+        f"Refused where marked with !: worse than {decision.reference}, the reference, by "
+        f"more than a limit: {', '.join(limits)}."
     )
     return [
         click.style(f"{title}{'; ' if details else ''}{details}", bold=True),
@@ -222,8 +222,8 @@ def _shorter(protocol: EvaluationProtocol, num_disjoint: int) -> list[str]:
         f"--{name} {length * num_disjoint // MIN_DISJOINT}" for name, length in given.items()
     ]
     return [
-        f"Shorter ones come with {' '.join(options)}; but the shorter they are, the more it pays "
-        f"to keep jobs waiting."
+        f"Shorter ones need {' '.join(options)}. The shorter they are, the more a policy "
+        "gains by delaying jobs."
     ]
 
 
@@ -263,7 +263,7 @@ def _later_text(protocol: EvaluationProtocol, decision: GuardDecision, later: La
     if broken:
         words = f"There {decision.name} does not keep its limits: {', '.join(broken)}."
     windows = [] if later.num_disjoint is None else [about_windows(later.num_disjoint)]
-    title = f"Later: {later.num_jobsets:,} held-out jobsets, which nothing was decided on"
+    title = f"Later: {later.num_jobsets:,} held-out jobsets, not used for the decision"
     return [
         "",
         click.style(title, bold=True),

@@ -240,7 +240,7 @@ def load_decided(path: Path | str) -> Policy:
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise InputError(
-            f"{path} holds no decision of the guard; metasched guard RUN --out FILE writes one"
+            f"{path} holds no decision of the guard; write one with metasched guard RUN --out FILE"
         ) from None
     if use != "policy":
         return get_heuristic(use, world)

@@ -76,8 +76,8 @@ def optimum_of(task: Task) -> Optimum:
     optimum = task.spec.tools.optimum
     if optimum is None:
         raise InputError(
-            f"nobody has said how the best schedule of a {task.world.kind} is found in hindsight; "
-            f"register the kind with an optimum"
+            f"the world {task.world.kind} has no method to find the best schedule in "
+            "hindsight; register one as its optimum"
         )
     optimum.require()
     return optimum

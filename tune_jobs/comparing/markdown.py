@@ -33,7 +33,9 @@ def markdown_rows(rows: Sequence[Row]) -> str:
     ]
     legend = [f"- {line}" for line in legend_of(rows, names, wide=False)]
     if not all(map(few_windows, rows)):
-        legend.insert(0, "- Bold: the best mean, and those that are not significantly different.")
+        legend.insert(
+            0, "- Bold: the best mean, and means that are not significantly different from it."
+        )
     return "\n\n".join([*tables, "\n".join(legend)])
 
 
@@ -56,7 +58,7 @@ def policy_table(
     """
     metric, spec = rows[0]["metric"], spec_of_row(rows[0])
     before: Numbers = {
-        f"{title_case(label_of(rows[0], metric))} [95 %]": lambda row: _mean(row, mean or metric),
+        f"{title_case(label_of(rows[0], metric))} [95%]": lambda row: _mean(row, mean or metric),
         **(first or {}),
     }
     behind = last or {}

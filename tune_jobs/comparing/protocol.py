@@ -87,9 +87,9 @@ class EvaluationProtocol:
         if not self.task.has_axis:
             shown = self.task.spec.presentation
             raise InputError(
-                f"no {shown.axis.name if shown.axis else 'value'} can be asked of "
-                f"{shown.words(self.task)}, whose jobs are as they are; leave out --at, or compare "
-                f"on jobs that are drawn"
+                f"the {shown.axis.name if shown.axis else 'value'} of "
+                f"{shown.words(self.task)} cannot be changed, because these jobs are fixed; "
+                "leave out --at, or compare on synthetic jobs"
             )
         return list(asked)
 

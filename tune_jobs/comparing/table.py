@@ -228,44 +228,46 @@ def legend_of(rows: Sequence[Row], shown: Sequence[str], wide: bool) -> list[str
     if known := [int(one) for one in windows if not math.isnan(one)]:
         lines.append(about_windows(min(known)))
     elif over - {"nothing"}:
-        lines.append("Intervals are bootstrapped over jobsets; means pool all jobs of all jobsets.")
+        lines.append(
+            "Intervals: 95% bootstrap over jobsets; means are over all jobs of all jobsets."
+        )
     if "seeds and jobsets" in over:
-        lines.append("Of several training seeds: mean over seeds, interval over seeds and jobsets.")
+        lines.append("Several training seeds: mean over seeds, interval over seeds and jobsets.")
     if any("*" in str(row["policy"]) for row in rows):
-        lines.append("The star: the best number of a sweep on validation jobsets of the same task.")
+        lines.append("*: the parameter that was best on validation jobsets of the same task.")
     if wide and any(not math.isnan(float(row["win_rate"])) for row in rows):
         *some, last = spec_of_row(rows[0]).baselines
         lines.append(
-            f"win rate: share of jobsets on which a policy is at least as good as the best of "
-            f"{', '.join(some)}{' and ' if some else ''}{last}, as far as they are compared."
+            "win rate: share of jobsets on which a policy is at least as good as the best "
+            f"compared one of {', '.join(some)}{' and ' if some else ''}{last}."
         )
     if any(float(row["warmup"]) for row in rows):
         lines.append(
-            "Jobs outside these steps were served but do not count; makespan, utilization and "
-            "longest waits are those of whole episodes."
+            "Jobs outside these steps were scheduled but do not count; makespan, "
+            "utilization and longest waits are of whole episodes."
         )
     told = {str(row["key"]): str(row["told"]) for row in rows if row.get("told")}
-    lines += [f"{learned_name(key)} was told: {words}." for key, words in told.items()]
+    lines += [f"{learned_name(key)} was conditioned on: {words}." for key, words in told.items()]
     guarded = [row for row in rows if row.get("guard_choice")]
     if guarded:
         seconds = sorted(float(row["guard_s"]) for row in guarded)
         lines.append(
-            f"guarded: the learned policy where {guarded[0]['guard_jobsets']} validation jobsets "
-            f"prove it better than the best heuristic, and not too dear (see metasched guard), "
-            f"elsewhere that heuristic (-> says which); "
+            f"guarded: the learned policy where {guarded[0]['guard_jobsets']} validation "
+            "jobsets prove it better than the best heuristic and within the limits of side "
+            "metrics (see metasched guard), otherwise that heuristic (named after ->); "
             f"deciding took {seconds[0]:.1f} to {seconds[-1]:.1f} s."
         )
     if any(float(row["unfinished"]) for row in rows):
         lines.append(
-            "Unfinished jobs count with the time they had spent when their episode was cut: "
-            "means with any are lower bounds."
+            "Unfinished jobs count with the time until their episode was cut off, so means "
+            "with any are lower bounds."
         )
     return [*lines, *spec_of_row(rows[0]).presentation.remarks(rows)]
 
 
 def about_windows(num_disjoint: int) -> str:
     """What windows of a log are worth, where a comparison or a guard shows means over them."""
-    words = f"Windows of a log share jobs: {num_disjoint:,} of these fit side by side"
+    words = f"Windows of a log overlap: only {num_disjoint:,} of these share no job"
     if num_disjoint < MIN_DISJOINT:
-        return f"{words}, and fewer than {MIN_DISJOINT} show neither an interval nor who is better."
-    return f"{words}, and intervals are as wide as so few deserve."
+        return f"{words}, and fewer than {MIN_DISJOINT} allow neither intervals nor a ranking."
+    return f"{words}, and the intervals account for this."

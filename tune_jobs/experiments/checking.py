@@ -69,7 +69,7 @@ def check_place(source: str, out: Path) -> None:
     name = Path(source).stem
     if (out / name).is_dir() and not (out / RECORD).exists():
         raise InputError(
-            f"{out} holds the results of {name} in a folder of their own; give --out {out / name}"
+            f"{out} holds the results of {name} in a subfolder; give --out {out / name}"
         )
 
 
@@ -84,8 +84,8 @@ def check_trained(call: Call) -> None:
     if not file.is_file():
         if (call.run / "policy").exists():
             raise InputError(
-                f"{call.run} has a policy and no {file.name}, so nobody can say which run it "
-                f"is; give another folder with --out, or remove it"
+                f"{call.run} has a policy and no {file.name}, so it cannot be identified; "
+                "give another folder with --out, or remove it"
             )
         return
     (preset,), (seed,) = call.texts("preset"), call.texts("seed")

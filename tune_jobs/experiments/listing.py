@@ -81,6 +81,6 @@ def _fill(text: str, names: Mapping[str, object]) -> str:
         return text.format_map(names)
     except (KeyError, IndexError, ValueError):
         raise InputError(
-            f"'{text}' uses a name in braces that is none of {', '.join(names)}; braces that are "
-            "meant as such are doubled"
+            f"'{text}' uses a name in braces that is none of {', '.join(names)}; write "
+            "literal braces twice"
         ) from None

@@ -66,9 +66,9 @@ class ExperimentRecord:
         """
         if self._made.get(DIRTY) == "yes":
             raise InputError(
-                f"files of metasched differ from the commit {self._made['git.commit'][:7]}, so "
-                f"nobody could make these results again from it; commit them first, or give "
-                f"--force, and the record says that they were changed"
+                f"files of metasched differ from the commit {self._made['git.commit'][:7]}, "
+                "so these results could not be reproduced from it; commit them first, or "
+                "give --force, which records that they were changed"
             )
 
     def elsewhere(self) -> list[str]:

@@ -130,7 +130,7 @@ def _adaptation(rows: list[Cells]) -> str:
 def _headroom(rows: list[Cells]) -> str:
     """A line for each method and number of steps, with side metrics after them."""
     shown = _side_metrics(rows)
-    head = ["Method", "Steps", "Cost over the best baseline's [95 %]", "Of the way to specialists"]
+    head = ["Method", "Steps", "Cost over the best baseline's [95%]", "Of the way to specialists"]
     spec = spec_of_row(rows[0])
     lines = [[*head, *side_titles(spec, shown)]]
     for row in rows:
@@ -155,25 +155,25 @@ _COMPARED = Layout(
 _WON = replace(
     _COMPARED,
     first={
-        "Win rate [95 %]": partial(interval_of, name="win_rate"),
+        "Win rate [95%]": partial(interval_of, name="win_rate"),
         "Jobs at most 2": partial(interval_of, name="within_2"),
     },
 )
 _GAP = Layout(
     ("series", "jobset", "bound", "ratio_low"),
-    {"Over the best in hindsight [95 %]": partial(interval_of, name="ratio")},
+    {"Over the best in hindsight [95%]": partial(interval_of, name="ratio")},
     kept=("series", "policy"),
 )
 _OBJECTIVES = Layout(
     ("value_low", "ratio_low", "reference", "tied"),
-    {"Over the best heuristic [95 %]": partial(interval_of, name="ratio")},
+    {"Over the best heuristic [95%]": partial(interval_of, name="ratio")},
 )
 _WITHHELD = Layout(
     ("length", "slowdown_low", "withheld", "waited", "holding"),
     {
-        "Jobs withheld [95 %]": partial(interval_of, name="withheld"),
-        "for so many steps": partial(interval_of, name="waited", digits=1),
-        "Steps in which one is": partial(interval_of, name="holding"),
+        "Jobs delayed although they fit [95%]": partial(interval_of, name="withheld"),
+        "Steps of delay": partial(interval_of, name="waited", digits=1),
+        "Steps with a delayed job": partial(interval_of, name="holding"),
     },
     kept=("length", "all"),
     mean="slowdown",
@@ -181,7 +181,7 @@ _WITHHELD = Layout(
 _RATIOS = Layout(
     ("place", "best_rule", "ratio_low", "better"),
     {
-        "Over the best rule [95 %]": partial(interval_of, name="ratio"),
+        "Over the best rule [95%]": partial(interval_of, name="ratio"),
         "Sequences where better": partial(interval_of, name="better"),
     },
     mean="",

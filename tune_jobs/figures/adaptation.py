@@ -186,7 +186,7 @@ def draw(table: Path, title: str, note: str, share: bool = False) -> Figure:
                 axes.set_ylabel("share of tasks")
                 axes.yaxis.set_major_formatter(PercentFormatter(1.0))
             else:
-                axes.set_ylabel("cost over the best baseline's")
+                axes.set_ylabel("cost / best baseline")
                 axes.axhline(1.0, color=INK, linewidth=1.2, zorder=1)
             heuristics = mine[mine["series"] == "heuristic"]
             levels = [
@@ -255,7 +255,7 @@ def draw_methods(
     ]
     beyond += [f"{name} {height:.2f}" for height, name, _ in levels if height > high]
     whole = (text.replace(" ", "\N{NO-BREAK SPACE}") for text in beyond)
-    lines = textwrap.wrap(f"beyond: {', '.join(whole)}", _NOTE_CHARACTERS) if beyond else []
+    lines = textwrap.wrap(f"off the axis: {', '.join(whole)}", _NOTE_CHARACTERS) if beyond else []
     axes.annotate(
         "\n".join(lines),
         (0.0, 1.0),
@@ -309,7 +309,7 @@ def draw_objectives(table: Path) -> Figure:
         axes = figure.subplots()
         headline(
             figure,
-            "Adaptation by objective: cost over that of the best baseline",
+            "Adaptation by objective: cost relative to the best baseline",
             f"{_measured_on(rows)}. Hollow: before adaptation; filled: after the most steps "
             f"(right); arrows: beyond the axis. 1 is the best baseline on each task",
         )
@@ -338,7 +338,7 @@ def draw_objectives(table: Path) -> Figure:
         axes.set_xlim(_LOW * 0.98, _HIGH * 1.02)
         axes.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
         axes.minorticks_off()
-        axes.set_xlabel("cost over the best baseline's")
+        axes.set_xlabel("cost / best baseline")
         handles = [
             axes.plot([], [], color=color_and_style(name, methods)[0], marker="o", label=name)[0]
             for name in methods
@@ -351,7 +351,7 @@ BY_FAMILY = FigureRecipe(
     partial(collect, with_heuristics=True),
     partial(
         draw,
-        title="Adaptation to unseen tasks: cost over that of the best baseline",
+        title="Adaptation to unseen tasks: cost relative to the best baseline",
         note="1 is the best baseline on each task",
     ),
 )
@@ -360,8 +360,8 @@ WIN_RATE = FigureRecipe(
     partial(collect, statistic=won),
     partial(
         draw,
-        title="Unseen tasks on which methods do as well as the best baseline",
-        note=f"a task is won at a cost of at most {WIN_RATIO:g} times the baseline's",
+        title="Share of unseen tasks on which methods match the best baseline",
+        note=f"a task counts if the cost is at most {WIN_RATIO:g} times the best baseline's",
         share=True,
     ),
 )

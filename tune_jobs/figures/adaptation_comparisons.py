@@ -165,17 +165,17 @@ def draw_differences(table: Path) -> Figure:
                 panels.append(figure.add_subplot(grid[line, place:end]))
                 some = drawn[family][drawn[family]["reference"] == reference]
                 _draw_ratios(panels[-1], some, drawn[family], mine, row_height)
-                panels[-1].set_xlabel(f"over {_in_words(reference)}", fontsize=9.5)
+                panels[-1].set_xlabel(f"ratio to {_in_words(reference)}", fontsize=9.5)
                 if place:
                     panels[-1].tick_params(labelleft=False)
             panels[0].set_title(family)
             _draw_worse(figure.add_subplot(grid[line, -1]), mine)
         headline(
             figure,
-            f"Adaptation against {' and '.join(references)}, on the same tasks",
-            f"ratio of costs after the same steps (numbers at the bars), geometric mean over "
-            f"tasks, below 1 is better; filled: the 95% interval over tasks and training seeds "
-            f"leaves out 1; {tasks} held-out tasks",
+            f"Adaptation relative to {' and '.join(references)}, paired by tasks",
+            "ratio of costs after the same steps (numbers at the bars), geometric mean "
+            "over tasks, below 1 is better; filled: the 95% interval over tasks and "
+            f"training seeds excludes 1; {tasks} held-out tasks",
         )
     return figure
 
@@ -326,10 +326,10 @@ def draw_headroom(table: Path) -> Figure:
         figure, panels = grid_of_panels(families.ngroups)
         headline(
             figure,
-            "How much of what is to be gained adaptation gains",
-            f"cost over the best heuristic's; line: policies that were trained for each task alone;"
-            f" {' and '.join(f'{count:g}' for count in np.unique(rows['tasks']))} held-out tasks; "
-            f"bars: 95% intervals",
+            "How close adaptation comes to specialists",
+            "cost relative to the best heuristic; line: specialists, trained for each task "
+            f"alone; {' and '.join(f'{count:g}' for count in np.unique(rows['tasks']))} "
+            "held-out tasks; bars: 95% intervals",
         )
         for axes, (family, mine) in zip(panels, families, strict=True):
             is_specialist = mine["method"] == SPECIALIST

@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
+from meta.panda.sampler import AdvisedSampler
 from meta.panda.specifications import SAMPLE, cluster_consumers, specifications
 from tune_jobs.figures.agents import require_agents
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
@@ -72,8 +74,8 @@ def draw_dendrogram(table: Path) -> Figure:
         headline(
             figure,
             "Types of consumers, by Bayesian hierarchical clustering",
-            f"{int(types['consumers'].sum())} consumers; below each type what its consumers ask "
-            "for in the mean, and the share of the class that most of them were drawn from",
+            f"{int(types['consumers'].sum())} consumers; below each type: the mean request "
+            "of its consumers, and the share of their most frequent class",
         )
         for _, row in rows[rows["left"] != ""].iterrows():
             sides, top = rows.loc[[row["left"], row["right"]]], row["height"]
@@ -103,10 +105,6 @@ def collect_advisor(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: without runs, or if one has no advisor or is of another world.
     """
-    import torch
-
-    from meta.panda.sampler import AdvisedSampler
-
     runs, config = request.load()
     if not runs:
         raise InputError("this figure shows what advisors learned: name runs with --runs")
@@ -146,7 +144,7 @@ def draw_advisor(table: Path) -> Figure:
         all_axes = figure.subplots(lines, columns, squeeze=False).ravel()
         headline(
             figure,
-            "Actors that advisors make, by class of consumers",
+            "Actors computed by advisors, by class of consumers",
             "each point is the actor of one consumer: its weights along their two main directions",
         )
         for axes, (name, points) in zip(all_axes, panels.items(), strict=False):

@@ -50,7 +50,7 @@ def draw(table: Path) -> Figure:
     with styled():
         figure = new_figure(0.8 + lines * (0.9 + 0.34 * len(order)))
         panels = figure.subplots(lines, _BESIDE, sharey=True)
-        headline(figure, "Agents on unlike nodes, beside central rules", measured_on(rows))
+        headline(figure, "Agents on unlike nodes, compared with central rules", measured_on(rows))
         for axes, name in zip(panels.flat, PANELS, strict=False):
             metric = get_metric(name)
             draw_dots(axes, order, name, size=5.5, width=2.4)
@@ -123,7 +123,7 @@ def draw_drift(table: Path) -> Figure:
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1.1))
         headline(
             figure,
-            "How long consumers are in the system, by the time of their arrival",
+            "Total time of consumers in the system, by time of arrival",
             f"{int(rows['jobsets'].iloc[0]):,} unseen jobsets; bands: 95% intervals over them",
         )
         curves = []
@@ -145,7 +145,7 @@ def draw_drift(table: Path) -> Figure:
         lower.set_ylabel("share")
         lower.set_xlabel("arrival (steps)")
         classes = (0.3, "greys: classes of consumers", MUTED)
-        label_ends(lower, [(first["there"].iloc[-1], "nodes there", PALETTE[0]), classes], 9)
+        label_ends(lower, [(first["there"].iloc[-1], "available nodes", PALETTE[0]), classes], 9)
     return figure
 
 
@@ -169,8 +169,8 @@ def require_agents(kind: str) -> None:
     """
     if kind != WORLD:
         raise InputError(
-            f"this figure shows agents on unlike nodes, but the world is {kind}; say --config "
-            f"panda-drift, or name a run of the world {WORLD} with --runs"
+            f"this figure shows agents on unlike nodes, but the world is {kind}; give "
+            f"--config panda-drift, or a run of the world {WORLD} with --runs"
         )
 
 

@@ -76,12 +76,12 @@ def collect(request: FigureRequest) -> list[Row]:
     task = protocol.task
     if not task.has_axis:
         raise InputError(
-            f"this figure draws lines, but {task.spec.presentation.words(task)} has one value "
-            f"only; use metasched compare --out FOLDER, or jobs that are drawn"
+            f"this figure draws lines, but {task.spec.presentation.words(task)} has only "
+            "one value; use metasched compare --out FOLDER, or synthetic jobs"
         )
     values = request.at or VALUES_OF.get(task.world.kind, ())
     if not values:
-        raise InputError("this figure draws lines: say with --at along which values")
+        raise InputError("this figure draws lines: give the values along them with --at")
     # Of the values that the workload cannot reach, the first stands for all.
     used = [protocol.at(value).task.position for value in values]
     reachable = [value for k, value in enumerate(values) if used[k] not in used[:k]]
@@ -161,14 +161,14 @@ def draw_win_rate(table: Path) -> Figure:
     metric = get_metric(rows["metric"].iloc[0])
     than = f"a {'higher' if metric.higher_is_better else 'lower'} {metric.label}"
     titles = (
-        f"(a) jobsets on which none of {', '.join(some)} and {last} has {than}",
+        f"(a) jobsets on which neither {', '.join(some)} nor {last} has {than}",
         "(b) jobs with a slowdown of at most 2",
     )
     ends = []
     with styled():
         figure = new_figure(_SHARES_HEIGHT)
         panels = figure.subplots(2, 1, sharex=True)
-        title = "How often policies do as well as the best baseline"
+        title = "How often policies match the best baseline"
         headline(figure, title, measured_on(rows))
         for axes, column, title, what in zip(
             panels, SHARES, titles, ("jobsets", "jobs"), strict=True
@@ -219,7 +219,7 @@ def _draw_lines(axes: Axes, rows: pd.DataFrame, column: str) -> list[End]:
     percent = all(text.endswith("%") for text in shown)  # once in the label leaves ticks room
     axes.set_xticks(values["used"], [text.rstrip("%") for text in shown])
     capped = [
-        f"; {short(axis.show(asked))} is out of reach: {short(axis.show(used))} in its place"
+        f"; {short(axis.show(asked))} is impossible, so {short(axis.show(used))} is shown"
         for used, asked in values.itertuples(index=False)
         if used < asked
     ]

@@ -160,9 +160,9 @@ def draw_logs(table: Path) -> Figure:
         headline(
             figure,
             "Job logs (Cunha, table 5.8)",
-            "Jobs that fit the machine; load: work that is submitted over what the machine can do "
-            "in the span of the log. Estimates are medians over run times; if all are exact, "
-            "the log may have none",
+            "Jobs that fit the machine. load: submitted work relative to what the machine "
+            "can do in the span of the log. Estimates are medians over run times; if all "
+            "are exact, the log may have none",
         )
         axes.set_axis_off()
         drawn = axes.table(

@@ -56,7 +56,7 @@ def report_figure(
         InputError: if no figure is named, it does not use what is given, or it cannot be drawn.
     """
     if name is None:
-        raise InputError(f"say which figure: {', '.join(FIGURES.names())}")
+        raise InputError(f"name a figure: {', '.join(FIGURES.names())}")
     check_options(name, given, table is not None, track)
     runs = split_names(given.pop("runs", ()))
     if "at" in given:

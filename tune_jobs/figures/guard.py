@@ -66,8 +66,8 @@ def collect(request: FigureRequest) -> list[Row]:
     whole = request.protocol(config, cap=True)
     if whole.task.world.kind != WORLD or not whole.task.has_axis:
         raise InputError(
-            "the figure guard draws made-up jobs of several loads, windows and mixes; for other "
-            "jobs use metasched guard RUN"
+            "the figure guard uses synthetic jobs of several loads, windows and mixes; for "
+            "other jobs use metasched guard RUN"
         )
     if "window" in request.task_options:
         raise InputError("the figure guard has windows of its own, so leave out --window")
@@ -121,7 +121,7 @@ def draw(table: Path) -> Figure:
     with styled():
         figure = new_figure(2.2 + _ROW_HEIGHT * len(labels))
         axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
-        title = f"{label} over that of the best heuristic"
+        title = f"{label} relative to the best heuristic"
         headline(figure, title, _measured_on(rows))
         for panel, some in zip(axes, panels.values(), strict=True):
             _draw_panel(panel, some, lines)
@@ -195,7 +195,7 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, lines: list[float]) -> None:
     heights = np.array(lines)
     draw_dots(axes, alone, "ratio", lines=heights - 0.17, width=1.8, mfc="white")
     draw_dots(axes, guarded, "guarded_ratio", lines=heights + 0.17, width=1.8)
-    notes = {-0.75: "used  dear" if limited else "used"}
+    notes = {-0.75: "used  violate" if limited else "used"}
     for line, (_, row) in zip(lines, rows.iterrows(), strict=True):
         dear = f"{float(row['too_dear']):.0f}" if limited else ""
         notes[line] = f"{row['guard_used']}/{row['seeds']}     {dear}"
@@ -228,19 +228,20 @@ def _measured_on(rows: pd.DataFrame) -> str:
     worse = (rows["worse"] == "True").sum()
     cases = f"in {worse} of {len(rows)} cases" if worse else f"in none of {len(rows)} cases"
     cut = (rows["policy_unfinished"] > 0).any()
-    bounds = "; triangles: lower bounds, jobs were left unfinished" if cut else ""
+    bounds = "; triangles: lower bounds, because jobs were left unfinished" if cut else ""
     dear = (
-        f"Heuristics whose price is worse than the best baseline's by more than {limits} do not "
-        f"count, and the guard takes no such policy (dear: how many training seeds gave one). "
+        "Heuristics with a side metric worse than the best baseline's by more than "
+        f"{limits} do not count, and the guard refuses such policies (violate: training "
+        "seeds whose policy violates a limit). "
         if (limits := first.get("limits"))
         else ""
     )
     return (
-        f"Hollow: the policy alone{bounds}. Filled: behind the guard, which takes the policy of as "
-        f"many training seeds as stand at the right; worse than the best heuristic with the whole "
-        f"95% interval (over jobsets, seeds pooled) {cases}. {dear}"
-        f"{int(first['jobsets']):,} unseen jobsets of each task, rules of the "
-        f"{first['rules']}{' code' if first['rules'] == 'released' else ''}; the "
-        f"guard decides on {first['guard_jobsets']} others, in {rows['guard_s'].min():.1f} to "
+        f"Hollow: the policy alone{bounds}. Filled: with the guard, which uses the policy "
+        "of as many training seeds as the column used shows; the whole 95% interval (over "
+        f"jobsets, seeds pooled) is worse than the best heuristic {cases}. "
+        f"{dear}{int(first['jobsets']):,} unseen jobsets of each task, rules of the "
+        f"{first['rules']}{' code' if first['rules'] == 'released' else ''}; the guard "
+        f"decides on {first['guard_jobsets']} others, in {rows['guard_s'].min():.1f} to "
         f"{rows['guard_s'].max():.1f} s"
     )

@@ -125,7 +125,7 @@ def collect(request: FigureRequest) -> list[Row]:
         ):
             raise InputError(
                 f"{runs[0].path} and {run.path} learn different tasks or are validated on "
-                f"different jobsets, so their curves cannot share axes; draw them apart"
+                "different jobsets, so their curves cannot share axes; draw them separately"
             )
     metric = first.task.build_objective().metric.name
     names = {"iteration": KEY, "value": f"eval/{metric}", **CELLS}
@@ -276,9 +276,9 @@ def draw_lengths(table: Path) -> Figure:
         axes = figure.subplots()
         headline(
             figure,
-            "Length of episodes while training (Cunha, figure 5.7)",
-            f"Mean decisions of an episode, whose jobs are as many as ever: the fewer, the less "
-            f"the policy waits; {_seeds_note(rows)}",
+            "Length of episodes during training (Cunha, figure 5.7)",
+            "Mean decisions of an episode, with a constant number of jobs: fewer decisions "
+            f"mean less waiting by the policy; {_seeds_note(rows)}",
         )
         ends = _draw_experiments(axes, rows, "decisions_per_episode", width=2.2)
         scale_values(axes, rows["decisions_per_episode"].to_numpy())
@@ -305,15 +305,15 @@ def draw_times(table: Path) -> Figure:
         headline(
             figure,
             "Time to train (Cunha, figure 5.6)",
-            f"Minutes for a million decisions, sampling and learning: the median iteration; "
-            f"{_seeds_note(rows).replace('bands', 'lines')}",
+            "Minutes per million decisions, sampling and learning, in the median "
+            f"iteration; {_seeds_note(rows).replace('bands', 'lines')}",
         )
         draw_dots(axes, by_key, "minutes", size=6)
         texts = [f"{mean:.3g}" for mean in by_key["minutes"]]
         write_above(axes, by_key["minutes"], texts, size=9, offset=(7, 5), align="left")
         name_lines(axes, by_key.index, size=11, top=-0.7)
         axes.set_xlim(0, 1.1 * by_key["minutes_high"].max())
-        axes.set_xlabel("minutes for a million decisions")
+        axes.set_xlabel("minutes per million decisions")
     return figure
 
 

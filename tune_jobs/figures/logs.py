@@ -30,9 +30,9 @@ def draw_log(table: Path, image: Path) -> None:
     with styled():
         figure = new_figure(8.4, width=10.0)
         weeks, queue, times, sizes, estimates, hours = figure.subplots(3, 2).ravel()
-        _draw_weeks(weeks, _series(rows, "weeks"), "Work that came, and use, by week")
-        _draw_weeks(queue, _series(rows, "queue"), "Jobs that wait, mean by week")
-        _draw_times(times, _series(rows, "times"), "Share of jobs at or below")
+        _draw_weeks(weeks, _series(rows, "weeks"), "Load and utilization, by week")
+        _draw_weeks(queue, _series(rows, "queue"), "Mean number of waiting jobs, by week")
+        _draw_times(times, _series(rows, "times"), "Share of jobs up to this time")
         sizes_of = _series(rows, "sizes")
         for _, _, part in sizes_of:
             part["label"] = part["label"].str.replace(" to ", "-")
@@ -50,7 +50,9 @@ def draw_log(table: Path, image: Path) -> None:
             axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         for axes in (weeks, queue, sizes, estimates, hours):
             axes.set_ylim(bottom=0)
-        estimates.set_xlabel("above 1: the job outlived its estimate", color=MUTED, fontsize=9)
+        estimates.set_xlabel(
+            "above 1: the job ran longer than its estimate", color=MUTED, fontsize=9
+        )
         save(figure, image)
 
 
@@ -74,7 +76,7 @@ def draw_calibration(table: Path, image: Path) -> None:
         weeks.set_ylim(bottom=0)
         draw_groups(classes, _series(rows, "classes"), horizontal=True)
         classes.set_title(f"Mean wait by class, {units['classes']}")
-        _draw_times(waits, _series(rows, "waits"), "Share of jobs that wait at most")
+        _draw_times(waits, _series(rows, "waits"), "Share of jobs that wait at most as long")
         waits.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         waits.set_ylim(0, 1.02)
         ((name, _, part),) = _series(rows, "jobs")

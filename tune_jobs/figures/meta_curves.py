@@ -79,13 +79,13 @@ def draw_curves_of_runs(table: Path) -> Figure:
         headline(
             figure,
             "Meta-training",
-            f"training tasks, means over {_PARTS} parts of a run; lines: mean over training seeds, "
-            f"bands: all of them; dashed: before the inner steps; crosses: a run that collapsed "
-            f"and went back",
+            f"training tasks, means over {_PARTS} parts of a run; lines: mean over training "
+            "seeds, bands: range over seeds; dashed: before the inner steps; crosses: a "
+            "run collapsed and returned to an earlier state",
         )
         for (left, right), (family, mine) in zip(panels, families, strict=True):
             left.set_title(f"trained on {family}")
-            left.set_ylabel("return over the baseline's")
+            left.set_ylabel("return / baseline")
             right.set_ylabel("entropy after adaptation (nats)")
             _draw_panel(left, mine, {"before": (0, (4, 2)), "after": "-"})
             _draw_panel(right, mine, {"entropy": "-"})
@@ -155,9 +155,9 @@ def draw_rates(table: Path) -> Figure:
         panels = figure.subplots(1, families.ngroups, sharey=True, squeeze=False)[0]
         headline(
             figure,
-            "Inner rates that were learned",
-            "a dot for each run, a line at the geometric mean of a method's runs; dotted: where "
-            "they began; layers from the input (top) to the actions (bottom)",
+            "Learned inner rates",
+            "dots: runs; lines: geometric mean of a method's runs; dotted: initial rates; "
+            "layers from the input (top) to the actions (bottom)",
         )
         for axes, (family, mine) in zip(panels, families, strict=True):
             axes.set_title(f"trained on {family}")

@@ -91,7 +91,9 @@ def draw(table: Path) -> Figure:
     side = [name for name in SHORT if name not in by_metric and name in rows]
     side = [name for name in side if policies[name].notna().all()]
     priced = all(name in rows for name in SHORT)
-    note = "; no color: the price, tuned as for the first column" if priced else ""
+    note = (
+        "; without color: side metrics, for heuristics tuned for the first column" if priced else ""
+    )
     # How many times worse than the best heuristic's means are; below 1 they are better.
     ratios = np.array([by_metric[one.name].loc[policies.index, "ratio"] for one in metrics]).T
     signs = np.array([-1.0 if metric.higher_is_better else 1.0 for metric in metrics])
@@ -111,9 +113,10 @@ def draw(table: Path) -> Figure:
         axes = figure.subplots()
         headline(
             figure,
-            f"How policies do by each objective, {on_jobs(rows.iloc[0])}",
-            f"Means; {measured_on(rows)}. Color: times worse (brown) or better (green) than the "
-            f"best heuristic; bold: the best of a column, and what cannot be told from it{note}",
+            f"Each policy by each objective, {on_jobs(rows.iloc[0])}",
+            f"Means; {measured_on(rows)}. Color: times worse (brown) or better (green) than "
+            "the best heuristic; bold: the best of a column, and those that are not "
+            f"significantly different{note}",
         )
         limit = np.log(_WORST)
         draw_heat(

@@ -73,7 +73,7 @@ def draw(table: Path) -> Figure:
     first = policies.iloc[0]
     label = METRICS.get(first["metric"]).label
     digits = 2 if first["metric"] == "slowdown" else 1
-    title = f"{label} over the best in hindsight, {on_jobs(first)}"
+    title = f"{label} relative to the best schedule in hindsight, {on_jobs(first)}"
     with styled():
         figure = new_figure(1.9 + _ROW_HEIGHT * len(policies))
         axes = figure.subplots()
@@ -101,7 +101,7 @@ def draw(table: Path) -> Figure:
             bound = first["bound"] / first["best"]
             axes.axvspan(bound, 1.0, color=MUTED, alpha=0.18, linewidth=0, zorder=0)
         axes.set_xlabel(
-            f"{label}, over that of the best known schedules ({first['best']:.{digits}f})"
+            f"{label} relative to the best known schedules ({first['best']:.{digits}f})"
         )
     return figure
 

@@ -56,8 +56,8 @@ def draw(table: Path) -> Figure:
         headline(
             figure,
             rows["exhibit"].iloc[0],
-            f"{metric.label} against {' and '.join(map(_label, SIDE_METRICS))}; "
-            "the line joins the policies that no other beats in both",
+            f"{metric.label} against {' and '.join(map(_label, SIDE_METRICS))}; the line "
+            "joins the policies that no other policy beats in both (Pareto front)",
         )
         for line, (name, some) in zip(panels, scenarios.items(), strict=True):
             for axes, side in zip(line, SIDE_METRICS, strict=True):

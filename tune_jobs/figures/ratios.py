@@ -79,10 +79,10 @@ class Ratios:
             for name, some in rows.groupby("place", sort=False)
         }
         note = (
-            f"{metric.label} over that of the best rule of a "
-            "panel, as a geometric mean over sequences; bars: 95% intervals, in pairs of "
-            "sequences. Beside it the mean, utilization to the last finish and while jobs "
-            "arrive, mean and longest wait"
+            f"{metric.label} relative to the best rule of a panel, as a geometric mean over "
+            "sequences; bars: paired 95% intervals over sequences. Beside it: its mean, "
+            "utilization until the last finish (to end) and while jobs arrive (util), mean "
+            "wait and longest wait"
         )
         numbers = {"ratio": "ratio", metric.name: "mean"}
         numbers |= {name: column(name).head for name in SIDE_METRICS}
@@ -95,7 +95,7 @@ class Ratios:
                 first = some.iloc[0]
                 title = f"{counted(first['jobsets'], 'sequence')}, best rule {first['best_rule']}"
                 axes.set_title(f"{name}: {title}", pad=14, fontsize=10)
-            panels[-1].set_xlabel("over the best rule; below 1 is better")
+            panels[-1].set_xlabel("ratio to the best rule; below 1 is better")
         return figure
 
 

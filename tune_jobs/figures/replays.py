@@ -52,8 +52,8 @@ def draw_timeline(table: Path, image: Path) -> None:
             axes.set_xlim(left=0)
         use.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         use.set_ylim(top=1.02)
-        use.set_title("Machine in use, mean over resources")
-        queue.set_title("Jobs that wait")
+        use.set_title("Utilization, mean over resources")
+        queue.set_title("Waiting jobs")
         queue.set_xlabel(f"{name} since the first submission; dotted: the last one")
         queue.legend(fontsize=9, ncols=2)
         save(figure, image)
@@ -113,8 +113,9 @@ def draw_gantt(table: Path, image: Path, processors: int, policy: str) -> None:
         cut = "" if len(first) == len(started) else f", the first {len(first):,} of them"
         headline(
             figure,
-            f"Who ran when under {policy}",
-            f"{len(started):,} jobs{cut}; white is idle, each job has the lowest free processors",
+            f"Schedule under {policy}",
+            f"{len(started):,} jobs{cut}; white: idle processors; each job is drawn on the "
+            "lowest free processors",
         )
         save(figure, image)
 

@@ -49,9 +49,10 @@ def draw(table: Path) -> Figure:
         headline(
             figure,
             rows["exhibit"].iloc[0],
-            f"{metric.label} of all jobs, one run each: with what "
-            f"users ask for, the mean of the user's last two jobs, a learned correction, and the "
-            f"truth; below each number utilization, mean and longest wait",
+            f"{metric.label} of all jobs, one run each, with predicted run times: the "
+            "users' estimates, the mean of the user's last two jobs, a learned correction, "
+            "and the actual run times; below each number: utilization, mean wait and "
+            "longest wait",
         )
         for panel, (log, some) in zip(panels, logs.items(), strict=True):
             _draw_log(panel, some, metric.name)
@@ -82,7 +83,7 @@ def _draw_log(axes: Axes, rows: pd.DataFrame, metric: str) -> None:
 
 
 FIGURE = ScenarioFigure(
-    "What rules gain by better run times, on whole logs",
+    "Rules with better predictions of run times, on whole logs",
     _scenarios,
     baselines_only=True,
     draw=draw,

@@ -71,9 +71,9 @@ def draw_scenarios(table: Path) -> Figure:
         sizes = [column(name).head for name in side if name.rpartition("_")[2] in SIZES]
         by_size = f"; {', '.join(sizes)}: slowdown of jobs of that size" if sizes else ""
         note = (
-            f"{metric.label}, best first; bars: 95% intervals over "
-            f"jobsets. Beside it its price: util, to end: utilization while jobs arrive, and to "
-            f"the last finish; wait, longest: mean wait, and mean of the longest{by_size}"
+            f"{metric.label}, best first; bars: 95% intervals over jobsets. Side metrics: "
+            "utilization while jobs arrive (util) and until the last finish (to end), mean "
+            f"wait (wait) and mean of the longest waits (longest){by_size}"
         )
         numbers = {name: column(name).head for name in (metric.name, *side)}
         order = {name: ranked(some, metric.name, metric.name) for name, some in by_scenario.items()}
@@ -148,10 +148,9 @@ def _draw_grid(by_scenario: Mapping[str, pd.DataFrame], metric: Metric) -> Figur
     headline(
         figure,
         first["exhibit"],
-        f"{metric.label}; below it in small print {other}, and the "
-        f"mean of the longest waits. Color: times worse than the best of the column, which is "
-        f"bold. Means over {int(first['jobsets']):,} jobsets; intervals and the rest of the price "
-        f"are in the CSV",
+        f"{metric.label}; in small print {other} and the mean of the longest waits. Color: "
+        "times worse than the best of the column, which is bold. Means over "
+        f"{int(first['jobsets']):,} jobsets; intervals and other side metrics are in the CSV",
     )
     colors = {"cmap": "YlOrBr", "vmin": 0, "vmax": np.log(_WORST), "alpha": 0.8}
     draw_heat(axes, np.log(worse.to_numpy()), cells, names, heads, **colors)

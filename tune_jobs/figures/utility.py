@@ -245,7 +245,10 @@ def draw_utilization(table: Path) -> Figure:
     """Figure 3."""
     rows = read_frame(table, TEXTS, NUMBERS)
     rows = rows[rows["policy"].isin(POLICIES)]
-    titles = {"False": "worthless jobs stay in the queue", "True": "worthless jobs are let go"}
+    titles = {
+        "False": "jobs without utility stay in the queue",
+        "True": "jobs without utility are dropped",
+    }
     with styled():
         figure = new_figure(4.2)
         panels = figure.subplots(1, 2, sharey=True)
@@ -275,9 +278,9 @@ def draw_rates(table: Path) -> Figure:
         draw_curves(axes, curves, "caps")
         rates = rows["rate"].unique()
         worth = rates * 20_000 * 90 / 1000
-        axes.plot(rates, worth, ":", color=MUTED, label="all that arrives, done in time")
+        axes.plot(rates, worth, ":", color=MUTED, label="all jobs finished in time")
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("jobs that arrive in a step")
+        axes.set_xlabel("jobs arriving per step")
         axes.set_ylabel("utility of finished jobs (1000 units)")
         axes.legend(loc="upper left", fontsize=9)
         title = "Productivity against the rate of arrivals"
@@ -369,7 +372,8 @@ def draw_values(table: Path) -> Figure:
             figure,
             "Values of server states",
             f"means over {row['experiments']:g} servers that preempt and squeeze, ± "
-            "standard errors; S is small, L large; values have no scale: only shapes compare",
+            "standard errors; S: small, L: large; values are determined only up to scale, "
+            "so compare shapes",
         )
     return figure
 

@@ -128,9 +128,9 @@ def draw_bound(table: Path) -> Figure:
         jobsets, proven = rates[["jobsets", "proven"]].first().sum()
         headline(
             figure,
-            "Utility over what nobody can beat in hindsight",
-            f"arrivals in {WINDOW} steps on 24 processors; {jobsets:g} jobsets, the bound of "
-            f"{proven:g} searched to the end; bars: 95 % intervals",
+            "Utility relative to a bound in hindsight",
+            f"arrivals in {WINDOW} steps on 24 processors; {jobsets:g} jobsets, the search "
+            f"for the bound finished on {proven:g}; bars: 95 % intervals",
         )
     return figure
 
@@ -212,7 +212,7 @@ def draw_learned(table: Path) -> Figure:
             rates = np.unique(mine["rate"])
             axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
             axes.margins(x=0.16)
-            axes.set_xlabel("jobs that arrive in a step")
+            axes.set_xlabel("jobs arriving per step")
         for _, row in rows[rows["over"] == RULEBASE].iterrows():
             panels[1].annotate(
                 f"{row['gain']:+.2f}",
@@ -226,10 +226,9 @@ def draw_learned(table: Path) -> Figure:
         seeds = sorted(rows["seeds"][rows["policy"] == NETWORK].unique())
         headline(
             figure,
-            "What a trained network gains",
-            f"{' or '.join(seeds)} training seeds at each rate, "
-            f"{rows['experiments'].iloc[0]:g} experiments of 20,000 steps; bars: 95 % intervals "
-            f"over both",
+            "Utility gained by trained networks",
+            f"{' or '.join(seeds)} training seeds per rate, {rows['experiments'].iloc[0]:g} "
+            "experiments of 20,000 steps; bars: 95 % intervals over seeds and experiments",
         )
     return figure
 

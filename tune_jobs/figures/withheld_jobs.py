@@ -85,16 +85,16 @@ def draw(table: Path) -> Figure:
     )
     titles = (
         ("(a) slowdown", "mean slowdown"),
-        ("(b) jobs withheld", "share of jobs"),
-        ("(c) how long", "mean steps withheld"),
+        ("(b) jobs delayed", "share of jobs"),
+        ("(c) delay", "mean steps of delay"),
     )
     with styled():
         figure = new_figure(_HEIGHT)
         panels = figure.subplots(1, 3)
         headline(
             figure,
-            f"Jobs kept waiting though there is room for them, {on_jobs(rows.iloc[0])}",
-            f"{measured_on(rows)}; time steps in which a job is kept waiting: {held}",
+            f"Jobs delayed although they fit, {on_jobs(rows.iloc[0])}",
+            f"{measured_on(rows)}; time steps in which a job is delayed although it fits: {held}",
         )
         for axes, (title, label), column in zip(panels, titles, OF_A_LENGTH, strict=True):
             axes.set_title(title)

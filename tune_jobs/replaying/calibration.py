@@ -29,9 +29,9 @@ USUAL = "priority:conservative"
 """What Slurm does with multifactor priorities and backfilling: nobody delays who is before him."""
 
 UNKNOWN = (
-    "The simulator counts processors, memory and GPUs, not nodes; it knows no limits of users and "
-    "accounts, QOS, reservations or nodes that were down. What of that held jobs back makes "
-    "recorded waits longer than simulated ones."
+    "The simulator counts processors, memory and GPUs, not nodes. It does not simulate "
+    "limits of users and accounts, QOS, reservations or nodes that were down; where these "
+    "delayed jobs, recorded waits are longer than simulated ones."
 )
 
 
@@ -60,8 +60,9 @@ def report_calibration(
         weights = ", ".join(f"{name} {weight:g}" for name, weight in site.weights.items())
         order = f"{site.order} ({weights})" if weights else site.order
         words.append(
-            f"{slurm_conf} says: {site.processors:,} processors, {site.memory:,} MiB that count, "
-            f"{site.gpus:,} gpus; order {order}, backfilling {site.backfilling}."
+            f"{slurm_conf}: {site.processors:,} processors, {site.memory:,} MiB of "
+            f"consumable memory, {site.gpus:,} gpus; order {order}, backfilling "
+            f"{site.backfilling}."
         )
         words += [f"Not simulated: {'; '.join(site.unknown)}."] if site.unknown else []
         said, changes = _with_site(site, read_as_said(path, changes, said), said, changes)
@@ -69,8 +70,8 @@ def report_calibration(
     task, jobs, remarks = task_of_log(path, changes, said, guess=False)
     if jobs.wait is None:
         raise InputError(
-            f"{path} does not say of every job how long it waited, so there is nothing to compare "
-            f"simulated waits with"
+            f"{path} does not record the wait of every job, so there is nothing to compare "
+            "simulated waits with"
         )
     policies = {name: get_heuristic(name, task.world) for name in dict.fromkeys(chosen)}
     schedules = {
@@ -114,7 +115,9 @@ def _waits_of(jobs: RecordedJobs, schedules: Mapping[str, Schedule]) -> near.Rec
     simulated = {}
     for name, schedule in schedules.items():
         if not schedule.finished.all():
-            raise InputError(f"under {name} not all jobs end before max_time; leave it unset")
+            raise InputError(
+                f"under {name} some jobs do not end before max_time; leave max_time unset"
+            )
         simulated[name] = np.empty(jobs.num_jobs, np.int64)
         simulated[name][schedule.job] = schedule.start - schedule.arrival
     first = next(iter(schedules.values()))

@@ -95,6 +95,6 @@ def task_of_log(
     workload_of: Any = task.workload
     recorded = getattr(workload_of, "recorded", None)
     if not isinstance(recorded, RecordedJobs):
-        raise InputError(f"--set must leave the jobs as those of {path}")
+        raise InputError(f"--set must not replace the jobs of {path}")
     capacity: tuple[int, ...] = getattr(task.world, "capacity", ())
     return task, recorded, [*words, *misfits(recorded, capacity)]

@@ -97,7 +97,7 @@ def spread(jobs: RecordedJobs, played: Played) -> list[Sheet]:
     sizes = {name: jobs.demand[:, k] for k, name in enumerate(jobs.resources)}
     return [
         _quantiles("times", "Times", times, SECONDS),
-        _quantiles("sizes", "What a job asks for", sizes, COUNT),
+        _quantiles("sizes", "Resources of a job", sizes, COUNT),
     ]
 
 
@@ -144,8 +144,8 @@ def estimates(jobs: RecordedJobs) -> Sheet:
     popular = pd.Series(jobs.estimate).value_counts()
     rows: _Rows = [
         {"what": "estimate is the run time", "share": float((accuracy == 1).mean())},
-        {"what": "estimate is longer", "share": float((accuracy < 1).mean())},
-        {"what": "job outlives its estimate", "share": float((accuracy > 1).mean())},
+        {"what": "estimate is longer than the run time", "share": float((accuracy < 1).mean())},
+        {"what": "job runs longer than its estimate", "share": float((accuracy > 1).mean())},
         {"what": "run time over estimate, mean", "share": float(accuracy.mean())},
         {"what": "run time over estimate, median", "share": float(np.median(accuracy))},
         {
@@ -155,7 +155,7 @@ def estimates(jobs: RecordedJobs) -> Sheet:
     ]
     note = f"{popular.size:,} different estimates"
     if (accuracy == 1).all():
-        note = "the log holds run times where estimates are asked for, or none at all"
+        note = "all estimates equal the run times, so the log may have no estimates"
     return Sheet("estimates", "Estimates", ["what", "share"], rows, note)
 
 
@@ -233,7 +233,7 @@ def by_name(jobs: RecordedJobs, name: str, played: Played) -> Sheet | None:
         {name: str(named[k]) or "(none)", **row}
         for k, row in zip(groups.index, groups.to_dict("records"), strict=True)
     ]
-    title = f"{name.capitalize()}s, most work first"
+    title = f"{name.capitalize()}s by share of work"
     shown = [name, "jobs", "of_work", "mean_wait", "run_over_estimate"]
     return Sheet(f"by-{name}", title, shown, rows, f"waits {played.words}")
 

@@ -125,11 +125,12 @@ def in_all(log: RecordedWaits) -> Sheet:
     shown = ["policy", "recorded", "simulated", "ratio", "ratio_low", "ratio_high"]
     shown += ["difference", "rank", "gain"]
     note = (
-        "mean waits and their ratio with its 95% interval over weeks; median difference of a job's "
-        "wait; correlation of ranks; gain over saying the recorded median of every job"
+        "mean waits and their ratio with its 95% interval over weeks; median difference of "
+        "a job's wait; rank correlation; gain: accuracy over predicting the recorded "
+        "median for every job"
     )
     if not ranked and len(rows) > 1:
-        note += "; as all gains are about 0, policies stand in the order in which they were given"
+        note += "; all gains are about 0, so policies keep the given order"
     return Sheet("fidelity", "Simulated waits against recorded ones", shown, rows, note)
 
 
@@ -144,29 +145,32 @@ def verdict(best: Mapping[str, Any], num_policies: int) -> tuple[str, str]:
         `GOOD`, `PARTLY` or `NOT`, and a sentence.
     """
     recorded, simulated, gain = best["recorded"], best["simulated"], best["gain"]
-    which = "the one policy" if num_policies == 1 else f"the nearest of {num_policies:,} policies"
+    which = "the one policy" if num_policies == 1 else f"the closest of {num_policies:,} policies"
     waits = (
-        f"under {best['policy']}, {which}, jobs wait {duration(simulated)} in the mean, at the "
+        f"under {best['policy']}, {which}, the mean wait is {duration(simulated)}, at the "
         f"site {duration(recorded)}"
     )
     if max(recorded, simulated) < NEAR_S / 10:
         return (
             GOOD,
-            f"{waits}; but where nobody waits, how the site orders its queue cannot be seen",
+            f"{waits}; with so short waits, the site's order of the queue cannot be seen",
         )
     if np.isnan(gain):
-        return NOT, f"{waits}, and there the same for every job, which no rule explains"
+        return NOT, f"{waits}, and there every job waits equally long, which no rule explains"
     low, high = _GOOD_RATIO
     mean_holds = low * recorded <= simulated <= high * recorded
-    each = f"what a single job waits is told {gain:.0%} better than by the recorded median of all"
+    each = (
+        f"the wait of a single job is predicted {gain:.0%} better than by the recorded median "
+        "of all"
+    )
     if gain < SAME_GAIN:
-        each = "what a single job waits is told no better than by the recorded median of all"
+        each = "the wait of a single job is predicted no better than by the recorded median of all"
     if gain >= _GOOD_GAIN and mean_holds:
         return GOOD, f"{waits}; {each}"
     if gain >= _SOME_GAIN:
-        return PARTLY, f"{waits}; {each}: believe orders of policies rather than numbers"
+        return PARTLY, f"{waits}; {each}: trust the ranking of policies more than the numbers"
     why = "the means agree, but " if mean_holds else ""
-    return NOT, f"{waits}; {why}{each}: something that is not simulated decides here"
+    return NOT, f"{waits}; {why}{each}: something that is not simulated determines waits here"
 
 
 def _ratio(log: RecordedWaits, waits: Waits) -> tuple[float, float, float]:

@@ -39,7 +39,7 @@ def generate_log(
     world: Any = task.world
     if world.kind != WORLD or config.task.workload.kind == "trace":
         raise InputError(
-            f"generate writes the jobs of a generator of the world {WORLD}, but "
+            f"generate needs a workload of the world {WORLD} that draws its jobs, but "
             f"{config.task.workload.kind} of the world {world.kind} was given"
         )
     workload: Any = replace(cast("Any", task.workload), jobs=num_jobs)

@@ -185,9 +185,9 @@ def beyond_simulation(
     if recorded is None or recorded["mean_wait"] < max(_SHORT_WAIT_S, 3 * longest):
         return []
     return [
-        f"as recorded, jobs waited {duration(recorded['mean_wait'])} in the mean, here at most "
-        f"{duration(longest)}: what held them back is not simulated, such as partitions with "
-        f"nodes of their own (--partition NAME), limits of users or reservations"
+        f"as recorded, the mean wait was {duration(recorded['mean_wait'])}, here it is at "
+        f"most {duration(longest)}: the causes are not simulated, such as partitions with "
+        "nodes of their own (--partition NAME), limits of users or reservations"
     ]
 
 
@@ -209,8 +209,8 @@ def overloaded(schedules: Mapping[str, Schedule]) -> list[str]:
         if taken > _TOO_LATE * needed:
             sentences.append(
                 f"{name} cannot keep up with these jobs: the last one ends after "
-                f"{duration(taken)}, {taken / needed:.1f} times what the jobs need at least, "
-                f"and waits grow with the length of the log"
+                f"{duration(taken)}, {taken / needed:.1f} times the least possible time, "
+                "and waits grow with the length of the log"
             )
     return sentences
 
@@ -238,11 +238,11 @@ def in_all(
     ranked = sorted(outcomes, key=lambda name: outcomes[name]["bounded_slowdown"])
     cut = any(numbers["unfinished"] for numbers in outcomes.values())
     note = (
-        "slowdown: mean bounded slowdown, 10 s; util: inside the time in which jobs arrive; to "
-        "end: up to the last finish"
+        "slowdown: mean bounded slowdown (10 s); util: utilization while jobs arrive; to "
+        "end: utilization until the last finish"
     )
     if len(jobs.resources) > 1:
-        note += f"; use is the mean of {' and '.join(jobs.resources)}"
+        note += f"; utilization is the mean of {' and '.join(jobs.resources)}"
     rows = [{"policy": name, **outcomes[name]} for name in ranked]
     if recorded is not None:
         rows.insert(0, {"policy": AS_RECORDED, **recorded})
@@ -264,8 +264,8 @@ def by_size(schedules: Mapping[str, Schedule]) -> Sheet:
     waits = {f"mean_wait_{size}": Column(f"wait {size}", TIME) for size in SIZES}
     counts = ", ".join(f"{rows[0][f'jobs_{size}']:,.0f} {size}" for size in SIZES)
     note = (
-        f"slowdowns and waits of {counts} jobs: of at most a sixteenth of the machine, at most a "
-        f"quarter, and more"
+        f"slowdowns and waits of {counts} jobs (narrow: up to a sixteenth of the machine; "
+        "medium: up to a quarter; wide: more)"
     )
     shown = ["policy", *(f"bounded_slowdown_{size}" for size in SIZES), *waits]
     return Sheet("by-size", "By size", shown, rows, note, waits)
@@ -291,8 +291,8 @@ def by_user(schedules: Mapping[str, Schedule], jobs: RecordedJobs) -> list[Sheet
         waits = {f"mean_wait {key}": Column(key, TIME) for key in list(groups)[:_MOST_POLICIES]}
         note = "mean waits"
         if len(groups) > len(waits):
-            note += f"; those of further policies stand in by-{name}.csv with --out"
-        title = f"{name.capitalize()}s, most work first"
+            note += f"; other policies are in by-{name}.csv with --out"
+        title = f"{name.capitalize()}s by share of work"
         shown = [name, "jobs", "of_work", *waits]
         sheets.append(Sheet(f"by-{name}", title, shown, rows, note, waits))
     return sheets

@@ -43,9 +43,7 @@ def choose_run(
     if out is not None and out.is_dir() and {one.name for one in out.iterdir()} - _WRITTEN:
         raise InputError(f"{out} holds other files; take a new folder for the policy")
     for name in filter(is_heuristic, names):
-        raise InputError(
-            f"choose takes trained runs, but '{name}' is a rule, and nothing to choose"
-        )
+        raise InputError(f"choose takes trained runs, but '{name}' is a rule")
     paths = find_runs(names)
     found = [read_weights(path) for path in paths]
     configs = [config for _, config in found]
@@ -98,13 +96,14 @@ def _require_alike(paths: Sequence[Path], configs: Sequence[ExperimentConfig]) -
     for path, config in zip(paths, configs, strict=True):
         if config.training.algorithm != _SEARCH:
             raise InputError(
-                f"choose judges runs of {_SEARCH} by what they searched for, but {policy_in(path)} "
-                f"was trained by {config.training.algorithm}; compare it with metasched compare"
+                f"choose ranks runs of {_SEARCH} by the objective of their search, but "
+                f"{policy_in(path)} was trained by {config.training.algorithm}; compare it "
+                "with metasched compare"
             )
         if _trained(config) != first:
             raise InputError(
-                f"choose takes runs that differ in their seed, but {policy_in(path)} was trained "
-                f"otherwise than {policy_in(paths[0])}"
+                f"choose takes runs that differ only in their seed, but {policy_in(path)} "
+                f"has other settings than {policy_in(paths[0])}"
             )
 
 
@@ -134,15 +133,15 @@ def _show(rows: Sequence[Row], best: int, num_jobsets: int, *, on_mean: bool) ->
     alike = [str(row["run"]) for number, row in enumerate(rows) if number != best and _alike(row)]
     if alike:
         click.echo(
-            f"Not told apart from {rows[best]['run']}, in pairs of jobsets: {', '.join(alike)}. "
-            f"Other jobsets may choose another of these."
+            f"Not significantly different from {rows[best]['run']}, paired by jobsets: "
+            f"{', '.join(alike)}. Other jobsets may choose another of these."
         )
     if limits:
-        mean = "ln(value / limit), as the limits hold on the mean: above 0 they are broken"
-        each = "ln(value / limit) where a limit is broken, and 0 elsewhere"
+        mean = "ln(value / limit), where limits apply to the mean: above 0 a limit is violated"
+        each = "ln(value / limit) where a limit is violated, and 0 elsewhere"
         click.echo(
-            f"Beyond: mean of {mean if on_mean else each}. In brackets: on how many of the jobsets "
-            f"with that limit it is broken."
+            f"Violation: mean of {mean if on_mean else each}. In brackets: share of the "
+            "jobsets with that limit on which it is violated."
         )
 
 

@@ -62,10 +62,14 @@ def launch_training(options: TrainingOptions, draw: DrawFigure) -> None:
     changes = {**dict(map(parse_override, options.overrides)), **given}
     run_dir, resumption = options.run_dir, None
     if options.goes_on and (run_dir is None or options.resume is not None):
-        raise InputError("--continue takes the folder of the run as --run, and no --resume")
+        raise InputError(
+            "--continue needs the run's folder as --run, and cannot be combined with --resume"
+        )
     if options.resume is not None:
         if options.preset is not None or run_dir is not None:
-            raise InputError("--resume takes all from the run, so give no preset and no --run")
+            raise InputError(
+                "--resume takes its settings from the run, so give no preset and no --run"
+            )
         resumption = find_resumption(options.resume, changes)
         config = resumption.config
     else:

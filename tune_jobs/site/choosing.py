@@ -51,7 +51,7 @@ def choose_adviser(name: str, decode: Any = "argmax") -> Adviser:
         return by_rule
     runs = find_runs([name])
     if len(runs) != 1:
-        raise InputError(f"one policy decides, but {name} are {len(runs)} runs")
+        raise InputError(f"a site needs one policy, but {name} are {len(runs)} runs")
     run = load_runs(runs, decode)[0]
     trained = run.config.task.world
     if trained.kind != WORLD:

@@ -142,8 +142,8 @@ def read_journal(path: Path) -> Iterator[Entry]:
                 entry = json.loads(line)
                 if entry["kind"] == TICK and "after" in entry["snapshot"]:
                     raise InputError(
-                        f"line {number} of {path} says only what has changed, as lines of journals "
-                        "did before version 0.2.0; they are not read any more"
+                        f"line {number} of {path} holds only changes, as journals before "
+                        "version 0.2.0 did; these are no longer read"
                     )
                 yield entry
     except InputError:

@@ -26,14 +26,14 @@ site_options: Decorator = together(
         type=POSITIVE,
         default=10.0,
         metavar="SECONDS",
-        help="From look to look.",
+        help="Time between two ticks; in each, the policy decides on the queue.",
     ),
     click.option(
         "--ticks",
         "num_ticks",
         type=count(0),
         default=0,
-        help="End after so many looks; 0: when you stop it.",
+        help="Number of ticks; with 0 the command runs until you stop it.",
     ),
     click.option(
         "--partition",
@@ -48,39 +48,41 @@ site_options: Decorator = together(
         type=count(0),
         default=0,
         metavar="SECONDS",
-        help="Guard: who has waited for longer goes first, and has room kept; 0: no limit.",
+        help="Guard: jobs that have waited longer go first, with room reserved for them; 0: no "
+        "limit.",
     ),
     click.option(
         "--most-starts",
         type=count(0),
         default=50,
-        help="Guard: starts in one tick; 0: no limit.",
+        help="Guard: the most jobs to start in one tick; 0: no limit.",
     ),
-    click.option("--hash-users", is_flag=True, help="Record users as hashes."),
+    click.option("--hash-users", is_flag=True, help="Record hashes of user names."),
     click.option(
         "--out",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="File that lines are added to, compressed if it ends in .gz; by default they are "
+        help="File to append the lines to, compressed if its name ends in .gz; by default they are "
         "printed.",
     ),
     click.option(
         "--repeat",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="Read no site: decide on the states in this record again, and compare bit for bit.",
+        help="Contact no Slurm: repeat the decisions on the states of this record, and compare "
+        "them bit by bit.",
     ),
     click.option(
         "--simulate",
         "log",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="LOG",
-        help="No Slurm, but a simulated site with the jobs of a log, on --processors.",
+        help="Contact no Slurm: simulate a site with the jobs of LOG and --processors processors.",
     ),
     click.option(
         "--speed",
         type=POSITIVE,
         default=60.0,
-        help="With --simulate: its seconds in one of ours.",
+        help="With --simulate: simulated seconds in one second.",
     ),
 )
 """What is looked at, how often, and where lines go."""

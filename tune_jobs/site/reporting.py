@@ -70,18 +70,18 @@ def report_steer(
             raise Failure(f"{NEEDS_OPERATOR} ({error})") from None
         return 0
     if policy is None:
-        raise InputError("which policy steers? Name a rule, such as fcfs:easy, or a run")
+        raise InputError("name the policy that steers: a rule such as fcfs:easy, or a run")
     limits, adviser = _limits(options), choose_adviser(policy)
     if options["repeat"] is not None:
         return _repeat(options["repeat"], adviser)
     simulated = options["log"] is not None
     if steering.act and not simulated and os.geteuid() == 0 and not as_root:
         raise InputError(
-            "root steers no site: take an account with AdminLevel=Operator; where there is none, "
-            "as without slurmdbd, --as-root does it all the same"
+            "steer does not run as root: use an account with AdminLevel=Operator; where "
+            "there is none, as without slurmdbd, give --as-root"
         )
     if watchdog_s <= options["tick_s"]:
-        raise InputError("--watchdog must be longer than --tick, in seconds")
+        raise InputError("--watchdog must be longer than --tick (both in seconds)")
     write = open_journal(options["out"])
     backend = _backend(
         options, held=steering.mode == RELEASE, timeout_s=watchdog_s / CALLS_BETWEEN_SIGNS
@@ -120,7 +120,7 @@ def report_steer(
             summary = steerer.run()
     finally:
         if watchdog is not None and not watchdog.stop(watchdog_s):
-            click.echo(f"metasched: the watchdog, process {watchdog.pid}, goes on", err=True)
+            click.echo(f"metasched: the watchdog, process {watchdog.pid}, keeps running", err=True)
     _summarize(summary)
     return 0
 
@@ -207,7 +207,7 @@ def _repeat(path: Path, adviser: Adviser) -> int:
     other = [tick for tick, same in found if not same]
     if not found:
         raise InputError(f"{path} records no decision")
-    click.echo(f"{len(found) - len(other)} of {len(found)} decisions are the same to the last bit")
+    click.echo(f"{len(found) - len(other)} of {len(found)} decisions are bit-identical")
     if other:
         click.echo(f"others: ticks {', '.join(map(str, other[:20]))}")
     return 1 if other else 0

@@ -113,8 +113,8 @@ class Steerer:
     def _act(self, snapshot: Snapshot, changes: dict[str, Any]) -> None:
         if not self._alive():
             raise Failure(
-                "the watchdog is gone or stands in already, so nothing more is steered; all jobs "
-                "that are still held need `metasched steer --release-all`"
+                "the watchdog has ended or has taken over, so steering stops; release all "
+                "jobs that are still held with `metasched steer --release-all`"
             )
         try:
             if self._steering.mode == PRIORITY:

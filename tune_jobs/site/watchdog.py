@@ -165,8 +165,8 @@ def main(arguments: Sequence[str]) -> int:
     if not told_to_stop:
         with contextlib.suppress(OSError):
             sys.stderr.write(
-                f"metasched: the steerer is gone; process {os.getpid()} releases all held jobs "
-                f"until it is ended\n"
+                f"metasched: steering has ended; process {os.getpid()} releases all held "
+                "jobs until it is stopped\n"
             )
     try:
         release_all(partitions, stay=not told_to_stop)

@@ -55,8 +55,8 @@ def launch_sweep(options: SweepOptions, draw: DrawFigure) -> None:
     if options.resume is not None:
         if any(value is not None for value in new):
             raise InputError(
-                "--resume takes all from the sweep, so give no SWEEP, --out, --set, "
-                "--trials or --seed"
+                "--resume takes its settings from the sweep, so give no SWEEP, --out, "
+                "--set, --trials or --seed"
             )
         folder = open_sweep(options.resume)
         # A sweep may be somebody else's: it does not say where records and credentials go.
@@ -68,7 +68,7 @@ def launch_sweep(options: SweepOptions, draw: DrawFigure) -> None:
             changed["concurrent"] = options.num_concurrent
         sweep = SweepFolder(folder.path, folder.sweep.model_copy(update=changed))
     elif options.sweep is None:
-        raise InputError("say what to try: the name of a sweep (--sweeps lists them) or a file")
+        raise InputError("name a sweep (--sweeps lists them) or a file of one")
     else:
         values = {
             "trials": options.num_trials,

@@ -138,7 +138,7 @@ def check_sweep(sweep: Sweep) -> list[ExperimentConfig]:
             raise InputError(f"{key} is set by the sweep itself, so leave it out of settings")
     for key in sweep.space:
         if key.partition(".")[0] in _NOT_SEARCHED:
-            raise InputError(f"{key} is nothing that a sweep can search")
+            raise InputError(f"{key} cannot be searched by a sweep")
         sweep.strategy.check_key(key)
     presets = read_presets(sweep)
     for point in _examples(sweep):  # each value and each end of a range

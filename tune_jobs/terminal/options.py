@@ -107,8 +107,8 @@ def out_option(help_text: str) -> Decorator:
 warmup_option = click.option(
     "--warmup",
     type=count(0),
-    help="Measure a world in steady operation: leave out the jobs that arrive in so many first and "
-    "last steps of the time in which jobs arrive. By default 0; of recorded jobs, a sixth.",
+    help="Measure steady operation: leave out the jobs that arrive in this many steps at the "
+    "beginning and at the end of the arrival period. By default 0; for recorded jobs a sixth.",
 )
 
 limit_option = click.option(
@@ -116,9 +116,9 @@ limit_option = click.option(
     "limits",
     metavar="METRIC=SHARE",
     multiple=True,
-    help="By what share a guarded policy may be worse than the reference, as wait=0.5; off is "
-    "no limit. A policy that takes limits as input, as hpc-limits, is told those that it knows, "
-    "guarded or not. Can be repeated.",
+    help="Share by which a metric of a guarded policy may be worse than the reference's, for "
+    "instance wait=0.5; off removes the limit. Policies that are conditioned on limits, such as "
+    "hpc-limits, receive them with and without a guard. Can be repeated.",
 )
 
 runner_options = together(
@@ -127,12 +127,12 @@ runner_options = together(
         "num_runners",
         type=count(0),
         default=0,
-        help="Processes that evaluate policies, a piece at a time; 0, the default, evaluates here.",
+        help="Processes that evaluate policies in parallel; 0 evaluates in this process.",
     ),
     click.option(
         "--address",
         metavar="HOST:PORT",
-        help="Ray cluster whose CPUs the runners are on, or auto; by default this machine.",
+        help="Ray cluster for the runners, or auto; by default they run on this machine.",
     ),
 )
 
@@ -141,7 +141,7 @@ task_options = together(
         "--config",
         "source",
         metavar="PRESET|FILE",
-        help="World, jobs and objective; by default those of the first run, else of deeprm.",
+        help="World, jobs and objective; by default those of the first run, else those of deeprm.",
     ),
     set_option("task.objective=makespan"),
     warmup_option,
@@ -163,16 +163,19 @@ task_options = together(
     decode_option(
         "sample",
         "tuned",
-        help_text="How learned policies choose; argmax may leave jobs waiting for ever; tuned is "
-        "argmax, more or less eager to start jobs as is best on validation jobsets.",
+        help_text="How learned policies choose: sample draws an action; argmax takes the "
+        "likeliest, and may leave jobs waiting for ever; tuned is argmax with an eagerness to "
+        "start jobs that is tuned on validation jobsets.",
     ),
 )
 """What policies are evaluated on."""
 
 log_options = together(
     click.argument("path", metavar="FILE", type=click.Path(path_type=Path)),
-    set_option("task.workload.stretch=0.5", "the machine, or how the log is read"),
-    click.option("--hash-users", is_flag=True, help="Show and keep users and groups as hashes."),
+    set_option("task.workload.stretch=0.5", "the machine or of reading the log"),
+    click.option(
+        "--hash-users", is_flag=True, help="Replace users and groups by hashes in all output."
+    ),
 )
 """A log."""
 
@@ -193,15 +196,15 @@ held_out_option = click.option(
     "num_held_out",
     type=count(),
     default=100,
-    help="Held-out jobsets of a task that costs are means over.",
+    help="Held-out jobsets of a task; costs are means over them.",
 )
 """What a policy is evaluated on after adaptation."""
 
 at_option = click.option(
     "--at",
     metavar="VALUE,...",
-    help="Values of the setting that the world's comparisons vary, for instance 0.7,1.1; by "
-    "default that of the config. A trace has its own.",
+    help="Values of the setting that comparisons of the world vary, for instance 0.7,1.1; by "
+    "default the value of the config. A trace has its own value.",
 )
 
 cluster_options = together(
@@ -214,7 +217,7 @@ cluster_options = together(
     click.option(
         "--tracking-uri",
         metavar="URI",
-        help="MLflow server, or another database, for a copy; by default MLFLOW_TRACKING_URI.",
+        help="MLflow server or other database that gets a copy; by default MLFLOW_TRACKING_URI.",
     ),
 )
 """Where training happens, and where it is recorded."""

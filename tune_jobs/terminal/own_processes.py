@@ -40,8 +40,8 @@ def own_processes(count: int, limit_s: float = LIMIT_S) -> Iterator[Spread]:
                 yield from results
             except TerminatedWorkerError:
                 raise Failure(
-                    "a process of a piece of work was killed, maybe for want of memory; give the "
-                    "command again, with fewer --runners if that is so"
+                    "a worker process was killed, perhaps because memory ran out; if so, "
+                    "give the command again with fewer --runners"
                 ) from None
             except multiprocessing.TimeoutError:
                 sentence = f"no process has answered for {limit_s:.0f} s; one may hang"

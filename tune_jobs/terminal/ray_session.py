@@ -53,8 +53,8 @@ def require_utf8() -> None:
         except UnicodeEncodeError:
             shown = text.encode(errors="replace").decode()
             raise InputError(
-                f"this terminal's locale has no name for all letters of '{shown}', which Ray "
-                f"cannot pass on then; set PYTHONUTF8=1, or LC_ALL=C.UTF-8"
+                f"this terminal's locale cannot encode all letters of '{shown}', so Ray "
+                "cannot use it; set PYTHONUTF8=1, or LC_ALL=C.UTF-8"
             ) from None
 
 

@@ -60,8 +60,8 @@ def _results(
             done, unfinished = ray.wait(unfinished, timeout=LIMIT_S)
             if not done:
                 raise Failure(
-                    f"no process has answered for {LIMIT_S:.0f} s, while {len(unfinished)} of "
-                    f"{len(pieces)} pieces of work were under way; a machine may hang"
+                    f"no process has answered for {LIMIT_S:.0f} s, with {len(unfinished)} "
+                    f"of {len(pieces)} tasks unfinished; a machine may hang"
                 )
             while in_order and in_order[0] not in unfinished:
                 yield ray.get(in_order.popleft())
@@ -70,8 +70,8 @@ def _results(
         raise (cause if isinstance(cause, InputError | Failure) else error) from None
     except RayError as error:
         raise Failure(
-            "the processes of a piece of work were lost again and again, maybe for want of "
-            f"memory: {str(error).splitlines()[0]}"
+            "worker processes were lost repeatedly, perhaps because memory ran out: "
+            f"{str(error).splitlines()[0]}"
         ) from error
     finally:
         for reference in unfinished:

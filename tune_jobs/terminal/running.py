@@ -156,9 +156,7 @@ def _refuse_empty_texts(args: Sequence[str]) -> None:
             where = f"as the value of '{name}'"
         else:
             continue
-        raise click.UsageError(
-            f"an empty text was given {where}; say what is meant or leave it out"
-        )
+        raise click.UsageError(f"an empty value was given {where}; give a value or leave it out")
 
 
 class _Discreet(logging.Formatter):

@@ -32,7 +32,9 @@ def spreading(
     """
     if not runners:
         if address:
-            raise InputError("--address names a cluster, so say how many --runners to use there")
+            raise InputError(
+                "--address names a cluster, so give the number of --runners to use there"
+            )
         yield here
         return
     config = ExperimentConfig.model_validate({"resources": {"num_runners": runners}})

@@ -72,7 +72,7 @@ def send_records(
         )
     try:
         if not local_store(home).is_file():
-            raise InputError(f"{run_dir} was recorded in {local_store(home)}, which is not there")
+            raise InputError(f"{run_dir} was recorded in {local_store(home)}, which does not exist")
         store = LocalStore(home)
         root = store.find_run(file.experiment, file.key)
         if register is not None:

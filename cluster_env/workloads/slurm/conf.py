@@ -84,7 +84,7 @@ def read_slurm_conf(path: Path | str) -> SlurmSite:
     units = [(0, 0, 0), *(_units(path, line, node) for line, node in nodes)]
     processors, memory, gpus = (sum(column) for column in zip(*units, strict=True))
     if processors < 1:
-        raise InputError(f"{path} names no node with CPUs, so nobody knows the machine")
+        raise InputError(f"{path} names no node with CPUs, so the size of the machine is unknown")
     order, weights = _order(path, settings)
     backfill = settings.get("schedulertype", "sched/backfill").lower() != "sched/builtin"
     return SlurmSite(

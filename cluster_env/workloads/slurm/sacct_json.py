@@ -77,8 +77,8 @@ def _objects(path: Path, text: str, place: int, findings: Findings) -> Iterator[
             at = getattr(error, "pos", place)
             if not _ENDED.match(text, at):
                 raise InputError(
-                    f"{path}, line {line + text.count(chr(10), counted, at)}: this is no JSON, and "
-                    f"what stands behind it cannot be told; export it again with sacct --json"
+                    f"{path}, line {line + text.count(chr(10), counted, at)}: this is no "
+                    "JSON, so the rest cannot be read; export it again with sacct --json"
                 ) from None
             if text[place:].strip():
                 findings.rows += 1

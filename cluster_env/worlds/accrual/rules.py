@@ -76,7 +76,7 @@ def learners_for(
     """
     if learners is None:
         if rule.scorer == "value":
-            raise InputError("a rule that goes by values needs value functions")
+            raise InputError("a rule that ranks by values needs value functions")
         learners = new_learners(RULEBASE, np.zeros((1, len(RULES))), 0.0, 0.0, 1.0, False)
         learning = False
     if learners.memory.size == 1 and not learning:

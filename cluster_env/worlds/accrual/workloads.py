@@ -46,8 +46,8 @@ class Breakpoints:
             )
         if np.any(np.diff(self.values) > 0) or self.values[0] > 1:
             raise InputError(
-                f"values of a time-utility function must not rise, from at most 1, but they are "
-                f"{self.values}"
+                "values of a time-utility function must not rise and begin at 1 or less, "
+                f"but they are {self.values}"
             )
 
     def rows(self, num_jobs: int) -> NDArray[np.float64]:
@@ -85,8 +85,8 @@ def read_utility(text: str) -> Breakpoints:
         exponent = float(power)
     except ValueError as error:
         raise InputError(
-            f"breakpoints of a time-utility function look like '1:1 1.5:0.8 3:0', times the "
-            f"duration and unit utility, not '{shortened(text)}'"
+            "breakpoints of a time-utility function are pairs of time (in durations) and "
+            f"unit utility, such as '1:1 1.5:0.8 3:0', not '{shortened(text)}'"
         ) from error
     return Breakpoints(times, values, exponent)
 
@@ -96,13 +96,14 @@ class PoissonWorkload:
     """The paper's jobs (section 5): Poisson arrivals, sizes and durations uniform whole numbers.
 
     Attributes:
-        rate: mean number of arrivals in a step.
-        window: steps in which jobs may arrive.
-        smallest: fewest processors that a job asks for.
-        largest: most of them.
-        shortest: steps of the shortest job on all processors that it asks for.
-        longest: steps of the longest one.
-        utility: time-utility function, by name or breakpoints, see `read_utility`.
+        rate: mean number of jobs that arrive in a step.
+        window: number of steps in which jobs may arrive.
+        smallest: smallest number of processors that a job asks for.
+        largest: largest number of processors that a job asks for.
+        shortest: shortest run time in steps, on all processors that the job asks for.
+        longest: longest run time in steps, on all processors that the job asks for.
+        utility: time-utility function: ``linear``, ``square``, ``root`` or ``step``, or breakpoints
+            of times the duration and unit utility, as ``1:1 1.5:0.8 3:0``; see `read_utility`.
     """
 
     processors: int = 24
@@ -165,9 +166,11 @@ class AccrualLog(LogWorkload):
 
     Attributes:
         processors: of the machine; jobs must not ask for memory or GPUs.
-        jobs: in a jobset; 0 for all jobs of a split. null for windows by time.
-        deadline: multiple of the estimate at which a job is worth nothing.
-        utility: time-utility function, by name or breakpoints.
+        jobs: number of jobs in a jobset; 0: all jobs of a split; null: a jobset is a window of
+            time.
+        deadline: multiple of the estimated run time from which on a job has no utility.
+        utility: time-utility function: ``linear``, ``square``, ``root`` or ``step``, or breakpoints
+            of times the duration and unit utility, as ``1:1 1.5:0.8 3:0``; see `read_utility`.
         run_times: Refused: nothing in this world goes by believed run times. Deadlines go by the
             estimates, which `estimates` replaces.
         hash_users: Refused: jobs of this world have no names.

@@ -56,26 +56,28 @@ class Accrual:
     **Episode.** It begins at time 0 with a decision, even if nothing can be chosen. It is
     *terminated* when all jobs have finished or been dropped, and *truncated* at `max_time`.
 
-    What the paper leaves open is an option.
+    What the paper leaves open is an option. It expects the allocation ``machine`` to be better than
+    ``job`` where there are fewer machines than waiting jobs.
 
     Attributes:
-        processors: N, of each machine.
-        longest: MaxJobLength, the steps by which time is divided in the value function's x2.
+        processors: processors of each machine, N in the paper.
+        longest: steps by which times are divided in x2, an input of the value function; the paper's
+            MaxJobLength.
         preempt: whether jobs may be preempted.
         squeeze: whether jobs may start on fewer processors than they ask for.
-        candidates: waiting jobs that can be chosen from, those that would be worth most.
-        growth: which squeezed job gets free processors first: by ``arrival``, ``utility`` (the
-            highest unit utility at completion over the time until then) or ``shortfall`` (the
-            fewest missing).
+        candidates: number of waiting jobs that a decision can choose from, those that would gain
+            the most utility.
+        growth: which squeezed job gets free processors first: the first to arrive (``arrival``),
+            the highest unit utility at completion over the time until then (``utility``) or the
+            fewest missing processors (``shortfall``).
         grow_first: whether squeezed jobs get free processors before waiting jobs start.
-        drop_expired: whether a waiting job is let go for good once it would be worth nothing even
-            if it started; else it stays in the queue like any other.
-        max_time: clock after which an episode is truncated.
-        machines: with one queue.
-        allocation: how several machines share out the jobs that fit (section 4.2): with
-            ``machine`` each in turn takes the jobs that fit it best; with ``job`` each job, in
-            order of arrival, goes to the machine that it fits best. The paper expects the first to
-            be better where there are fewer machines than waiting jobs.
+        drop_expired: whether a waiting job is dropped once it would have no utility even if it
+            started; otherwise it stays in the queue.
+        max_time: time step after which an episode is truncated.
+        machines: number of machines, which share one queue.
+        allocation: how several machines share the jobs that fit (section 4.2). With ``machine``,
+            each machine in turn takes the jobs that fit it best; with ``job``, each job in order of
+            arrival goes to the machine that it fits best.
     """
 
     kind: ClassVar[str] = "accrual"
@@ -156,7 +158,7 @@ class Accrual:
         """
         if jobset.num_resources != 1:
             raise InputError(
-                f"jobs of a server ask for processors alone, but they ask for "
+                "jobs of this world ask for processors only, but these ask for "
                 f"{jobset.num_resources} resources"
             )
         tuf = time_utility_functions(jobset)

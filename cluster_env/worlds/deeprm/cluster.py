@@ -18,11 +18,12 @@ class Cluster:
 
     Attributes:
         capacity: units of each resource, 1 to 255 each.
-        horizon: time steps that the scheduler looks and books ahead, 1 to 255 (the paper: 20).
-        num_slots: waiting jobs that the policy sees (the paper: M = 10).
-        backlog_view: jobs beyond the slots that an observation can show (the paper: 60). More may
-            wait; the observation then saturates.
-        num_classes: classes of jobs (queues, tenants) that the policy can tell apart, 1 to 16.
+        horizon: time steps for which the scheduler looks and books ahead, 1 to 255 (the paper: 20).
+        num_slots: number of waiting jobs that the policy sees (the paper: M = 10).
+        backlog_view: number of jobs beyond the slots that an observation can show (the paper: 60).
+            More may wait, but observations stay the same.
+        num_classes: number of classes of jobs (queues, tenants) that the policy can distinguish, 1
+            to 16.
     """
 
     capacity: tuple[int, ...] = (10, 10)

@@ -29,13 +29,13 @@ class DeepRMLog(LogWorkload):
         cluster: what has to run the jobs.
         first_step: jobs that arrive before this step of a jobset are left out; with 1 nothing
             arrives in step 0, as in DeepRM's released code.
-        seconds: of a step, in a file whose times are seconds; run times are rounded up. 1 for a
-            file in steps.
-        units: how many units in the file are one of the cluster, for each resource, rounded up;
-            none for the units of the file.
+        seconds: length of a time step in seconds, for a log whose times are seconds; run times are
+            rounded up. 1: the log is in time steps.
+        units: units of each resource in the log that make one unit of the cluster, rounded up;
+            empty: the units are the same.
         jobs: Refused: windows are by time, because episodes end at the world's max_time.
-        window: time steps of a jobset.
-        log_format: by default ``csv``; with ``auto``, as the file looks.
+        window: length of a jobset in time steps.
+        log_format: format of the log: ``csv`` by default; ``auto`` detects it.
         estimates: Refused: policies see how long jobs last, and no estimates.
         run_times: Refused for the same reason.
         missing_limits: Refused for the same reason.

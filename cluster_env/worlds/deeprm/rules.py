@@ -11,22 +11,21 @@ class Rules:
     """Rules of the timeline simulator.
 
     Attributes:
-        try_last_start: whether a job may start in the last step of the horizon that leaves room
-            for it. The released code never tries that step, so a job as long as the horizon can
-            never run there.
-        linger_finished: whether removing a finished job hides the job listed behind it for one
-            step, as in the released code, which deletes from the list that it walks. A hidden job
-            that has finished too keeps costing and keeps the episode alive.
+        try_last_start: whether a job may start in the last step of the horizon that leaves room for
+            it. The released code never tries that step, so a job as long as the horizon never runs.
+        linger_finished: whether the removal of a finished job hides the job listed behind it for
+            one step, as in the released code, which deletes from the list that it iterates over. A
+            hidden finished job still costs and prolongs the episode.
         drop_when_backlog_full: whether a job that finds the backlog full is lost, as in the
-            released code; otherwise it waits and only the observation saturates.
-        charge_after_step: whether a step is charged for the jobs in the system after it, as in
-            the released code; otherwise for those in the system while it passes, so that jobs
-            that arrive before the first decision are charged in full.
-        stop: when an episode ends: ``all_done`` when the arrival window is over and every job has
-            finished; ``no_new_job`` when the arrival window is over.
-        first_arrival: first time step in which a workload's jobs arrive; 1 repeats the released
-            code, where the first job of a sequence never arrives. The simulator takes jobs as they
-            come.
+            released code; otherwise it waits, and observations show a full backlog.
+        charge_after_step: whether a step is charged for the jobs in the system after it, as in the
+            released code, or for those during it. Only the latter charges jobs that arrive before
+            the first decision in full.
+        stop: end of an episode: ``all_done`` when the arrival window is over and every job has
+            finished, ``no_new_job`` when the arrival window is over.
+        first_arrival: first time step in which jobs of a workload arrive. 1 repeats the released
+            code, where the first job of a sequence never arrives; the simulator itself accepts any
+            arrival.
     """
 
     try_last_start: bool = True

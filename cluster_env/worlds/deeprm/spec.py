@@ -169,14 +169,14 @@ SPEC = WorldSpec(
         options={
             "window": CliOption(
                 "workload.window",
-                "Steps in which jobs may arrive. Episodes get at least ten times as long, unless "
-                "--set task.world.max_time says how long.",
+                "Steps in which jobs arrive. Episodes may take at least ten times as long, unless "
+                "--set task.world.max_time sets their limit.",
                 _long_episodes,
             ),
             "rules": CliOption(
                 "world.rules",
-                "Rules of DeepRM's paper or of its released code (paper, released), or others "
-                "that are registered.",
+                "Rules of DeepRM's paper or of its released code (paper, released), or your own "
+                "registered ones.",
             ),
         },
         steady=steady,

@@ -33,14 +33,13 @@ class Ranges:
     114 % at 0.95 with DeepRM's durations and the released demands).
 
     Attributes:
-        load: lowest and highest load, drawn uniformly; one that a mix of jobs cannot reach becomes
-            the highest that it can, a job in every step.
-        window: arrival windows to choose from, in time steps.
-        window_weights: how often each window is chosen, relative to the others; by default all
-            equally often.
-        window_loads: highest load at each window, in place of the highest of `load`: above 100 % a
-            long window is only a longer queue.
-        small_share: lowest and highest share of short jobs, drawn uniformly.
+        load: lowest and highest load, drawn uniformly for each jobset. A load that its mix of jobs
+            cannot reach becomes the highest possible, a job in every step.
+        window: arrival windows in time steps, of which each jobset draws one.
+        window_weights: relative frequency of each arrival window; empty: all equally often.
+        window_loads: highest load of each arrival window, instead of the highest of `load`. Above
+            100 % a long window only makes the queue longer.
+        small_share: lowest and highest share of short jobs, drawn uniformly for each jobset.
     """
 
     load: tuple[float, float] | None = None
@@ -74,8 +73,8 @@ class Ranges:
             raise InputError(f"weights of windows must be above 0, not {self.window_weights}")
         if any(highest < loads[0] for highest in self.window_loads):
             raise InputError(
-                f"the highest load at a window cannot be below the lowest of all, {loads[0]:g}, "
-                f"but {self.window_loads} were given"
+                "the highest load of a window cannot be below the lowest load, "
+                f"{loads[0]:g}, but {self.window_loads} were given"
             )
         # Every mix of jobs reaches the lowest load, if those at both ends of the range do.
         for window in self.window or (base.window,):
@@ -146,14 +145,16 @@ class BimodalWorkload:
         small_share: probability that a job is short.
         small_duration: shortest and longest duration of a short job.
         large_duration: shortest and longest duration of a long job.
-        demands: ``released`` or ``paper``, see above.
+        demands: range of demands: ``released``, where the dominant resource gets half to all of the
+            capacity, or ``paper``, a quarter to a half, where no load exceeds 92 %.
         first_step: first time step in which a job may arrive; 1 repeats the released code, where
             the first job of a sequence never arrives.
-        class_shares: probability of each of the cluster's classes, all equally likely if empty.
-        dominant_shares: probability that a resource is the dominant one, of each resource, all
-            equally likely if empty. `load` stays the mean over resources, so that one of them may
-            be asked for more than the cluster has at a load below 1.
-        burstiness: from 0, where arrivals are independent, to below 1, see above.
+        class_shares: probability of each class of jobs; empty: all equally likely.
+        dominant_shares: probability of each resource to be a job's dominant one; empty: all equally
+            likely. `load` is the mean over resources, so one of them may be overloaded at a load
+            below 1.
+        burstiness: how much arrivals concentrate in busy phases, from 0 (independent arrivals) to
+            below 1; their mean rate stays the same.
         vary: what differs from jobset to jobset, to train one policy for all of them; comparisons
             are made at the point that the other settings say.
     """

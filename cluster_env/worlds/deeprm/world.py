@@ -84,8 +84,9 @@ class DeepRM:
 
     Attributes:
         cluster: resources, horizon, and what a policy sees of the queue.
-        rules: ``paper``, ``released``, another name in `RULES`, or any `Rules`.
-        max_time: clock after which an episode is truncated, in time steps, at least 1.
+        rules: rules of the simulator: ``paper``, ``released`` (those of the released code), another
+            name in `RULES`, or any `Rules`.
+        max_time: time step after which an episode is truncated, at least 1.
     """
 
     kind: ClassVar[str] = "deeprm"

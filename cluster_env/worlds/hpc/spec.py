@@ -154,16 +154,16 @@ SPEC = WorldSpec(
         axis=Axis("workload.load", "load {:.0%}".format),
         options={
             "processors": CliOption("world.processors", "Processors of the machine."),
-            "memory": CliOption("world.memory", "Units of memory; 0 if it is not counted."),
-            "gpus": CliOption("world.gpus", "GPUs; 0 if they are not counted."),
+            "memory": CliOption("world.memory", "Units of memory; 0 ignores memory."),
+            "gpus": CliOption("world.gpus", "GPUs; 0 ignores GPUs."),
             "backfilling": CliOption(
                 "world.backfilling",
-                "What may start before the first waiting job, where a policy does not name it: "
-                "strict, skip, easy or conservative.",
+                "Backfilling of policies that do not name theirs: strict, skip, easy or "
+                "conservative.",
             ),
             "kill-at-estimate": CliOption(
                 "world.kill_at_estimate",
-                "Whether jobs are killed when their estimate is over (true, false).",
+                "Whether jobs are killed at the end of their estimate (true, false).",
             ),
             "max-wait": CliOption(
                 "world.max_wait",
@@ -174,35 +174,35 @@ SPEC = WorldSpec(
             ),
             "window": CliOption(
                 "workload.window",
-                "Seconds of a window of a log. By default 20 mean run times or more, between two "
-                "warm-ups in which the machine fills.",
+                "Length of a window of a log in seconds. By default at least 20 mean run times, "
+                "between two warm-ups.",
             ),
             "log-format": CliOption(
                 "workload.log_format",
-                "Format of a log: auto, by its first lines; swf, csv, sacct, sacct-json, jobcomp "
-                "or pbs.",
+                "Format of a log: swf, csv, sacct, sacct-json, jobcomp, pbs, or auto, which "
+                "detects it by the first lines.",
             ),
             "time-zone": CliOption(
                 "workload.time_zone",
-                "Zone of the times in a log that name none, such as Europe/Berlin; by default UTC.",
+                "Time zone of a log's times without a zone, such as Europe/Berlin; by default UTC.",
             ),
             "columns": CliOption(
                 "workload.columns",
-                "Columns of a CSV under other names: arrival=submission_time,duration=runtime.",
+                "Names of a CSV's columns: arrival=submission_time,duration=runtime.",
             ),
             "partition": CliOption(
                 "workload.partition",
-                "The one partition or queue of a log whose jobs count; by default all.",
+                "Read only this partition or queue of a log; by default all.",
             ),
             "missing-limits": CliOption(
                 "workload.missing_limits",
-                "What counts for a job of a log without a time limit: longest (limit of the log), "
+                "Time limit of jobs without one in a log: longest (the longest limit of the log), "
                 "run-time, or a number of seconds.",
             ),
             "run-times": CliOption(
                 "workload.run_times",
-                "What is believed of the run times of a log's jobs: user (what users ask for), "
-                "recent (mean of the user's last two), learned, or actual.",
+                "Estimates of the run times in a log: user (the users' own), recent (the mean of "
+                "the user's last two jobs), learned, or actual.",
             ),
         },
         steady=steady,

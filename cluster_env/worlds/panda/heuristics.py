@@ -38,17 +38,17 @@ class PandaPolicy:
         """
         if self.choice == "random":
             raise InputError(
-                f"'{self.name}' draws by the keys of whole episodes, which a single decision does "
-                f"not have; use cluster_env.evaluation.evaluate"
+                f"'{self.name}' draws random numbers from the keys of whole episodes, which "
+                "a single decision does not have; use cluster_env.evaluation.evaluate"
             )
         return np.full(rows.size, simulator.rule_action((self.choice, self.order)), np.int32)
 
     def act(self, states: NDArray[np.int32], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
         """A state does not show what a rule decides by; an `InputError` says what to use."""
         raise InputError(
-            f"'{self.name}' knows all nodes and decides for all consumers at once, but a state "
-            f"shows one agent a part of them; use cluster_env.core.policy.choose with a simulator, "
-            f"or cluster_env.evaluation.evaluate for whole episodes"
+            f"'{self.name}' needs all nodes and decides for all consumers at once, but a "
+            "state shows an agent only a part of them; use cluster_env.core.policy.choose "
+            "with a simulator, or cluster_env.evaluation.evaluate for whole episodes"
         )
 
 

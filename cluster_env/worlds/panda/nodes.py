@@ -22,14 +22,14 @@ class Nodes:
     of neighbouring numbers share a region.
 
     Attributes:
-        count: nodes of each type.
-        cores: of a node.
-        speed: work that a core does in a step, where 1 is the speed that durations are meant for;
-            cores x speed is a whole number.
-        memory: of a node, in gigabytes.
-        core_type: kind of its cores, from 0: what a consumer may insist on.
-        racks: in all.
-        regions: in all, at most as many as racks.
+        count: number of nodes of each type.
+        cores: cores of a node of each type.
+        speed: work that a core of each type does in a step, in units of the speed for which
+            durations are given. Cores x speed must be a whole number.
+        memory: gigabytes of memory of a node of each type.
+        core_type: core type of each type of nodes, numbered from 0; a consumer may require one.
+        racks: number of racks, over which the nodes are spread.
+        regions: number of regions, at most the number of racks.
     """
 
     count: tuple[int, ...] = (6, 6, 4)
@@ -57,7 +57,9 @@ class Nodes:
                 if not least <= value <= most:
                     raise InputError(f"{name} must be {least} to {most:,}, but {value} was given")
         if self.num_nodes > MOST_NODES:
-            raise InputError(f"there can be {MOST_NODES:,} nodes, but {self.num_nodes:,} are asked")
+            raise InputError(
+                f"there can be at most {MOST_NODES:,} nodes, but {self.num_nodes:,} were given"
+            )
         if not 1 <= self.regions <= self.racks <= MOST_NODES:
             raise InputError(
                 f"regions and racks must be 1 or more, and no more regions than racks, but "

@@ -222,7 +222,7 @@ class PandaSimulator(BatchSimulator):
 
     def _rule_of(self, actions: NDArray[Any]) -> Rule:
         if actions.min() != actions.max():
-            raise InputError("where a rule decides, it does so for all agents of all rows")
+            raise InputError("a rule decides for all agents of all rows, or for none")
         choice, order = divmod(-1 - int(actions[0]), len(ORDERS))
         return self._no_rule._replace(choice=choice, shortest=order == 1)
 

@@ -27,10 +27,10 @@ class Supply:
     that they are the same under every policy.
 
     Attributes:
-        stays: mean steps for which a node is there; 0 for always.
-        away: mean steps until it returns.
-        announced: share of the departures that are announced; the others are sudden.
-        notice: steps of an announcement.
+        stays: mean number of steps for which a node is available; 0: always.
+        away: mean number of steps until a node that left returns.
+        announced: share of the departures of nodes that are announced; the others are sudden.
+        notice: steps from the announcement of a departure to the departure.
     """
 
     stays: float = 0.0
@@ -83,24 +83,25 @@ class ClusteredWorkload:
 
     Attributes:
         nodes: of the cloud.
-        load: mean work over what all nodes that are there could do in the window; 0.7 is 70 %.
-        window: steps in which consumers may arrive.
-        classes: number of classes.
-        spread: standard deviation of the logarithm of cores, memory and run time in a class.
-        shortest: median run time of the shortest class, in steps at speed 1.
-        longest: of the longest one.
-        widest: cores of the widest class, in median, over those of the largest node.
-        picky: share of the classes that insist on a core type.
-        drift: how far the mix moves over the window: 0 for not at all, 1 if each class is common
-            at some time and absent at another.
+        load: mean work of the consumers over what all available nodes could do in the window; 0.7
+            is 70 %.
+        window: number of steps in which consumers may arrive.
+        classes: number of classes of consumers.
+        spread: standard deviation of the logarithms of cores, memory and run time within a class.
+        shortest: median run time of the class with the shortest runs, in steps at speed 1.
+        longest: median run time of the class with the longest runs, in steps at speed 1.
+        widest: median number of cores of the widest class, as a multiple of the largest node's
+            cores.
+        picky: share of the classes that require a core type.
+        drift: how far the mix of classes changes over the window: 0: not at all; 1: each class is
+            common at some time and absent at another.
         supply: how nodes come and go.
-        feedback: share of the consumers that say how content they are, see the objective
-            ``feedback(16)``: how many times its expected time one tolerates is log-normal around 2
-            with a deviation of 0.5; 0 if nobody is asked.
-        population: seed of the classes.
-        own_classes: whether each jobset has classes of its own, drawn with it and no more seen
-            anywhere else: so unseen jobsets are of unseen populations. ``population`` then says
-            nothing.
+        feedback: share of the consumers that report their satisfaction, for the objective
+            ``feedback(16)``; 0: none. The multiple of its expected time that a consumer tolerates
+            is log-normal around 2 with a deviation of 0.5.
+        population: seed from which the classes of consumers are drawn.
+        own_classes: whether each jobset draws classes of its own, so that unseen jobsets come from
+            unseen populations. ``population`` then has no effect.
     """
 
     nodes: Nodes = field(default_factory=Nodes)
@@ -226,9 +227,11 @@ class PandaLog(LogWorkload):
 
     Attributes:
         nodes: of the cloud; jobs that no nodes could run together are left out.
-        jobs: in a jobset; 0 for all jobs of a split. null for windows by time.
-        seconds: of a step.
-        most_cores: of a job, larger ones are left out; 0 for those of the four largest nodes.
+        jobs: number of jobs in a jobset; 0: all jobs of a split; null: a jobset is a window of
+            time.
+        seconds: length of a time step in seconds.
+        most_cores: largest number of cores of a job; larger jobs are left out. 0: the cores of the
+            four largest nodes together.
         supply: how nodes come and go.
         estimates: Refused: specifications hold run times, and no estimates.
         run_times: Refused for the same reason.

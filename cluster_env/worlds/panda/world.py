@@ -77,30 +77,32 @@ class Panda:
 
     Attributes:
         nodes: what there is, when all of them are there.
-        collision: who gets a node that several agents catch: whose consumer arrived first
-            (``arrival``), or whose actor needs it most (``need``), as in its footnote 2.
-        on_loss: what a consumer has left to do when one of the nodes that it runs on leaves: all of
-            it (``restart``), or what it had not yet done (``resume``). It waits again, and keeps
-            its other nodes.
-        pace: how fast several nodes are: as their slowest (``slowest``), or as their cores in the
-            mean (``mean``).
-        across_racks: factor on the run time of a consumer that prefers one rack, on nodes of
-            several racks of a region.
-        across_regions: the same of one that prefers one rack or one region, on several regions.
-        strict: whether such consumers may not start there at all.
-        observed: nodes that an agent sees at most.
-        held: nodes that it can hold at most.
-        reach: of the attention filter, in root mean square distances of types from their mean: how
-            unlike the best node a type may be whose nodes an agent sees; large for no limit.
-        patience: steps after which nodes that an agent holds without a start are reclaimed; 0 for
-            never. Two agents that each hold what the other one needs wait for ever without it.
-        rounds: decisions at most at one clock. After one in which somebody caught or released a
-            node or started, all that still wait decide again, so that who lost a node to another
-            one need not wait a step to ask for the next.
-        hybrid: share of the clocks at which the static scheduler (``envy_free``) decides in place
-            of all who learn (section 5); 1 for each. They are spread evenly, and those of a smaller
-            share are among those of a larger one. Rules decide for themselves at all clocks.
-        max_time: clock at which an episode is truncated.
+        collision: which agent gets a node that several agents catch: the one whose consumer arrived
+            first (``arrival``), or the one whose actor needs it most (``need``, footnote 2 of the
+            paper).
+        on_loss: what a consumer has left to do when one of its nodes leaves during its run: all of
+            it (``restart``), or the rest (``resume``). It waits again and keeps its other nodes.
+        pace: speed of a run on several nodes: that of the slowest node (``slowest``), or the mean
+            over all cores (``mean``).
+        across_racks: factor on the run time of a consumer that prefers one rack, if its nodes are
+            in several racks of one region.
+        across_regions: factor on the run time of a consumer that prefers one rack or one region, if
+            its nodes are in several regions.
+        strict: whether consumers that prefer one rack or region may not start across several.
+        observed: largest number of free nodes that an agent sees.
+        held: largest number of nodes that an agent can hold.
+        reach: how unlike the best node's type the type of an observed node may be, in root mean
+            square distances of all types from their mean (attention filter). A large value shows
+            all types.
+        patience: steps after which nodes that an agent holds without a start are reclaimed. 0:
+            never, so two agents that each hold what the other one needs wait forever.
+        rounds: largest number of decisions at one clock. All waiting agents decide again after one
+            in which a node was caught or released or a consumer started, so an agent that lost a
+            node need not wait a step.
+        hybrid: share of the clocks, evenly spread, at which the static scheduler (``envy_free``)
+            decides in place of learned policies (section 5); 1: all clocks. Rules decide at all
+            clocks themselves.
+        max_time: time step at which an episode is truncated.
     """
 
     kind: ClassVar[str] = "panda"
@@ -217,9 +219,9 @@ class Panda:
             if not can_be_satisfied(self.nodes, self.held, *key):
                 job = int(np.flatnonzero((specs == spec).all(axis=1))[0])
                 raise InputError(
-                    f"consumer {job} asks for {spec[0]} cores and {spec[1]} GB on cores of type "
-                    f"{spec[2] if spec[2] >= 0 else 'any'}, which {self.held} nodes of this cloud "
-                    f"cannot give; it could never run"
+                    f"consumer {job} asks for {spec[0]} cores and {spec[1]} GB on cores of "
+                    f"type {spec[2] if spec[2] >= 0 else 'any'}, which {self.held} nodes of "
+                    "this cloud cannot provide, so it could never run"
                 )
             self._can_be_satisfied.add(key)
 

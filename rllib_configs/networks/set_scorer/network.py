@@ -189,14 +189,20 @@ class SetScorer(nn.Module):
         features = self.shown(features)
         if self._runs_compiled():
             return differentiable_scores(self.compiled_parameters(), features)
-        items, pooled = self._describe(features)
-        items = torch.relu(self.mix(items) + self.mix_pooled(pooled).unsqueeze(1))
-        item_scores = self.score(items).squeeze(2)
+        return self.score_tensors(*map(torch.from_numpy, features))
+
+    def score_tensors(
+        self, items: torch.Tensor, context: torch.Tensor, allowed: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """`score_items` by PyTorch's own operations, from tensors of what `shown` gives."""
+        described, pooled = self._describe(items, context)
+        described = torch.relu(self.mix(described) + self.mix_pooled(pooled).unsqueeze(1))
+        item_scores = self.score(described).squeeze(2)
         if self.skip_names:
-            given = torch.from_numpy(features.items).to(item_scores.dtype)
+            given = items.to(item_scores.dtype)
             item_scores = item_scores + float(SKIP_GAIN) * (given @ self._skip())
         logits = torch.cat([item_scores, self.void(pooled)], dim=1)
-        return logits.masked_fill(torch.from_numpy(~features.allowed), FORBIDDEN), pooled
+        return logits.masked_fill(~allowed, float(FORBIDDEN)), pooled
 
     def value(self, pooled: torch.Tensor) -> torch.Tensor:
         """Value of states, float32 ``(n,)``, from the second result of `score_items`.
@@ -218,7 +224,8 @@ class SetScorer(nn.Module):
             # Scores are not asked for, and an item that is not allowed is pooled, but not scored.
             nothing = features._replace(allowed=np.zeros_like(features.allowed))
             return self.value(self.score_items(nothing)[1])
-        return self.value(self._describe(self.shown(features))[1])
+        items, context, _ = map(torch.from_numpy, self.shown(features))
+        return self.value(self._describe(items, context)[1])
 
     def compiled_parameters(self) -> list[torch.Tensor]:
         """The parameters as compiled code takes them; see `kernels.PARAMETERS`."""
@@ -231,14 +238,29 @@ class SetScorer(nn.Module):
     def _runs_compiled(self) -> bool:
         return self.compiled and self.score.weight.dtype == torch.float32
 
-    def _describe(self, features: Features) -> tuple[torch.Tensor, torch.Tensor]:
+    def _describe(
+        self, items: torch.Tensor, context: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Each item in its context, ``(n, num_items, hidden)``, and all pooled, ``(n, hidden)``."""
-        dtype = self.score.weight.dtype
-        given, shared = (torch.from_numpy(array).to(dtype) for array in features[:2])
+        given, shared = (tensor.to(self.score.weight.dtype) for tensor in (items, context))
         present = given[:, :, :1]
         context = torch.relu(self.context(shared))
         items = torch.relu(self.job(given) + self.job_context(context).unsqueeze(1)) * present
         return items, torch.relu(self.pooled(torch.cat([context, items.sum(1)], dim=1)))
+
+
+class TensorScorer(nn.Module):
+    """Logits of a `SetScorer` from tensors alone; see `SetScorer.score_tensors`."""
+
+    def __init__(self, network: SetScorer) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(
+        self, items: torch.Tensor, context: torch.Tensor, allowed: torch.Tensor
+    ) -> torch.Tensor:
+        """Computes logits, float32 ``(n, num_items + 1)``."""
+        return self.network.score_tensors(items, context, allowed)[0]
 
 
 _SECOND_ORDER = (

@@ -8,7 +8,7 @@ from cluster_env.core.compiled import njit
 from cluster_env.core.conditioned import ConditionedWorld
 from cluster_env.core.world import Features, Mask, State, World
 from rllib_configs.learning.losses import symexp
-from rllib_configs.networks.sampling import Draws, Sampler
+from rllib_configs.networks.sampling import Draws, Sampler, TensorForm
 from rllib_configs.networks.set_scorer.kernels import (
     FORBIDDEN,
     Floats,
@@ -17,7 +17,7 @@ from rllib_configs.networks.set_scorer.kernels import (
     pack,
     score_rows,
 )
-from rllib_configs.networks.set_scorer.network import SetScorer
+from rllib_configs.networks.set_scorer.network import SetScorer, TensorScorer
 from rllib_configs.registries import FAST_PATHS, found
 
 _PIECE = 1024  # rows; four times as many take three times as long each
@@ -81,6 +81,17 @@ class SetScorerSampler(Sampler):
                 features = self._world.features(states[piece])
                 values[piece] = symexp(self._network.value_of(features)).numpy()
         return values * self._network.critic_scale.numpy()
+
+    def tensor_form(self) -> TensorForm:
+        """See `TensorForm`; context lacks features that the network is not to see."""
+        network = self._network
+        inputs = {
+            "items": torch.zeros(2, 3, network.job.in_features),
+            "context": torch.zeros(2, network.context.in_features),
+            "allowed": torch.ones(2, 4, dtype=torch.bool),
+        }
+        any_size = {"items": (0, 1), "context": (0,), "allowed": (0, 1)}
+        return TensorForm(TensorScorer(network), inputs, any_size)
 
 
 class FeatureSampler(Sampler):

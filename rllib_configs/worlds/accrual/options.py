@@ -14,20 +14,21 @@ class StateValuesOptions(Section):
     """Values of server states, of each server its own; acts by their mean. For fuzzy_td alone."""
 
     values: Literal["rulebase", "network"] = "rulebase"
-    """What a value is a function of: the paper's eight fuzzy rules, or a small network."""
+    """Form of the value function: the paper's eight fuzzy rules (rulebase) or a small neural
+    network (network)."""
 
 
 class FuzzyTDOptions(Section):
     """Average-reward TD(0) of each server by itself (Vengerov, section 3.4)."""
 
     iterations: Count = 25
-    """Episodes of each server; its server is empty at the beginning of each."""
+    """Episodes per server; each begins with an empty server."""
     jobsets: Count = 50
-    """Servers; each learns from an own jobset in each iteration."""
+    """Number of servers; in each iteration, every server learns from a jobset of its own."""
     episodes_per_jobset: Annotated[int, Field(ge=1, le=1)] = 1
-    """A server plays a jobset once."""
+    """Must be 1: a server processes each jobset once."""
     jobsets_per_unit: Count = 10
-    """Servers that learn side by side; no result depends on it."""
+    """Servers that are simulated side by side, as one unit of work; results do not depend on it."""
     MORE_UNITS: ClassVar[str] = "set training.jobsets_per_unit lower"
 
     @property
@@ -36,15 +37,15 @@ class FuzzyTDOptions(Section):
         return -(-self.jobsets // self.jobsets_per_unit)
 
     gamma: One = 1.0
-    """Average reward is not discounted."""
+    """Must be 1: an average reward is not discounted."""
     lr: Positive = 0.01
-    """First learning rate of the parameters."""
+    """Initial learning rate of the parameters."""
     rho_rate: Annotated[float, Field(gt=0, le=1)] = 0.01
-    """First learning rate of the average reward."""
+    """Initial learning rate of the average reward."""
     half: Positive = 300.0
-    """Updates after which both rates have halved."""
+    """Number of updates after which both learning rates have halved."""
     per_time: bool = False
-    """Whether time between updates counts; in the paper it does not."""
+    """Whether an update accounts for the time since the last one; the paper's does not."""
 
 
 ALGORITHMS.register("fuzzy_td")(

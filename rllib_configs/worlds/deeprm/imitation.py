@@ -58,8 +58,8 @@ class Imitation:
         world, objective = experiment.task.world, experiment.task.build_objective()
         if seen_world(experiment.training, world, objective) is not world:
             raise InputError(
-                f"a set_scorer that is told more than a state cannot begin as {source.name}, which "
-                f"is told nothing; leave out training.start"
+                "a set_scorer with training.conditioned_on cannot start from "
+                f"{source.name}, which is conditioned on nothing; leave out training.start"
             )
         network_of(source).sampler(source, weights, world)
 

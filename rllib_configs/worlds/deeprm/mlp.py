@@ -16,7 +16,7 @@ from cluster_env.core.world import World
 from cluster_env.worlds.deeprm import DeepRM
 from rllib_configs.networks.linear import linear
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
-from rllib_configs.networks.sampling import Sampler
+from rllib_configs.networks.sampling import Sampler, TensorForm
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.deeprm.lookups import LookupLayout
 
@@ -65,7 +65,8 @@ class DeepRMSampler(Sampler):
 
     def __init__(self, layout: LookupLayout, weights: dict[str, NDArray[np.float32]]) -> None:
         self._layout = layout
-        self._table = layout.prefix_table(weights["hidden_weight"])
+        self._hidden_weight = weights["hidden_weight"].copy()
+        self._table = layout.prefix_table(self._hidden_weight)
         self._hidden_bias = weights["hidden_bias"].copy()
         self._head_weight = weights["head_weight"].copy()
         self._head_bias = weights["head_bias"].copy()
@@ -74,6 +75,24 @@ class DeepRMSampler(Sampler):
         """Logits, float32 ``(n, num_actions)``, of states, uint8 ``(n, state_size)``."""
         hidden = lookup_sum(self._table, self._hidden_bias, self._layout.lookups(states))
         return linear(np.maximum(hidden, 0, out=hidden), self._head_weight, self._head_bias)
+
+    def tensor_form(self) -> TensorForm:
+        """See `TensorForm`; its input is the image row by row, then the released last column."""
+        from torch import from_numpy, nn, zeros  # takes seconds, and nothing else here needs it
+
+        rows, hidden = self._hidden_weight.shape
+        module = nn.Sequential(
+            nn.Linear(rows, hidden), nn.ReLU(), nn.Linear(hidden, self._head_bias.size)
+        )
+        module.load_state_dict(
+            {
+                "0.weight": from_numpy(self._hidden_weight.T),
+                "0.bias": from_numpy(self._hidden_bias),
+                "2.weight": from_numpy(self._head_weight.T),
+                "2.bias": from_numpy(self._head_bias),
+            }
+        )
+        return TensorForm(module.eval(), {"image": zeros(2, rows)}, {"image": (0,)})
 
 
 class DeepRMNetwork(Network):

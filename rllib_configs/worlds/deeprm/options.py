@@ -15,18 +15,18 @@ class MLPOptions(Section):
     """DeepRM's network on the image."""
 
     hidden: Width = 20
-    """Units of each hidden layer."""
+    """Units per hidden layer."""
     since_column: bool = False
-    """Whether the image shows the time since the last arrival, as in the released code."""
+    """Whether the image shows the time since the last arrival, as in DeepRM's released code."""
 
 
 class BilinearOptions(Section):
     """A score of each job from 144 numbers, for a search."""
 
     ahead: Count = 5
-    """Time steps ahead of which the free units are looked at, beside those of now."""
+    """The network sees the units that are free now and this many time steps ahead."""
     books: bool = True
-    """Whether jobs may be booked for later, which frees their slots for jobs of the backlog."""
+    """Whether jobs may be booked for later; their slots are then free for jobs of the backlog."""
 
 
 NETWORKS.register("deeprm_mlp")(NetworkEntry(MLPOptions, "rllib_configs.worlds.deeprm.mlp:NETWORK"))

@@ -108,8 +108,9 @@ class DeepRMRanges(TaskRanges):
         made_up = [name for name in _OF_MADE_UP_JOBS if getattr(self, name)]
         if made_up and base.workload.kind != "bimodal":
             raise InputError(
-                f"the base of the family '{family}' takes its jobs from a {base.workload.kind}, so "
-                f"leave out the ranges of made-up jobs: {', '.join(made_up)}"
+                f"the base of the family '{family}' takes its jobs from a "
+                f"{base.workload.kind}, so leave out the ranges for synthetic jobs: "
+                f"{', '.join(made_up)}"
             )
         cluster = base.world.cluster
         if self.dominant_share is not None and len(cluster.capacity) < 2:

@@ -16,11 +16,12 @@ class ScorerOptions(ConditionOption):
     """A score of each waiting job from a few features of it, of the queue and of the machine."""
 
     mode: Literal["strict", "skip", "easy", "gate", "gated_easy"] = "gated_easy"
-    """What may start: the first job of the order or none (strict), whatever fits (skip), what does
-    not delay the first (easy); with gate and gated_easy a job is held until its score is low
-    enough, though it fits."""
+    """Which jobs may start: only the first in order (strict), any that fits (skip), or any that
+    does not delay the first (easy). gate and gated_easy also delay a job that fits until its score
+    is low enough."""
     bilinear: bool = False
-    """Whether what counts of a job depends on the queue and the machine: 121 weights, not 21."""
+    """Whether the weights of a job's features depend on the queue and the machine: 121 weights
+    instead of 21."""
 
 
 NETWORKS.register("hpc_scorer")(

@@ -78,13 +78,14 @@ def as_set_scorer(
     training = experiment.training
     if source.training.bilinear or source.training.mode not in HOLDING:
         raise InputError(
-            f"a set_scorer can begin as a linear hpc_scorer that may hold jobs back (mode "
+            "a set_scorer can start from a linear hpc_scorer that may delay jobs (mode "
             f"{' or '.join(HOLDING)}), but {source.name} is none"
         )
     if not training.skip_connection or training.hidden < 2:
         raise InputError(
-            "a set_scorer begins as an hpc_scorer by its skip connection and two hidden units, so "
-            "set training.skip_connection=true and training.hidden to 2 or more"
+            "a set_scorer that starts from an hpc_scorer needs its skip connection and two "
+            "hidden units; set training.skip_connection=true and training.hidden to 2 or "
+            "more"
         )
     world = experiment.task.world
     if not isinstance(world, HPC):

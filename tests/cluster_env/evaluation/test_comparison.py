@@ -113,7 +113,7 @@ def test_tuning_is_done_in_the_world_that_is_measured() -> None:
 
 
 def test_only_heuristics_with_a_number_are_tuned() -> None:
-    with pytest.raises(InputError, match="'sjf' has no number to tune; tetris and hold have"):
+    with pytest.raises(InputError, match="'sjf' has no parameter to tune; tetris and hold have"):
         tune("sjf", JOBSETS, WORLD)
 
 

@@ -84,7 +84,7 @@ def test_a_policy_that_cannot_be_told_from_the_best_is_not_used() -> None:
     close = guard("hold:8").decide(heuristic("hold:9"))
     assert close.candidates[-1].difference.value != 0
     assert not close.learned_is_used
-    assert "cannot be told from that of hold:8!" in close.reason
+    assert "is not significantly different from that of hold:8!" in close.reason
     same = guard("sjf").decide(heuristic("tetris:0"))
     assert not same.learned_is_used
     one = guard("sjf", jobsets=1).decide(heuristic("hold:8"))
@@ -195,10 +195,10 @@ def test_windows_of_a_short_log_prove_nothing() -> None:
     assert drawn.learned_is_used
     assert not short.learned_is_used
     assert short.reason == (
-        "the log has room for 4 windows side by side, and fewer than 5 prove nothing; a log 1.3 "
-        "times as long, or windows of 80% of their length, would do"
+        "the log has room for 4 windows without overlap, and fewer than 5 prove nothing; a log 1.3 "
+        "times as long, or windows of 80% of their length, would suffice"
     )
-    assert "of a log with room for 30 windows side by side)" in long.reason
+    assert "of a log with room for 30 windows without overlap)" in long.reason
     assert [one.num_disjoint for one in (short, long, drawn)] == [4, 30, None]
     gaps = [one.candidates[-1].difference for one in (short, long, drawn)]
     assert len({gap.value for gap in gaps}) == 1

@@ -86,7 +86,7 @@ def test_jobs_that_do_not_count_may_stay_unfinished() -> None:
 @pytest.mark.parametrize(
     ("warmup", "sentence"),
     [
-        (20, "a warm-up of 20 steps leaves out as many at the end, which is all of an arrival "),
+        (20, "a warm-up of 20 steps is left out at both ends, which leaves nothing of an arrival "),
         (-1, "a warm-up must be 0 steps or longer, but -1 was given"),
     ],
 )

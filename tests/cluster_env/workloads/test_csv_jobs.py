@@ -65,7 +65,7 @@ def test_further_columns_are_noticed_and_other_names_can_be_said(tmp_path: Path)
     ]
     with pytest.raises(InputError, match="the header has no column 'submited'"):
         read_log(path, columns="arrival=submited")
-    with pytest.raises(InputError, match="columns must be pairs as arrival=submission_time"):
+    with pytest.raises(InputError, match="columns must be pairs such as arrival=submission_time"):
         read_log(path, columns="when=submitted")
 
 

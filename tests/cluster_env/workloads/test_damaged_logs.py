@@ -260,7 +260,7 @@ def test_what_is_no_log_is_told_in_one_sentence(tmp_path: Path) -> None:
         "Welcome to the cluster\n\n" + "\n".join([head, *rows]): "begins in line 3 (sacct); delete",
         head.replace("|", "   ") + "\n" + rows[0].replace("|", "   "): "export with --parsable2",
         f"   {head.replace('|', ' ')}\n": "export with --parsable2",
-        "11   COMPLETED 2026-03-02T08:00:00    8\n": "export with sacct --parsable2, or say",
+        "11   COMPLETED 2026-03-02T08:00:00    8\n": "export with sacct --parsable2, or name",
         '{"meta": {}}': "is JSON without a list of jobs; export with sacct --json",
         '{"jobs": [{"job_id": 1}, oops {"job_id": 2}]}': "line 1: this is no JSON",
         "": "holds no job",

@@ -146,7 +146,7 @@ def test_estimates_of_a_log_can_be_replaced(path: Path) -> None:
         ({"jobs": 5, "window": 5}, "give one of the two"),
         ({"splits": (0.8, 0.6)}, "two rising shares"),
         ({"scaled_load": -1}, "scaled_load must be above 0"),
-        ({"scaled_load": 0.5, "stretch": 2.0}, "goes without stretch"),
+        ({"scaled_load": 0.5, "stretch": 2.0}, "cannot be combined with stretch"),
         ({"jobs": 5, "offset": 10**6}, "offset is 1,000,000, but"),
         ({"estimates": "none"}, "unknown kind of estimates"),
         ({"stretch": 0.0}, "factors above 0"),

@@ -37,7 +37,7 @@ def test_a_policy_of_another_algorithm_adapts_with_the_defaults() -> None:
         (NAMES | {"order": "third"}, "training.order"),
         (NAMES | {"tasks": 0}, "training.tasks"),
         (NAMES | {"fresh_jobsets": True}, "training.fresh_jobsets is not used by .* maml"),
-        (NAMES | {"critic": True}, r"a critic goes with .*\(ppo; set_scorer\), but maml"),
+        (NAMES | {"critic": True}, r"training.critic needs .*\(ppo; set_scorer\), but maml"),
     ],
 )
 def test_what_does_not_fit_is_said_in_one_sentence(training: dict, wanted: str) -> None:

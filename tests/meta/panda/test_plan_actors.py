@@ -119,7 +119,7 @@ def test_a_search_leaves_the_topology_alone_and_begins_as_the_shared_actor(task,
     units = units_of(Split.TRAIN, 0, 2, 2, 2)
     one, other = (work.play(unit)[0].per_unit[unit.index] for unit in units)
     assert (one != other).any()
-    with pytest.raises(InputError, match="agents can begin as others"):
+    with pytest.raises(InputError, match=r"needs a policy with the same training\.actor"):
         begin_as_shared(config, own, shared, begun)
 
 

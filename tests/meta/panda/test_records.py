@@ -126,10 +126,10 @@ def test_records_that_nothing_can_be_learned_from_are_refused(
     ("changes", "setting", "said"),
     [
         ({}, "training.actor=nodes", "have 26 weights each, but those of the network have"),
-        ({"departure": -1}, "seed=0", "no consumer of the records was finished"),
+        ({"departure": -1}, "seed=0", "no consumer of the records finished"),
         ({"episode": 0}, "seed=0", "records need two of each"),
-        ({}, "training.network=set_scorer", "takes the network policy_advisor"),
-        ({}, "training.records=null", "names no file to learn from"),
+        ({}, "training.network=set_scorer", "needs the network policy_advisor"),
+        ({}, "training.records=null", "must name a file of records"),
     ],
 )
 def test_a_training_that_cannot_use_its_records_is_refused(

@@ -96,5 +96,5 @@ def test_other_scorers_are_refused(tmp_path: Path, changes: list[str]) -> None:
     shapes = network_of(source).shapes(source, source.task.world)
     weights = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
     write_policy(weights, source, tmp_path / "other")
-    with pytest.raises(InputError, match="as a linear hpc_scorer that may hold"):
+    with pytest.raises(InputError, match="from a linear hpc_scorer that may delay"):
         check_start(config_of(), tmp_path / "other")

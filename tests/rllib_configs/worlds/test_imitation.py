@@ -70,7 +70,7 @@ def test_what_cannot_be_is_refused_before_anything_is_played(
 ) -> None:
     monkeypatch.delattr(imitation, "rollout")
     check_start(config_of(), NAME)
-    with pytest.raises(InputError, match="told more than a state"):
+    with pytest.raises(InputError, match=r"a set_scorer with training\.conditioned_on"):
         check_start(load_config("deeprm-conditioned", [f"training.start={NAME}"]), NAME)
     hpc = load_config("hpc-smoke", [f"training.start={NAME}"])
     with pytest.raises(InputError, match="bilinear_scorer scores jobs of the world deeprm"):

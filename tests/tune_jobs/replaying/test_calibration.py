@@ -71,7 +71,7 @@ def test_another_rule_says_by_how_much_it_is_off_and_where(
     assert cli.run(cli.metasched, [*line, "--out", str(tmp_path / "out")]) == 0
     shown = capsys.readouterr().out
     assert max(map(len, shown.partition("\n\nWrote")[0].splitlines()[1:])) <= 80
-    assert "not nodes; it knows no limits of users" in " ".join(shown.split())
+    assert "It does not simulate limits of users" in " ".join(shown.split())
     files = {path.name for path in (tmp_path / "out").iterdir()}
     assert files == {
         *("calibration.png", "calibration.csv", "fidelity.csv"),
@@ -119,21 +119,24 @@ def test_slurm_conf_says_what_the_user_does_not(log: Path, tmp_path: Path, capsy
     assert own == calibrate(capsys, str(log), *line) != found
     assert cli.run(cli.metasched, ["trace", str(log), *said, "--calibrate"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "16 processors, 4,000 MiB that count, 4 gpus; order priority (age 70, size 5," in shown
+    assert (
+        "16 processors, 4,000 MiB of consumable memory, 4 gpus; order priority (age 70, size 5,"
+        in shown
+    )
     assert "Not simulated: PriorityWeightQOS is 3." in shown
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("--calibrate", "does not say how many processors the machine has"),
+        ("--calibrate", "does not record how many processors the machine has"),
         ("--processors 16 --gpus 4 --calibrate --rule fcsf", "did you mean 'fcfs'?"),
         ("--processors 16 --gpus 4 --rule fcfs", "add --calibrate"),
         ("--processors 16 --gpus 4 --slurm-conf slurm.conf", "add --calibrate"),
         ("--calibrate --slurm-conf nowhere.conf", "cannot read the file nowhere.conf"),
         (
             "--processors 16 --gpus 4 --calibrate --rule fcfs --set task.world.max_time=9",
-            "not all jobs end before max_time",
+            "some jobs do not end before max_time",
         ),
     ],
 )
@@ -149,4 +152,4 @@ def test_what_cannot_be_calibrated_is_refused(
 def test_a_log_without_waits_has_nothing_to_be_compared_with(tmp_path: Path, capsys: Shown) -> None:
     path = write_site_log(tmp_path / "jobs.csv", 20)
     assert cli.run(cli.metasched, ["trace", str(path), *MACHINE, "--calibrate"]) == 2
-    assert "does not say of every job how long it waited" in capsys.readouterr().err
+    assert "does not record the wait of every job" in capsys.readouterr().err

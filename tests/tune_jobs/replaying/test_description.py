@@ -70,8 +70,8 @@ def test_sizes_users_and_estimates(jobs: RecordedJobs, played: description.Playe
     assert users.rows[1]["mean_wait"] == 3 * DAY
     shares = {row["what"]: row["share"] for row in description.estimates(jobs).rows}
     assert shares["estimate is the run time"] == 0.25
-    assert shares["estimate is longer"] == 0.5
-    assert shares["job outlives its estimate"] == 0.25
+    assert shares["estimate is longer than the run time"] == 0.5
+    assert shares["job runs longer than its estimate"] == 0.25
     assert shares["run time over estimate, mean"] == pytest.approx((0.5 + 1 + 2 + 0.5) / 4)
     assert description.by_name(jobs, "queue", played) is None
 

@@ -89,15 +89,15 @@ def test_rules_that_are_no_nearer_than_the_median_are_not_ranked() -> None:
     made = calibration(recorded, far=recorded * 0 + 355, near=recorded * 0 + 350)
     sheet = near.in_all(made)
     assert [row["policy"] for row in sheet.rows] == ["far", "near"]
-    assert "as all gains are about 0" in sheet.note
+    assert "all gains are about 0" in sheet.note
 
 
 @pytest.mark.parametrize(
     ("simulated", "answer", "words"),
     [
-        ((0, 1000, 2000, 9000), "good", "is told 100% better"),
-        ((0, 0, 2000, 5000), "partly", "believe orders of policies"),
-        ((0, 0, 0, 0), "not", "something that is not simulated decides"),
+        ((0, 1000, 2000, 9000), "good", "is predicted 100% better"),
+        ((0, 0, 2000, 5000), "partly", "trust the ranking of policies"),
+        ((0, 0, 0, 0), "not", "something that is not simulated determines"),
         ((9000, 1900, 1000, 100), "not", "the means agree, but"),
     ],
 )

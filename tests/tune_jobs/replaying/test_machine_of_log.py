@@ -62,7 +62,9 @@ def test_what_is_said_counts_then_the_header_and_nothing_else(
 ) -> None:
     with_header, without = logs
     assert [size(with_header, 5), size(without, 5), size(with_header, None)] == [5, 5, 6]
-    words = r"site\.csv does not say how many processors the machine has; say it, as in -"
+    words = (
+        r"site\.csv does not record how many processors the machine has; give the number, as in -"
+    )
     with pytest.raises(InputError, match=words):
         size(without, None)
 

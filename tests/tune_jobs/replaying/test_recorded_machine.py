@@ -94,7 +94,7 @@ def test_replay_begins_with_what_was_recorded(tmp_path: Path, capsys: Shown) -> 
 def test_waits_that_nothing_here_explains_are_said(tmp_path: Path, capsys: Shown) -> None:
     rows = tuple(f"{100 * k},90,1,90,{3000 if k % 2 else 10}," for k in range(40))
     shown = run(capsys, tmp_path, "replay", "--processors", "64", "--policy", "fcfs", rows=rows)
-    assert "as recorded, jobs waited 25.1 min in the mean, here at most 0 s" in shown
+    assert "as recorded, the mean wait was 25.1 min, here it is at most 0 s" in shown
     shown = run(capsys, tmp_path, "replay", "--processors", "64", "--calibrate", rows=rows)
     assert "Can this log be replayed? Not: under priority:conservative, the one policy" in shown
 

@@ -82,5 +82,5 @@ def test_lines_that_say_what_has_changed_are_refused(tmp_path):
     entry = entry_of(1, queue(np.random.default_rng(0), 1, 5))
     entry["snapshot"] |= {"after": 0, "jobs_gone": []}
     open_journal(tmp_path / "x.jsonl")(entry)
-    with pytest.raises(InputError, match=r"line 1 of .* says only what has changed"):
+    with pytest.raises(InputError, match=r"line 1 of .* holds only changes"):
         list(read_journal(tmp_path / "x.jsonl"))

@@ -28,7 +28,7 @@ def test_a_simulated_site_is_steered_to_its_end_and_decided_anew(folder, capsys)
     assert said == "metasched: a job that waits longer than 5 d goes first (--max-wait)"
     assert json.loads(summary)["started"] == 3
     assert metasched("steer", "sjf:easy", "--repeat", "steer.jsonl") == 0
-    assert "decisions are the same to the last bit" in capsys.readouterr().out
+    assert "decisions are bit-identical" in capsys.readouterr().out
     text = (folder / "steer.jsonl").read_text()
     (folder / "steer.jsonl").write_text(text.replace('"why":"policy"', '"why":"chance"'))
     assert metasched("shadow", "sjf:easy", "--repeat", "steer.jsonl") == 1
@@ -40,9 +40,9 @@ def test_a_simulated_site_is_steered_to_its_end_and_decided_anew(folder, capsys)
         (("shadow", "sjf:easy"), "squeue is not on PATH"),
         (("shadow", "slj:easy"), "unknown policy or run directory 'slj:easy'"),
         (("shadow", "rls:sjf", "--ticks", "1"), "no real machine"),
-        (("steer",), "which policy steers?"),
+        (("steer",), "name the policy that steers"),
         (("steer", "sjf:easy", "--max-wait", "x2"), "a time is 0 or a number with s, m, h or d"),
-        (("steer", "sjf:easy", "--act"), "root steers no site"),
+        (("steer", "sjf:easy", "--act"), "steer does not run as root"),
         (("steer", "sjf:easy", "--tick", "60"), "--watchdog must be longer than --tick"),
         (("steer", "sjf:easy", "--processors", "9"), "add --simulate"),
         (("steer", "sjf:easy", "--repeat", "jobs.csv"), "line 1 of jobs.csv is no line"),

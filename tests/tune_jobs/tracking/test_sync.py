@@ -77,7 +77,7 @@ def test_a_run_without_its_store_is_named(recorded: Path, tmp_path: Path) -> Non
     moved = tmp_path / "elsewhere" / "run"
     moved.parent.mkdir()
     recorded.rename(moved)
-    assert f"{local_store(moved.parent)}, which is not there" in str(sync(moved).exception)
+    assert f"{local_store(moved.parent)}, which does not exist" in str(sync(moved).exception)
 
 
 def test_a_run_in_progress_sends_its_records_itself(run_dir: Path) -> None:

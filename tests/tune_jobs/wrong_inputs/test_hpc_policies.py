@@ -19,13 +19,16 @@ LIMIT = "--set training.limits"
         ("compare --policies sjf,hpc-universal --config deeprm-smoke", "world"),
         ("guard deeprm-operation --config hpc-smoke", "world"),
         ("guard hpc-no-worse --config deeprm-smoke", "world"),
-        ("guard hpc-universal --limit wait=0.1 --limit wait=0.5", "two things of wait"),
+        (
+            "guard hpc-universal --limit wait=0.1 --limit wait=0.5",
+            "--limit is given twice for wait",
+        ),
         ("guard hpc-universal --limit wait=-0.1", "--limit takes a metric and a share"),
         (
             f"train hpc-universal --set task.objective=utilization {LIMIT}.utilization=0",
-            "contradicts the objective",
+            "contradicts it",
         ),
-        (f"train hpc-universal {TOLD}", "so give training.limits.wait"),
+        (f"train hpc-universal {TOLD}", "so set training.limits.wait"),
         (
             f"train hpc-universal {TOLD} {LIMIT}.wait=0 --set training.limits_hold=mean",
             "leave out training.limits_hold",

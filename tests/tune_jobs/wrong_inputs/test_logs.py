@@ -96,8 +96,14 @@ def test_a_wrong_log_or_machine_is_refused(line: str, logs: Path, refuse: Refuse
         ("trace unusable.swf", "of its 2 rows 1 has no run time above 0; 1 asks for no"),
         ("trace wide.swf", "all 1 jobs of"),
         ("trace prose.txt", "line 1: 'Dear colleagues,' is no line of SWF, PBS or jobcomp"),
-        ("replay site.csv", "does not say how many processors the machine has; say it, as in"),
-        ("replay gpus.csv --processors 8", "how many gpus the machine has; say it, as in --gpus 1"),
+        (
+            "replay site.csv",
+            "does not record how many processors the machine has; give the number, as in",
+        ),
+        (
+            "replay gpus.csv --processors 8",
+            "how many gpus the machine has; give the number, as in --gpus 1",
+        ),
         ("trace site.csv --gpus 4", "but the machine of 4 processors counts processors and gpus"),
         ("replay site.csv --processors 8 --policy sjff", "did you mean 'sjf'?"),
         (

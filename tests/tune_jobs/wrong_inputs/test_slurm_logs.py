@@ -59,7 +59,7 @@ def slurm_logs(made: Path) -> Path:
         ("trace slurm/good.txt --log-format jobcomp", "line 1: a job begins with JobId=NUMBER"),
         ("trace slurm/good.txt --log-format swf", "line 1: a job has 18 numbers"),
         ("trace slurm/comp.txt --log-format sacct", "line 1: a header with names as JobIDRaw"),
-        ("replay slurm/good.txt", "does not say how many processors the machine has"),
+        ("replay slurm/good.txt", "does not record how many processors the machine has"),
         ("trace slurm/good.txt --gpus 4 --memory 9", "counts processors and memory and gpus"),
         (
             "compare --set task.world.kind=hpc --set task.workload.trace=slurm/cpus.txt",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from metasched.adapting import adapt
     from metasched.comparing import compare
     from metasched.environments import make_env, make_vec_env
+    from metasched.exporting import export_onnx
     from metasched.heuristic_policies import heuristics
     from metasched.training import algorithm_config, resume, train
     from rllib_configs.loading import load_config, preset_names
@@ -48,6 +49,7 @@ _MODULES = {
     "metasched.adapting": ("adapt",),
     "metasched.comparing": ("compare",),
     "metasched.environments": ("make_env", "make_vec_env"),
+    "metasched.exporting": ("export_onnx",),
     "metasched.heuristic_policies": ("heuristics",),
     "metasched.training": ("algorithm_config", "resume", "train"),
     "rllib_configs.loading": ("load_config", "preset_names"),
@@ -73,6 +75,7 @@ __all__ = [  # noqa: RUF022 - in the order of the README
     "resume",
     "load_policy",
     "algorithm_config",
+    "export_onnx",
     "compare",
     "format_rows",
     "read_task",

@@ -87,7 +87,7 @@ def test_jobsets_are_those_of_the_drawn_workload_and_can_be_repeated() -> None:
         ({"window": (50, 60), "window_loads": (0.8,)}, "1 loads were given for 2 windows"),
         (
             {"load": (0.5, 1.0), "window": (50, 60), "window_loads": (0.8, 0.4)},
-            "cannot be below the lowest of all, 0.5",
+            "cannot be below the lowest load, 0.5",
         ),
     ],
 )

@@ -97,5 +97,5 @@ def test_jobs_of_a_windows_own_warm_up_fill_the_machine_and_cost_nothing(path: P
 
 
 def test_a_warm_up_goes_with_windows_by_time(path: Path) -> None:
-    with pytest.raises(InputError, match="goes with windows by time"):
+    with pytest.raises(InputError, match="needs jobsets that are windows of time"):
         HPCLog(path, (1,), jobs=10, warmup=60)

@@ -222,13 +222,15 @@ def test_what_no_action_can_say_is_refused() -> None:
     world, rows, zeros = Panda(FOUR), np.arange(2, dtype=np.int32), np.zeros(2)
     simulator = world.simulator()
     simulator.load([Consumers.with_supply([0, 0], [5, 5], [4, 4])], COSTS)
-    with pytest.raises(InputError, match="'best_fit' knows all nodes"):
+    with pytest.raises(InputError, match="'best_fit' needs all nodes"):
         get_heuristic("best_fit", world).act(simulator.states, zeros)
-    with pytest.raises(InputError, match="'random' draws by the keys of whole episodes"):
+    with pytest.raises(
+        InputError, match="'random' draws random numbers from the keys of whole episodes"
+    ):
         choose(get_heuristic("random", world), simulator, rows, zeros)
     mixed = choose(get_heuristic("best_fit", world), simulator, rows, zeros)
     mixed[1] = 0
-    with pytest.raises(InputError, match="it does so for all agents"):
+    with pytest.raises(InputError, match="decides for all agents of all rows"):
         simulator.step(rows, mixed, zeros)
 
 

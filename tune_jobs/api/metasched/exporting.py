@@ -1,0 +1,61 @@
+"""Trained networks as files for other programs."""
+
+import logging
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+
+from cluster_env.core.errors import InputError
+from rllib_configs.policy_files import load_policy
+from tune_jobs.terminal.files import replacing
+
+
+def export_onnx(path: str | Path, out: str | Path) -> Path:
+    """Writes the network of a policy as an ONNX file, which other programs run without metasched.
+
+    >>> export_onnx("runs/mine", "mine.onnx")
+
+    Its output ``logits``, float32 ``(n, num_actions)``, has void last; the file neither draws nor
+    adds a void bias. ``deeprm_mlp`` takes ``image``, float32 ``(n, cells)``, row by row.
+    ``set_scorer`` takes any number of items: ``items``, float32 ``(n, num_items, item_size)``,
+    ``context``, float32 ``(n, context_size)``, both as in ``World.features`` (without the feature
+    ``window``, unless ``training.show_window``), and ``allowed``, bool ``(n, num_items + 1)``.
+
+    Args:
+        path: a run's folder, a policy's, or the name of one that comes with metasched.
+        out: the file; one that is there is replaced.
+
+    Returns:
+        The file.
+
+    Raises:
+        InputError: if there is no policy, its network cannot be exported, the file cannot be
+            written, or a package is missing.
+    """
+    if missing := [name for name in ("onnx", "onnxscript") if find_spec(name) is None]:
+        raise InputError(f"an export needs the package {missing[0]}: pip install 'metasched[onnx]'")
+    policy, config = load_policy(path)
+    if not hasattr(policy.network, "tensor_form"):
+        raise InputError(
+            f"the network {config.training.network} of {path} cannot be exported as ONNX"
+        )
+    import torch  # takes seconds, which a call that is refused does without
+
+    form, file = policy.network.tensor_form(), Path(out)
+    shapes = [dict.fromkeys(axes, torch.export.Dim.DYNAMIC) for axes in form.any_size.values()]
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # that torchvision is not there
+    try:
+        with replacing(file) as aside, warnings.catch_warnings(action="ignore"):
+            torch.onnx.export(
+                form.module,
+                tuple(form.inputs.values()),
+                aside,
+                input_names=list(form.inputs),
+                output_names=["logits"],
+                dynamic_shapes=shapes,
+                external_data=False,
+                verbose=False,
+            )
+    except OSError as error:
+        raise InputError(f"cannot write to {file}: {error.strerror or error}") from None
+    return file
