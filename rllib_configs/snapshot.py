@@ -148,12 +148,15 @@ class Queue:
         free: units of each of `RESOURCES`.
         running: jobs that hold what is not free.
         waiting: jobs that may start, in any order.
+        max_wait: seconds after which a job that waits is overdue: it goes first, and has room
+            reserved; 0 for what the policy's own world says.
     """
 
     time: int
     free: tuple[int, int, int]
     running: tuple[SiteJob, ...]
     waiting: tuple[SiteJob, ...]
+    max_wait: int = 0
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from tune_jobs.site.options import site_options
+from tune_jobs.site.options import max_wait_option, site_options
 from tune_jobs.terminal.options import CONTEXT, count
 from tune_jobs.terminal.task_command import TaskCommand
 
@@ -12,6 +12,7 @@ from tune_jobs.terminal.task_command import TaskCommand
 @click.command(name="shadow", cls=TaskCommand, context_settings=CONTEXT)
 @click.argument("policy", metavar="POLICY|RUN")
 @site_options
+@max_wait_option("0")
 @click.option(
     "--nodes-every",
     "nodes_every_s",

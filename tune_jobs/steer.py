@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from tune_jobs.site.options import site_options
+from tune_jobs.site.options import max_wait_option, site_options
 from tune_jobs.terminal.options import CONTEXT, POSITIVE, count
 from tune_jobs.terminal.task_command import TaskCommand
 
@@ -22,6 +22,7 @@ from tune_jobs.terminal.task_command import TaskCommand
     "--act", is_flag=True, help="Act on the decisions; without --act they are only recorded."
 )
 @site_options
+@max_wait_option("5d")
 @click.option(
     "--rehold",
     "rehold_s",
@@ -61,8 +62,9 @@ def command(**options: Any) -> int:
 
     POLICY is a rule such as saf:easy, the name of a pretrained policy, or the folder of a run.
     Without --act it is a dry run. Only jobs that fit now start, and jobs that have waited longer
-    than --longest-wait go first. Jobs that an administrator holds are never touched. Each decision
-    is recorded with its state before the command acts, and --repeat repeats all decisions.
+    than --max-wait or --longest-wait go first. Jobs that an administrator holds are never touched.
+    Each decision is recorded with its state before the command acts, and --repeat repeats all
+    decisions.
 
     Release mode needs jobs that are submitted held (sbatch --hold, or a plugin), and an account
     with AdminLevel=Operator. When the command ends, for whatever reason, the watchdog releases all

@@ -115,11 +115,14 @@ class CliOption:
         about: what it is, for --help.
         follows: other settings that go with it, by their keys, from the settings of a task that
             has it. What the user sets is left as it is.
+        read: the value of the setting, from what the user wrote and a function that makes the task
+            with all other options; by default the text is the value.
     """
 
     key: str
     about: str
     follows: Callable[[Any], Mapping[str, Any]] = lambda task: {}
+    read: Callable[[Any, Callable[[], Any]], Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ def test_fig4_draws_the_numbers_of_its_table_and_says_what_it_rests_on(fig4: Pat
     assert "small\n(trained at 70%, 2 seeds)" in shown
     rows = read_table(fig4 / "deeprm-fig4.csv", comparison.COLUMNS)
     used = number(rows[-1], "load_used")
-    assert f"load (%); 110% is out of reach: {used:.0%} in its place" in shown
+    assert f"load (%); 110% is impossible, so {used:.0%} is shown" in shown
     expected = [number(row, "slowdown") for row in rows if row["key"] == "sjf"]
     assert any(np.array_equal(line.get_ydata(), expected) for line in figure.axes[0].get_lines())
 

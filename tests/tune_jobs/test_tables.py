@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cluster_env.core.durations import duration
+from cluster_env.core.durations import duration, seconds_of
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import Estimate
 from tests.conftest import REPOSITORY
@@ -165,3 +165,16 @@ def test_a_sheet_has_a_head_and_leaves_empty_what_is_missing() -> None:
         "ada",
         "  (and 1 more in users.csv with --out)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("0", 0), ("90s", 90), ("30m", 1800), ("1.5h", 5400), ("5d", 432_000)]
+)
+def test_times_are_read_with_their_units(text: str, seconds: int) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "5", "d", "-5d", "5 d", "5days", "1e3s"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="a time is 0 or a number with s, m, h or d"):
+        seconds_of(text)

@@ -1,9 +1,10 @@
 """From what a user asks for to what policies are compared on."""
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence, Set
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from cluster_env.core.errors import InputError, shortened
@@ -15,6 +16,7 @@ from cluster_env.worlds import WorldSpec, get_spec
 from rllib_configs.changes import Changes, change, changed_keys
 from rllib_configs.loading import make_config_of_log, parse_config, read_config
 from rllib_configs.schema import ExperimentConfig
+from rllib_configs.sections import refusing
 from tune_jobs.comparing.protocol import DEFAULT_JOBSETS, EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, TrainedRun
 
@@ -70,20 +72,33 @@ def changed_config(
     before = deepcopy(data)
     change(data, overrides)
     given, said = changed_keys(overrides), set[str]()
-    for name, value in task_options.items():
-        world = parse_config(data).task.world.kind
+    for name in sorted(task_options, key=partial(_reads_task, data)):
+        value, world = task_options[name], parse_config(data).task.world.kind
         option = get_spec(world).presentation.options.get(name)
         if option is None:
             raise InputError(f"--{name} has no effect in the world {world}, so leave it out")
         key = f"task.{option.key}"
         if key in given:
             raise InputError(f"--{name} and --set {key} set the same value; give one of them")
+        if option.read is not None:
+            with refusing(f"--{name}"):
+                value = option.read(value, partial(_task_of, data, before, given | said))
         change(data, [f"{key}={value}"])
         follows = option.follows(parse_config(data).task)
         settings = {f"task.{key}": setting for key, setting in follows.items()}
         change(data, {key: settings[key] for key in settings if key not in given})
         said.add(key)
     return make_config_of_log(data, before, given | said)
+
+
+def _reads_task(data: dict[str, Any], name: str) -> bool:
+    """Whether an option may depend on what the others say, so that it comes last."""
+    option = get_spec(parse_config(data).task.world.kind).presentation.options.get(name)
+    return option is not None and option.read is not None
+
+
+def _task_of(data: dict[str, Any], before: Mapping[str, Any], given: Set[str]) -> Task:
+    return make_config_of_log(deepcopy(data), before, given).task.build()
 
 
 def choose_comparison(

@@ -215,6 +215,17 @@ def overloaded(schedules: Mapping[str, Schedule]) -> list[str]:
     return sentences
 
 
+def bounded(schedules: Mapping[str, Schedule], max_wait: int) -> list[str]:
+    """A sentence about the bound on waits, in seconds, where there is one: whom it moved."""
+    if not max_wait:
+        return []
+    overdue = ", ".join(
+        f"{(wait(schedule) > max_wait).sum():,} under {name}"
+        for name, schedule in schedules.items()
+    )
+    return [f"a job that has waited longer than {duration(max_wait)} goes first: {overdue}"]
+
+
 def in_all(
     outcomes: Mapping[str, Mapping[str, float]],
     jobs: RecordedJobs,

@@ -24,6 +24,7 @@ from tune_jobs.replaying.choices import LogOptions, task_of_log
 from tune_jobs.replaying.outcomes import (
     as_recorded,
     beyond_simulation,
+    bounded,
     by_size,
     by_user,
     in_all,
@@ -108,6 +109,8 @@ def report_replay(
     as_it_was = workload.stretch == 1 and not workload.scaled_load
     recorded = as_recorded(jobs, replays[0].schedule) if as_it_was else None
     numbers = None if recorded is None else outcome(recorded, jobs.resources)
+    world: Any = task.world
+    remarks += bounded(schedules, world.max_wait)
     remarks += [*beyond_simulation(outcomes, numbers), *overloaded(schedules)]
     sheets = [
         in_all(outcomes, jobs, numbers),

@@ -31,10 +31,17 @@ class Limits:
         longest_wait_s: a job that has waited for longer goes first, in order of arrival, and has
             room kept for it if it does not fit; 0 for no such limit.
         most_starts: in one tick; 0 for no limit.
+        max_wait_s: a job that has waited for longer goes first in the policy's own plan, where all
+            such jobs have room reserved one after the other; 0 for no such bound.
     """
 
     longest_wait_s: int = 0
     most_starts: int = 0
+    max_wait_s: int = 0
+
+    def is_overdue(self, waited_s: int) -> bool:
+        """Whether a job that has waited so long goes before those that have not."""
+        return any(limit and waited_s > limit for limit in (self.longest_wait_s, self.max_wait_s))
 
 
 @dataclass(frozen=True)
@@ -119,12 +126,14 @@ def decide(
     waiting = sorted(snapshot.in_state(state), key=lambda job: (job.eligible, job.job))
     candidates = [job for job in waiting if job.job not in past.resting]
     guard = _Guard(snapshot, limits, running, released, bool(past.awaited))
-    advice = adviser(Queue(now, guard.free, running, tuple(candidates)))
+    advice = adviser(Queue(now, guard.free, running, tuple(candidates), limits.max_wait_s))
     by_name = {job.job: job for job in candidates}
     longest = limits.longest_wait_s
-    overdue = [job for job in candidates if longest and now - job.eligible > longest]
+    overdue = [job for job in candidates if limits.is_overdue(now - job.eligible)]
     for job in overdue:
-        guard.start_overdue(job)
+        # By the bound alone, a job that the plan does not start yet has its room reserved there.
+        if (longest and now - job.eligible > longest) or job.job in advice.starts:
+            guard.start_overdue(job)
     for name in advice.starts:
         guard.start(by_name[name])
     starts = [_start(by_name[job], why, now, advice) for job, why in guard.started.items()]

@@ -6,6 +6,19 @@ import click
 
 from tune_jobs.terminal.options import POSITIVE, Decorator, count, together
 
+
+def max_wait_option(default: str) -> Decorator:
+    """The bound on waits, which every policy keeps."""
+    return click.option(
+        "--max-wait",
+        default=default,
+        show_default=True,
+        metavar="TIME",
+        help="A job that has waited longer, such as 12h or 5d, goes first in the policy's plan, "
+        "and all such jobs have room reserved; 0: never.",
+    )
+
+
 site_options: Decorator = together(
     click.option(
         "--tick",

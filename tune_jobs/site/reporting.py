@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from cluster_env.core.durations import duration, seconds_of
 from cluster_env.core.errors import Failure, InputError
 from cluster_env.core.seeding import Split
 from cluster_env.workloads import sample_jobsets
@@ -38,12 +39,11 @@ CALLS_BETWEEN_SIGNS = 4
 
 def report_shadow(policy: str, nodes_every_s: float, **options: Any) -> int:
     """Advises beside a site; the arguments are the command's options. Returns the exit status."""
-    adviser = choose_adviser(policy)
+    limits, adviser = _limits(options), choose_adviser(policy)
     if options["repeat"] is not None:
         return _repeat(options["repeat"], adviser)
     write = open_journal(options["out"])
     backend = _backend(options, held=False, nodes_every_s=nodes_every_s)
-    limits = _limits(options)
     with StopRequest(_announce) as stop:
         ticks = _ticks(options, backend, write, lambda: bool(stop) or _is_over(backend))
         summary = shadow(ticks, adviser, policy, limits, write)
@@ -71,7 +71,7 @@ def report_steer(
         return 0
     if policy is None:
         raise InputError("name the policy that steers: a rule such as fcfs:easy, or a run")
-    adviser = choose_adviser(policy)
+    limits, adviser = _limits(options), choose_adviser(policy)
     if options["repeat"] is not None:
         return _repeat(options["repeat"], adviser)
     simulated = options["log"] is not None
@@ -92,6 +92,11 @@ def report_steer(
         raise InputError(
             "priorities count only where PriorityType is priority/multifactor; take --mode release"
         )
+    if limits.max_wait_s:
+        bound = duration(limits.max_wait_s)
+        click.echo(
+            f"metasched: a job that waits longer than {bound} goes first (--max-wait)", err=True
+        )
     watchdog = _start_watchdog(watchdog_s, options["partitions"], name) if watched else None
     try:
         with StopRequest(_announce) as stop:
@@ -107,7 +112,7 @@ def report_steer(
                 ticks,
                 adviser,
                 policy,
-                _limits(options),
+                limits,
                 steering,
                 write,
                 alive=watchdog.beat if watchdog else lambda: True,
@@ -149,6 +154,7 @@ def _limits(options: Mapping[str, Any]) -> Limits:
     return Limits(
         longest_wait_s=options["longest_wait_s"],
         most_starts=options["most_starts"],
+        max_wait_s=seconds_of(options["max_wait"]),
     )
 
 

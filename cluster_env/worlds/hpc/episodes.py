@@ -20,9 +20,11 @@ from cluster_env.worlds.hpc.events import (
     begin_instant,
     clear,
     fits,
+    is_overdue_at,
     next_event,
 )
 from cluster_env.worlds.hpc.queue import start_waiting
+from cluster_env.worlds.hpc.reservations import Plan, book_overdue, has_room, plan_running
 from cluster_env.worlds.hpc.state import StateLayout, show
 
 AT_START, SYSTEM, WINDOW = range(3)
@@ -43,7 +45,7 @@ def machine_of(world: Any) -> Machine:
     options, layout = np.zeros(1, OPTIONS).view(np.recarray), world.layout
     for name in ("queue", "horizon", "jobs_at", "clock_at", "rows_at", "arrivals_at"):
         options[name] = getattr(layout, name)
-    for name in ("horizon_step", "max_time", "time_step", "every_step"):
+    for name in ("horizon_step", "max_time", "time_step", "every_step", "max_wait"):
         options[name] = getattr(world, name)
     options.scope, options.whole = REWARDS[world.reward]
     options.discount = world.reward_discount if world.reward == "options" else 1.0
@@ -160,8 +162,12 @@ def step_rows(
     which: NDArray[np.int32],
     actions: NDArray[np.int32],
     rewards: NDArray[np.float64],
+    plan: Plan,
 ) -> int:
-    """Takes one decision in each of some episodes; returns how many of them go on."""
+    """Takes one decision in each of some episodes; returns how many of them go on.
+
+    The plan is room for that of overdue jobs.
+    """
     left, options = 0, machine.options[0]
     for k in range(which.size):
         row = which[k]
@@ -170,6 +176,8 @@ def step_rows(
             continue
         episode = episode_of(machine, jobs, rows, row, rows, row)
         status, action = episode.status[0], int(actions[k])
+        if is_overdue_at(episode, status.head, status.time, options.max_wait):
+            action = _bounded(machine, episode, plan, action)
         # An action starts a job that is seen and fits; any other waits.
         seen = min(options.queue, status.tail - status.head)
         starts = (
@@ -193,6 +201,25 @@ def step_rows(
         show(machine, episode, rows.states[row])
         left += status.active
     return left
+
+
+@njit_inlined
+def _bounded(machine: Machine, episode: Episode, plan: Plan, action: int) -> int:
+    """What becomes of an action where jobs are overdue; the queue is in order of arrival.
+
+    The first of these that may start does so; else what delays none of them may.
+    """
+    options, status = machine.options[0], episode.status[0]
+    plan_running(episode, plan, status.time)
+    place = book_overdue(episode, plan, options.max_wait, status.head, status.time)
+    if is_overdue_at(episode, place, status.time, options.max_wait):
+        return int(place - status.head)
+    if not place - status.head <= action < status.tail - status.head:
+        return int(options.queue)
+    job = episode.queue[status.head + action]
+    seconds = episode.jobs[job].order_estimate
+    free = has_room(plan, episode.demand[job], seconds, status.time)
+    return int(action) if free else int(options.queue)
 
 
 @njit_inlined

@@ -92,7 +92,7 @@ OPTIONS = np.dtype(
         # Where its parts begin, see `cluster_env.worlds.hpc.state.StateLayout`.
         *((name, np.int64) for name in ("jobs_at", "clock_at", "rows_at", "arrivals_at")),
         # See `cluster_env.worlds.hpc.world.HPC`.
-        *((name, np.int64) for name in ("max_time", "time_step")),
+        *((name, np.int64) for name in ("max_time", "time_step", "max_wait")),
         ("every_step", np.bool_),
         # Whose cost counts, whether for all of the time, and the discount of a second; see
         # `cluster_env.worlds.hpc.episodes.REWARDS`.
@@ -237,6 +237,19 @@ def fits(demand: Indices, job: int, free: NDArray[np.int64]) -> bool:
     for r in range(1, free.size):
         room = room and demand[job, r] <= free[r]
     return bool(room)
+
+
+@njit_inlined
+def is_overdue(episode: Episode, job: int, now: int, max_wait: int) -> bool:
+    """Whether a job has waited for longer than a bound, see `HPC.max_wait`; 0 is no bound."""
+    return bool(max_wait > 0 and now - episode.jobs[job].arrival > max_wait)
+
+
+@njit_inlined
+def is_overdue_at(episode: Episode, place: int, now: int, max_wait: int) -> bool:
+    """Whether an overdue job waits at a place of the queue; overdue jobs are its first ones."""
+    waiting = max_wait > 0 and place < episode.status[0].tail
+    return waiting and is_overdue(episode, episode.queue[place], now, max_wait)
 
 
 @njit_inlined

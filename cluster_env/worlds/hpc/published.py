@@ -43,7 +43,16 @@ class PublishedPolicy:
     order: str
 
     def play(self, simulator: Any, keys: NDArray[np.uint64]) -> None:
-        """Plays all episodes; the loop knows no end of time. See `PlayedPolicy`."""
+        """Plays all episodes; the loop knows no end of time. See `PlayedPolicy`.
+
+        Raises:
+            InputError: in a world with a bound on waits, which the published loop has not.
+        """
+        if simulator.world.max_wait:
+            raise InputError(
+                f"'{self.name}' repeats what others published, without a bound on waits; leave out "
+                f"max_wait"
+            )
         jobs, rows, capacity = simulator.jobs, simulator.rows, simulator.machine.capacity
         arrival, size = jobs.records.arrival, jobs.demand[:, 0]
         estimate = jobs.records.order_estimate

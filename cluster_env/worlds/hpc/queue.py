@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
-from cluster_env.worlds.hpc.events import Episode, start_job
+from cluster_env.worlds.hpc.events import Episode, is_overdue, start_job
 from cluster_env.worlds.hpc.rules import CHANCE, FIXED, PRIORITY, RuleTable, moving_score
 
 GONE = -1  # in the place of a job that has started
+_OVERDUE = -np.inf  # the score of jobs that go first, whatever the order
 _MOVES = 8  # of each job on average, from which sorting anew is quicker than by insertion
 
 
@@ -149,7 +150,31 @@ def rank(episode: Episode, rule: RuleTable, now: int) -> None:
 
 
 @njit_inlined
+def move_overdue(episode: Episode, rule: RuleTable, oldest: int, now: int) -> int:
+    """Moves jobs that are overdue now to the front of a queue in a fixed order.
+
+    All jobs before the oldest one have been looked at before. Returns the first that is not
+    overdue.
+    """
+    status = episode.status[0]
+    while oldest < status.coming and is_overdue(episode, oldest, now, rule.max_wait):
+        place = target = status.head
+        while place < status.tail and episode.queue[place] != oldest:
+            target += episode.keys[target] == _OVERDUE  # behind those that came before
+            place += 1
+        if place < status.tail:  # else it has started
+            for k in range(place, target, -1):
+                _move(episode, k - 1, k)
+            episode.queue[target], episode.keys[target] = oldest, _OVERDUE
+            episode.widths[target] = episode.demand[oldest, 0]
+        oldest += 1
+    return oldest
+
+
+@njit_inlined
 def _score(episode: Episode, rule: RuleTable, job: int, now: int, total: float) -> float:
+    if is_overdue(episode, job, now, rule.max_wait):
+        return _OVERDUE
     if rule.kind == FIXED or rule.kind == CHANCE:
         return rule.score[job]
     # Who has used as much as is fair has a half, who has used nothing has 1.

@@ -15,9 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
-from cluster_env.worlds.hpc.events import NEVER, Episode, add_units, fits, start_job
+from cluster_env.worlds.hpc.events import (
+    NEVER,
+    Episode,
+    add_units,
+    fits,
+    is_overdue,
+    is_overdue_at,
+    start_job,
+)
 from cluster_env.worlds.hpc.queue import GONE, close_gaps
-from cluster_env.worlds.hpc.rules import RuleTable
+from cluster_env.worlds.hpc.rules import CONSERVATIVE, EASY, SKIP, STRICT, RuleTable
 
 
 @njit_inlined
@@ -108,7 +116,7 @@ def start_fitting(episode: Episode, rule: RuleTable, now: int, easy: bool) -> in
         if starts:
             if easy:
                 take_spare(episode, job, now, shadow)
-            start_job(episode, job, now, easy)
+            start_job(episode, job, now, easy or rule.max_wait > 0)
             free = episode.free[0]
             episode.queue[place] = GONE
             first_gap, last_gap, gaps = min(first_gap, place), place, gaps + 1
@@ -185,7 +193,7 @@ def start_by_plan(episode: Episode, plan: Plan, now: int, num_new: int, first_ne
             _start_planned(episode, plan, now, status.tail - num_new)
         place = status.tail - num_new
     else:
-        _plan_running(episode, plan, now)
+        plan_running(episode, plan, now)
         narrowest = np.int32(2**31 - 1)
         for place in range(status.tail - 1, status.head - 1, -1):
             narrowest = min(narrowest, episode.widths[place])
@@ -195,7 +203,7 @@ def start_by_plan(episode: Episode, plan: Plan, now: int, num_new: int, first_ne
     first_gap, last_gap, gaps = tail, tail, np.int64(0)
     while place < tail and (sound or plan.narrowest[place] <= episode.free[0]):
         job = episode.queue[place]
-        start = _book(plan, episode.demand[job], episode.jobs[job].order_estimate)
+        start = book(plan, episode.demand[job], episode.jobs[job].order_estimate)
         plan.start[job] = start
         if start == now:
             start_job(episode, job, now, True)
@@ -229,7 +237,86 @@ def _start_planned(episode: Episode, plan: Plan, now: int, end: int) -> None:
 
 
 @njit_inlined
-def _plan_running(episode: Episode, plan: Plan, now: int) -> None:
+def start_bounded(episode: Episode, rule: RuleTable, plan: Plan, now: int) -> None:
+    """Starts jobs where the first of the queue are overdue, and nothing may delay these.
+
+    Overdue jobs get reservations one after the other; then the rule goes on in what they leave. The
+    first job that EASY cannot start has a reservation behind theirs.
+    """
+    status, mode, blocked = episode.status[0], rule.mode, False
+    status.as_planned = False
+    plan_running(episode, plan, now)
+    place, tail = status.head, status.tail
+    last = _last_with_room(episode, plan, place, tail - 1, now)
+    first_gap, last_gap, gaps = tail, tail, np.int64(0)
+    while place <= last:
+        job = episode.queue[place]
+        demand, seconds = episode.demand[job], episode.jobs[job].order_estimate
+        overdue = is_overdue(episode, job, now, rule.max_wait)
+        books = overdue or mode == CONSERVATIVE or (mode == EASY and not blocked)
+        if not books:
+            books = has_room(plan, demand, seconds, now)
+            books = books and (mode != SKIP or leaves_reserve(episode, rule, job))
+        if books and book(plan, demand, seconds) == now:
+            start_job(episode, job, now, True)
+            episode.queue[place] = GONE
+            first_gap, last_gap, gaps = min(first_gap, place), place, gaps + 1
+        elif not overdue:
+            blocked = True
+            if mode == STRICT:
+                break
+        place += 1
+        last = _last_with_room(episode, plan, place, last, now)
+    if gaps > 0:
+        close_gaps(episode, first_gap, last_gap, gaps)
+
+
+@njit_inlined
+def book_overdue(episode: Episode, plan: Plan, max_wait: int, place: int, now: int) -> int:
+    """Gives overdue jobs reservations from a place of the queue on, up to one that begins now.
+
+    Returns its place, or that of the first job that is not overdue; the end of the queue where no
+    job can start any more.
+    """
+    begins_now, last = False, episode.status[0].tail - 1
+    while not begins_now and is_overdue_at(episode, place, now, max_wait):
+        last = _last_with_room(episode, plan, place, last, now)
+        if last < place:
+            return int(episode.status[0].tail)
+        job = episode.queue[place]
+        start = book(plan, episode.demand[job], episode.jobs[job].order_estimate)
+        begins_now = start == now
+        place += not begins_now
+    return place
+
+
+@njit_inlined
+def has_room(plan: Plan, demand: NDArray[np.int32], estimate: int, now: int) -> bool:
+    """Whether a job could start now and delay nobody who stands in a plan that was made now."""
+    k, room = np.int64(0), True
+    while room and k < plan.state[SIZE] and plan.times[k] < now + estimate:
+        for r in range(demand.size):
+            room = room and plan.free[k, r] >= demand[r]
+        k += 1
+    return bool(room)
+
+
+@njit_inlined
+def _last_with_room(episode: Episode, plan: Plan, first: int, last: int, now: int) -> int:
+    """The last place of a part of the queue whose job could start now; before the first if none.
+
+    A plan only fills up while jobs are booked, so that those behind it need not be booked.
+    """
+    room = False
+    while not room and last >= first:
+        job = episode.queue[last]
+        room = has_room(plan, episode.demand[job], episode.jobs[job].order_estimate, now)
+        last -= not room
+    return last
+
+
+@njit_inlined
+def plan_running(episode: Episode, plan: Plan, now: int) -> None:
     """A new plan with what runs alone."""
     times, free, size = plan.times, plan.free, 1
     times[0] = now
@@ -251,7 +338,7 @@ def _plan_running(episode: Episode, plan: Plan, now: int) -> None:
 
 
 @njit_inlined
-def _book(plan: Plan, demand: NDArray[np.int32], estimate: int) -> int:
+def book(plan: Plan, demand: NDArray[np.int32], estimate: int) -> int:
     """Takes the earliest room of a job out of a plan, and returns its start."""
     times, free = plan.times, plan.free
     size, wide = plan.state[SIZE], 0

@@ -153,6 +153,7 @@ class RuleTable(NamedTuple):
     score: NDArray[np.float64]  # (num_jobs,), of a fixed order
     left_free: NDArray[np.int64]  # (num_jobs,), processors that must stay free
     weights: NDArray[np.float64]  # (3,)
+    max_wait: int  # seconds after which a job is overdue, 0 for never
 
     @classmethod
     def of(
@@ -162,6 +163,7 @@ class RuleTable(NamedTuple):
         size: NDArray[np.int32],
         submit: NDArray[np.int64],
         processors: int,
+        max_wait: int = 0,
     ) -> "RuleTable":
         """A rule for jobs with estimates and submissions in seconds, ``(num_jobs,)`` each."""
         score, left_free = np.zeros(estimate.size), np.zeros(estimate.size, np.int64)
@@ -177,6 +179,7 @@ class RuleTable(NamedTuple):
             score=score,
             left_free=left_free,
             weights=np.array([rule.weights.age, rule.weights.size, rule.weights.fair_share]),
+            max_wait=max_wait,
         )
 
 

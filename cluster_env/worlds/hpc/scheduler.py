@@ -19,15 +19,17 @@ from cluster_env.worlds.hpc.events import (
     advance,
     clear,
     fits,
+    is_overdue_at,
     next_event,
     start_job,
 )
-from cluster_env.worlds.hpc.queue import enqueue, rank
+from cluster_env.worlds.hpc.queue import enqueue, move_overdue, rank
 from cluster_env.worlds.hpc.reservations import (
     Plan,
     begin_plan,
     delays_nobody,
     leaves_reserve,
+    start_bounded,
     start_by_plan,
     start_fitting,
     start_in_order,
@@ -60,7 +62,7 @@ def _of_jobset(rule: RuleTable, jobs: Jobs, jobset: int) -> RuleTable:
     """A rule for the jobs of one jobset."""
     first, last = jobs.first[jobset], jobs.first[jobset + 1]
     score, left_free = rule.score[first:last], rule.left_free[first:last]
-    return RuleTable(rule.kind, rule.mode, score, left_free, rule.weights)
+    return RuleTable(rule.kind, rule.mode, score, left_free, rule.weights, rule.max_wait)
 
 
 @njit_inlined
@@ -69,7 +71,8 @@ def _play(episode: Episode, rule: RuleTable, plan: Plan, max_time: int) -> int:
     status, num_jobs = episode.status[0], episode.jobs.size
     # A literal 0 would be a type of its own, and each part be compiled for it, too.
     now, shadow = int(np.int64(0)), int(np.int64(_UNKNOWN))
-    mode, fixed = rule.mode, rule.kind == FIXED
+    mode, fixed, oldest = rule.mode, rule.kind == FIXED, int(np.int64(0))
+    tracks = mode >= EASY or rule.max_wait > 0  # reservations need expected ends
     # Orders that stay as they are, and estimates too, let much be remembered from event to event.
     settled = fixed and (mode < EASY or _agree(episode))
     if mode == CONSERVATIVE:
@@ -79,13 +82,16 @@ def _play(episode: Episode, rule: RuleTable, plan: Plan, max_time: int) -> int:
         if now > max_time:
             break
         first_new = status.coming
-        changed = advance(episode, now, mode >= EASY, False, not fixed)
+        changed = advance(episode, now, tracks, False, not fixed)
         num_new = status.coming - first_new
         # A job that comes alone and changes nothing for the others is looked at by itself.
         alone = settled and num_new == 1 and status.tail > status.head and not changed
+        if fixed and rule.max_wait > 0:
+            oldest = move_overdue(episode, rule, oldest, now)
+            alone = alone and not is_overdue_at(episode, status.head, now, rule.max_wait)
         if alone and _comes_last(episode, rule, first_new, shadow, now):
             if _may_join(episode, rule, first_new, shadow, now):
-                start_job(episode, first_new, now, mode >= EASY)
+                start_job(episode, first_new, now, tracks)
             else:
                 enqueue(episode, first_new, rule.score[first_new])
             continue
@@ -113,12 +119,15 @@ def _start_jobs(
     that waits is to start, if it has a reservation of EASY's.
     """
     shadow = _UNKNOWN
+    if is_overdue_at(episode, episode.status[0].head, now, rule.max_wait):
+        start_bounded(episode, rule, plan, now)
+        return shadow
     if rule.mode == CONSERVATIVE:
         start_by_plan(episode, plan, now, num_new, first_new)
         return shadow
     # From the first on while they fit; then, if the rule lets them, those behind.
     if rule.mode != SKIP:
-        start_in_order(episode, now, rule.mode == EASY)
+        start_in_order(episode, now, rule.mode == EASY or rule.max_wait > 0)
     waiting = episode.status[0].tail > episode.status[0].head
     if rule.mode == SKIP or (rule.mode == EASY and waiting):
         shadow = start_fitting(episode, rule, now, rule.mode == EASY)

@@ -13,18 +13,38 @@ from numpy.typing import NDArray
 from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.worlds.hpc import state as header
 from cluster_env.worlds.hpc.episodes import Rows, episode_of
-from cluster_env.worlds.hpc.events import Episode, Jobs, Machine, advance, clear, fits, next_event
+from cluster_env.worlds.hpc.events import (
+    Episode,
+    Jobs,
+    Machine,
+    advance,
+    clear,
+    fits,
+    is_overdue_at,
+    next_event,
+)
 from cluster_env.worlds.hpc.features import BACKFILLS, FITS
 from cluster_env.worlds.hpc.queue import start_waiting
-from cluster_env.worlds.hpc.reservations import delays_nobody, reserve, take_spare
+from cluster_env.worlds.hpc.reservations import (
+    Plan,
+    book,
+    book_overdue,
+    delays_nobody,
+    has_room,
+    plan_running,
+    reserve,
+    take_spare,
+)
 from cluster_env.worlds.hpc.scheduler import rewind, slot_of
 from cluster_env.worlds.hpc.scorer import LEAST_DEVIATION, SIZE, Scorer
 
 ALL, FITTING, BACKFILLING = range(3)
 """Which waiting jobs are looked at."""
 
-LOOK, BLOCKED, SHADOW = range(3)
-"""Places of an instant: which jobs are looked at, the one that has a reservation, and its time."""
+LOOK, BLOCKED, SHADOW, BOUNDED, OVERDUE = range(5)
+"""Places of an instant: which jobs are looked at, the one that has a reservation, and its time;
+whether there is a plan because jobs are overdue, and how many of these, the first that wait, have
+their reservations in it."""
 
 _NONE = -1
 _WIDEST = 2**31 - 1
@@ -41,11 +61,13 @@ class Scoring(NamedTuple):
     bilinear: bool  # whether what counts of a job depends on the state
     state: NDArray[np.float64]  # (SIZE,), features of the state and 1
     job: NDArray[np.float64]  # (SIZE,), what each feature of a job counts
-    instant: NDArray[np.int64]  # (3,), what has been decided at the present instant
+    instant: NDArray[np.int64]  # (5,), what has been decided at the present instant
+    max_wait: int  # seconds after which a job is overdue, 0 for never
+    plan: Plan  # of overdue jobs
 
     @classmethod
-    def of(cls, scorer: Scorer) -> "Scoring":
-        """A scorer with room to work in."""
+    def of(cls, scorer: Scorer, max_wait: int = 0, plan: Plan | None = None) -> "Scoring":
+        """A scorer with room to work in; a bound on waits needs room for a plan."""
         return cls(
             np.ascontiguousarray(scorer.weights, np.float64),
             FITTING if scorer.mode in ("skip", "gate") else ALL,
@@ -54,7 +76,9 @@ class Scoring(NamedTuple):
             scorer.is_bilinear,
             np.ones(SIZE),
             np.zeros(SIZE),
-            np.zeros(3, np.int64),
+            np.zeros(5, np.int64),
+            max_wait,
+            plan or Plan.of(0, 1),
         )
 
 
@@ -107,7 +131,7 @@ def play_scorer(machine: Machine, jobs: Jobs, rows: Rows, scoring: Scoring, scra
                 break
             # What happens, and then starts one by one until no further job may start.
             advance(episode, now, True, True, False)
-            scoring.instant[LOOK] = scoring.first_look
+            _begin(episode, scoring, now)
             while _start_next(episode, scoring, now) != _NONE:
                 pass
         rows.status[row].truncated = now > machine.options[0].max_time
@@ -134,7 +158,7 @@ def choose_by_scorer(
             continue
         # The instant is played from its beginning, up to the first job that has not started yet.
         episode = rewind(machine, jobs, rows, row, scratch, True)
-        scoring.instant[LOOK] = scoring.first_look
+        _begin(episode, scoring, now)
         job = _start_next(episode, scoring, now)
         while job != _NONE:
             if own.start[job] != now:
@@ -146,25 +170,51 @@ def choose_by_scorer(
 
 
 @njit_inlined
+def _begin(episode: Episode, scoring: Scoring, now: int) -> None:
+    """Begins an instant; the oldest job is the first of the queue."""
+    instant, status = scoring.instant, episode.status[0]
+    instant[LOOK], instant[BOUNDED], instant[OVERDUE] = scoring.first_look, 0, 0
+    if is_overdue_at(episode, status.head, now, scoring.max_wait):
+        instant[BOUNDED] = 1
+        plan_running(episode, scoring.plan, now)
+
+
+@njit_inlined
 def _start_next(episode: Episode, scoring: Scoring, now: int) -> int:
     """Starts the next job of an instant, and returns it; -1 if the rest waits or none may start."""
     instant, status = scoring.instant, episode.status[0]
     # Nothing starts where the narrowest does not fit, whatever the scores are.
     while status.tail > status.head and episode.free[0] >= status.narrowest:
+        if instant[BOUNDED]:
+            # Overdue jobs go first, and the others stand behind those that cannot start.
+            next_place = status.head + instant[OVERDUE]
+            next_place = book_overdue(episode, scoring.plan, scoring.max_wait, next_place, now)
+            instant[OVERDUE] = next_place - status.head
+            if is_overdue_at(episode, next_place, now, scoring.max_wait):
+                overdue = np.int64(episode.queue[next_place])
+                start_waiting(episode, next_place, now)
+                return int(overdue)
         factors = _look(episode, scoring, now)
-        place, lowest = _best(episode, factors, instant, now)
+        place, lowest = _best(episode, factors, scoring, now)
         alone = status.running == 0
         if place == _NONE or (scoring.holds and not alone and not lowest < 0.0):
             break
         job = np.int64(episode.queue[place])
-        if instant[LOOK] == ALL and not fits(episode.demand, job, episode.free):
-            if scoring.strict:
-                break
+        demand, seconds = episode.demand[job], episode.jobs[job].order_estimate
+        starts = instant[LOOK] != ALL or fits(episode.demand, job, episode.free)
+        if instant[BOUNDED] and starts:
+            starts = has_room(scoring.plan, demand, seconds, now)
+        if not starts and scoring.strict:
+            break
+        if instant[BOUNDED]:
+            book(scoring.plan, demand, seconds)
+        if not starts:
             # The first job gets a reservation; only what does not delay it may start from here on.
-            instant[BLOCKED], instant[SHADOW] = job, reserve(episode, job, now)
-            instant[LOOK] = BACKFILLING
+            if not instant[BOUNDED]:
+                instant[SHADOW] = reserve(episode, job, now)
+            instant[BLOCKED], instant[LOOK] = job, BACKFILLING
             continue
-        if instant[LOOK] == BACKFILLING:
+        if instant[LOOK] == BACKFILLING and not instant[BOUNDED]:
             take_spare(episode, job, now, instant[SHADOW])
         start_waiting(episode, place, now)
         return int(job)
@@ -260,13 +310,15 @@ def _weigh(scoring: Scoring, recent: Recent, processors: float) -> Factors:
 
 
 @njit_inlined
-def _best(
-    episode: Episode, factors: Factors, instant: NDArray[np.int64], now: int
-) -> tuple[int, float]:
+def _best(episode: Episode, factors: Factors, scoring: Scoring, now: int) -> tuple[int, float]:
     """Place and score of the job with the lowest one among those looked at; -1 if none is."""
-    look, free, share = instant[LOOK], episode.free[0], 1.0 / max(float(episode.free[0]), 1.0)
+    instant, free = scoring.instant, episode.free[0]
+    look, share = instant[LOOK], 1.0 / max(float(free), 1.0)
     best, lowest, narrowest = np.int64(_NONE), np.inf, np.int64(_WIDEST)
-    for place in range(episode.status[0].head, episode.status[0].tail):
+    first = episode.status[0].head + instant[OVERDUE]  # those before have their reservations
+    for place in range(episode.status[0].head, first):
+        narrowest = min(narrowest, np.int64(episode.widths[place]))
+    for place in range(first, episode.status[0].tail):
         width = np.int64(episode.widths[place])
         narrowest = min(narrowest, width)
         if look != ALL and width > free:
@@ -275,9 +327,13 @@ def _best(
         job = episode.queue[place]
         if look == FITTING and not fits(episode.demand, job, episode.free):
             continue
-        if look == BACKFILLING and (
-            job == instant[BLOCKED] or not delays_nobody(episode, job, now, instant[SHADOW])
-        ):
+        if look == BACKFILLING and job == instant[BLOCKED]:
+            continue
+        if look != ALL and instant[BOUNDED]:
+            seconds = episode.jobs[job].order_estimate
+            if not has_room(scoring.plan, episode.demand[job], seconds, now):
+                continue
+        elif look == BACKFILLING and not delays_nobody(episode, job, now, instant[SHADOW]):
             continue
         lasting = episode.jobs[job].order_estimate + now - episode.jobs[job].arrival
         score = _score(

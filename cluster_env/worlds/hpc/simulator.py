@@ -25,6 +25,7 @@ class HPCSimulator(BatchSimulator):
 
     jobs: Jobs
     rows: Rows
+    _overdue_plan: Plan
 
     def __init__(self, world: Any) -> None:
         super().__init__(world)
@@ -35,6 +36,7 @@ class HPCSimulator(BatchSimulator):
     def allocate(self) -> None:
         """See `BatchSimulator.allocate`."""
         batch, self._tables, self._scratch = self.batch, {}, None
+        self._overdue_plan = self._plan()
         users, num_users = zip(*map(_users_of, batch.jobsets), strict=True)
         self.jobs = _jobs_of(batch, np.concatenate(users))
         most_users = int(self.jobs.records.user.max(initial=0)) + 1
@@ -56,8 +58,8 @@ class HPCSimulator(BatchSimulator):
         self, rows: NDArray[np.int32], actions: NDArray[np.int32], rewards: NDArray[np.float64]
     ) -> int:
         """Takes one decision in some episodes; see `Simulator.step`."""
-        costs = self.batch.costs
-        return int(step_rows(self.machine, self.jobs, costs, self.rows, rows, actions, rewards))
+        batch, plan = (self.machine, self.jobs, self.batch.costs, self.rows), self._overdue_plan
+        return int(step_rows(*batch, rows, actions, rewards, plan))
 
     def play(self, rule: Rule | Scorer, keys: NDArray[np.uint64] | None = None) -> None:
         """Plays all episodes to their ends under a rule or a scorer, which see the whole queue.
@@ -66,9 +68,9 @@ class HPCSimulator(BatchSimulator):
         the first of each jobset are used, and only by the order `random`.
         """
         if isinstance(rule, Scorer):
-            play_scorer(self.machine, self.jobs, self.rows, Scoring.of(rule), self._one_row())
+            play_scorer(self.machine, self.jobs, self.rows, self._scoring(rule), self._one_row())
         else:
-            table, plan = self._table(rule), self._plan(rule)
+            table, plan = self._table(rule), self._plan(rule.backfilling)
             # A random order is drawn once, so that it is a fixed one here.
             if rule.order == "random":
                 table = table._replace(kind=FIXED, score=self._chance(keys))
@@ -94,7 +96,7 @@ class HPCSimulator(BatchSimulator):
         actions = np.empty(rows.size, np.int32)
         scratch = self._one_row()
         if isinstance(rule, Scorer):
-            scoring = Scoring.of(rule)
+            scoring = self._scoring(rule)
             choose_by_scorer(self.machine, self.jobs, self.rows, rows, scoring, scratch, actions)
             return actions
         choose_by_rule(
@@ -105,7 +107,7 @@ class HPCSimulator(BatchSimulator):
             np.zeros(rows.size) if uniforms is None else uniforms,
             self._table(rule),
             scratch,
-            self._plan(rule),
+            self._plan(rule.backfilling),
             np.empty(self.batch.most_jobs, np.int32),
             actions,
         )
@@ -152,7 +154,9 @@ class HPCSimulator(BatchSimulator):
         if rule not in self._tables:
             size, estimate = self.jobs.demand[:, 0], self.jobs.records.order_estimate
             processors = self.world.processors
-            self._tables[rule] = RuleTable.of(rule, estimate, size, self.submits(), processors)
+            self._tables[rule] = RuleTable.of(
+                rule, estimate, size, self.submits(), processors, self.world.max_wait
+            )
         return self._tables[rule]
 
     def _one_row(self) -> Rows:
@@ -164,10 +168,15 @@ class HPCSimulator(BatchSimulator):
             self._scratch = Rows.of(first, first.astype(np.int64), *sizes)
         return self._scratch
 
-    def _plan(self, rule: Rule) -> Plan:
-        """Room for the plan of a rule, if it makes one."""
-        most = self.batch.most_jobs + 1 if rule.backfilling == "conservative" else 0
+    def _plan(self, backfilling: str = "") -> Plan:
+        """Room for the plan of a rule, if it makes one, or for that of overdue jobs."""
+        plans = self.world.max_wait or backfilling == "conservative"
+        most = self.batch.most_jobs + 1 if plans else 0
         return Plan.of(most, self.machine.capacity.size)
+
+    def _scoring(self, scorer: Scorer) -> Scoring:
+        """A scorer for the jobs that are loaded."""
+        return Scoring.of(scorer, self.world.max_wait, self._plan())
 
     def _chance(self, keys: NDArray[np.uint64] | None) -> NDArray[np.float64]:
         """Random numbers of all jobs."""

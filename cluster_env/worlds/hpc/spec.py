@@ -25,6 +25,7 @@ from cluster_env.workloads import part_of
 from cluster_env.workloads.histories import histories
 from cluster_env.workloads.log import LogPart, LogWorkload
 from cluster_env.workloads.windows import filling_time, natural_length
+from cluster_env.worlds.hpc.bounds import read_bound
 from cluster_env.worlds.hpc.published import PROTOCOLS, PublishedPolicy
 from cluster_env.worlds.hpc.rules import HEURISTICS
 from cluster_env.worlds.hpc.scorer import Scorer
@@ -48,6 +49,7 @@ def columns(task: Task) -> dict[str, Value]:
         "jobset_size": getattr(part, "jobs", 0) or 0,
         "window_s": part.window if isinstance(part, LogPart) and part.jobs is None else 0,
         "backfilling": world.backfilling,
+        **({"max_wait": world.max_wait} if world.max_wait else {}),
     }
 
 
@@ -59,9 +61,12 @@ def describe(columns: Mapping[str, Any]) -> str:
     if warmup:
         jobs += f", the first and last {_time(warmup)} not counted"
     left_out = int(float(columns.get("left_out") or 0))
+    bound = float(columns.get("max_wait") or 0)
+    more = f"; {left_out:,} larger jobs left out" if left_out else ""
+    first = f"; who waits longer than {duration(bound)} goes first" if bound else ""
     return (
         f"{int(float(columns['processors'])):,} processors, {jobs}, {columns['backfilling']} "
-        f"backfilling unless named{f'; {left_out:,} larger jobs left out' if left_out else ''}"
+        f"backfilling unless named{first}{more}"
     )
 
 
@@ -160,6 +165,13 @@ SPEC = WorldSpec(
                 "world.kill_at_estimate",
                 "Whether jobs are killed at the end of their estimate (true, false).",
             ),
+            "max-wait": CliOption(
+                "world.max_wait",
+                "A job that has waited longer goes first and has room reserved, under any policy: "
+                "0 for never, a time such as 5d, or with a log x2, twice the longest wait of "
+                "fcfs:easy in its earlier part.",
+                read=read_bound,
+            ),
             "window": CliOption(
                 "workload.window",
                 "Length of a window of a log in seconds. By default at least 20 mean run times, "
@@ -213,7 +225,7 @@ SPEC = WorldSpec(
         families={"any-site": any_site, "capability": capability_site},
         transfers=(
             *("processors", "queue", "backfilling", "priority", "kill_at_estimate", "max_time"),
-            *("horizon", "horizon_step"),
+            *("max_wait", "horizon", "horizon_step"),
         ),
         policies={
             file.parent.name: file.parent for file in sorted(_SHIPPED.glob("*/weights.json"))

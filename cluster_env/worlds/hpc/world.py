@@ -71,6 +71,27 @@ class HPC:
     semi-MDP, section 4.7.2 jobs that wait alone, and ``options`` follows the section; the thesis
     lets an empty machine wait, which never ends under a policy that always does.
 
+    The bound on waits: with `max_wait` L, a waiting job is overdue at an event (an arrival or a
+    finish) later than L after its arrival. Overdue jobs stand before all others, in order of
+    arrival, and get reservations one after the other, each the earliest that delays none before
+    it by the estimates; these are made anew at each event. A job starts at once if its reservation
+    begins now. Others start, in the order of the rule or policy, only where they delay none of
+    these. In the environment an overdue job that may start does so whatever the action is, and an
+    action that would delay one waits.
+
+    Theorem: let job j wait at s = arrival(j) + L, let A be the jobs that arrived before j and wait
+    at s, and E the latest end, by the estimates, of the jobs that run at s. Then j starts by
+    E + the sum of the estimates of A. It holds where no job outlives its estimate (or jobs are
+    killed at it) and what is believed of jobs is that estimate, no node is lost, every job fits the
+    empty machine, the clock does not end (`max_time`), and decisions come at events (without
+    `every_step`); a policy that decides by states must see the overdue jobs (`queue`). Proof: some
+    job runs at s, else j would have started, so the next event is no later than E. There each of A
+    and j has a reservation, and as the earliest room is taken in order, each begins by E + the
+    estimates of A before it. Later, what runs only ends earlier than expected or, if it is new,
+    leaves room for all these reservations. So a job fits beside what runs from its last reservation
+    on, or from the last end of the overdue jobs before it, whichever is later, and by induction
+    over these jobs and over events no reservation moves beyond the bound.
+
     Versions: all ids are the first.
 
     Attributes:
@@ -84,6 +105,8 @@ class HPC:
         kill_at_estimate: whether jobs are killed when they have run for as long as they asked for,
             and not left to run on. They are shorter then for rewards and metrics alike.
         max_time: clock after which an episode is truncated, in seconds.
+        max_wait: seconds after which a job that waits is overdue, under every rule and policy; 0:
+            never. See `The bound on waits` above.
         time_step: seconds that pass where a policy waits; 0: until the next event at which a job
             that it sees fits.
         every_step: whether a policy is asked after every step, and not only where a job fits.
@@ -109,6 +132,7 @@ class HPC:
     priority: Weights = field(default_factory=Weights)
     kill_at_estimate: bool = False
     max_time: int = LARGEST
+    max_wait: int = 0
     time_step: int = 0
     every_step: bool = False
     reward: str = "at_start"
@@ -131,6 +155,11 @@ class HPC:
         if not 1 <= self.max_time <= LARGEST:
             raise InputError(
                 f"max_time must be 1 to {LARGEST:,} seconds, but {self.max_time} was given"
+            )
+        if not 0 <= self.max_wait <= LARGEST:
+            raise InputError(
+                f"max_wait must be 0 (no bound) to {LARGEST:,} seconds, but {self.max_wait} was "
+                f"given"
             )
         if self.backfilling not in BACKFILLING:
             raise unknown("kind of backfilling", self.backfilling, BACKFILLING)

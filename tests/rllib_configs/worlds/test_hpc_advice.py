@@ -66,20 +66,21 @@ class Shortest:
         return np.where(allowed[:, :-1].any(axis=1), shortest, self._world.queue).astype(np.int32)
 
 
+@pytest.mark.parametrize("max_wait", [0, 60])
 @pytest.mark.parametrize(
     "spec", ["sjf:easy", "fcfs:easy", "saf:skip", "wfp3:strict", "reserve", "one by one"]
 )
-def test_advice_is_what_the_simulator_does_at_each_event(spec):
-    jobset = jobs(seed=3)
+def test_advice_is_what_the_simulator_does_at_each_event(spec, max_wait):
+    jobset, world = jobs(seed=3), replace(WORLD, max_wait=max_wait)
 
     def make(world):
         return Shortest(world) if spec == Shortest.name else get_heuristic(spec, world)
 
-    schedule = evaluate(make(WORLD), [jobset], WORLD)
+    schedule = evaluate(make(world), [jobset], world)
     start = schedule.start[np.argsort(schedule.job)]
     advised = []
     for time in sorted({*start.tolist(), *jobset.arrival.tolist()}):
-        queue = queue_at(time, jobset, start)
+        queue = replace(queue_at(time, jobset, start), max_wait=max_wait)
         advised += [(int(job), time) for job in advise(WORLD, make, queue).starts]
     assert sorted(advised) == list(enumerate(start.tolist()))
 

@@ -1,17 +1,23 @@
 """Whole logs in one call: every rule by name, trained runs, killed jobs, what is left out."""
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
+from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate, summarize
+from cluster_env.objectives import get_objective
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.workloads import HPCLog
+from cluster_env.worlds.hpc.bounds import read_bound
+from cluster_env.worlds.hpc.workloads import HPCLog, LublinWorkload
 from meta.adaptation import untrained_policy
 from rllib_configs.loading import load_config, write_config
 from rllib_configs.policy_files import write_policy
@@ -158,3 +164,52 @@ def test_trace_says_what_was_dropped_and_why(golden: Path, capsys: Shown) -> Non
         ["asks for no processor", "1", "11"],
         ["is larger than the machine of 64 processors", "1", "14"],
     ]
+
+
+def test_a_bound_on_waits_is_said_with_those_whom_it_moved(log: Path, capsys: Shown) -> None:
+    rule = ("--policy", "saf:easy")
+    free = by_policy(replayed(capsys, log, *MACHINE, *rule))["saf:easy"]
+    found = replayed(capsys, log, *MACHINE, *rule, "--max-wait", "1h")
+    assert 3600 < by_policy(found)["saf:easy"]["longest_wait"] < free["longest_wait"]
+    (said,) = [line for line in found["remarks"] if "goes first" in line]
+    assert re.fullmatch(
+        r"a job that has waited longer than 60 min goes first: \d+ under saf:easy", said
+    )
+
+
+@pytest.mark.parametrize(("whole", "end"), [(True, 0.5), (False, 0.8)])
+def test_a_bound_may_be_a_multiple_of_the_longest_wait_before(
+    log: Path, whole: bool, end: float
+) -> None:
+    """In the first half of a log that is replayed, and before the held-out jobs elsewhere."""
+    world = HPC(processors=16, gpus=4, max_wait=7)
+    workload = HPCLog(log, world.capacity, world.resources, whole=whole)
+    task = Task(world, workload, get_objective("bounded_slowdown"))
+    earlier = workload.recorded.between(0.0, end).jobset()
+    reference = replace(world, max_wait=0)
+    schedule = evaluate(get_heuristic("fcfs:easy", reference), [earlier], reference)
+    longest = int((schedule.start - schedule.arrival).max())
+    assert longest > 0
+    assert read_bound("x1.5", lambda: task) == round(1.5 * longest)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("5", "a time is 0 or a number with s, m, h or d, such as 12h or 5d, not '5'"),
+        ("x", "a multiple of a wait is written like x2, not 'x'"),
+        ("xnan", "a multiple of a wait"),
+        ("30000d", "max_wait must be 0"),
+    ],
+)
+def test_a_bound_that_is_none_is_refused(log: Path, capsys: Shown, text: str, said: str) -> None:
+    assert cli.run(cli.metasched, ["replay", str(log), *MACHINE, "--max-wait", text]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_multiple_needs_a_log() -> None:
+    task = Task(HPC(), LublinWorkload(256, jobs=8), get_objective("bounded_slowdown"))
+    with pytest.raises(InputError, match="these jobs come from none; give a time, such as 5d"):
+        read_bound("x2", lambda: task)

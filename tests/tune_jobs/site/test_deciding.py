@@ -72,6 +72,19 @@ def test_who_has_waited_too_long_goes_first_and_without_the_policy():
     assert started(jobs, eager, longest_wait_s=300)[0] == {"1": OVERDUE, "3": POLICY}
 
 
+def test_by_the_bound_on_waits_the_policy_s_own_plan_says_who_goes_first():
+    """Job 1 is not in the plan yet, where it has room reserved; job 2 goes before job 3."""
+
+    def planned(queue):
+        assert queue.max_wait == 300
+        return Advice(("3", "2"), {"1": NOW + 60})
+
+    jobs = [job("1", 8, waited=500), job("2", 4, waited=400), job("3", 4, waited=10)]
+    decision = decide(Snapshot(NOW, tuple(jobs), NODES), planned, Limits(max_wait_s=300), HELD)
+    assert [(one.job, one.why) for one in decision.starts] == [("2", OVERDUE), ("3", POLICY)]
+    assert decision.order == ("1", "2", "3")
+
+
 def test_nobody_delays_who_has_waited_too_long():
     nodes = (SiteNode("a", 16, 0, 0, 6, 0, 0),)
     running = job("0", 10, RUNNING, start=NOW - 40, limit=100)

@@ -24,7 +24,9 @@ def metasched(*words):
 def test_a_simulated_site_is_steered_to_its_end_and_decided_anew(folder, capsys):
     site = ("--simulate", "jobs.csv", "--processors", "16", "--speed", "3000", "--tick", "0.05")
     assert metasched("steer", "sjf:easy", "--act", *site, "--out", "steer.jsonl") == 0
-    assert json.loads(capsys.readouterr().err)["started"] == 3
+    said, summary = capsys.readouterr().err.splitlines()
+    assert said == "metasched: a job that waits longer than 5 d goes first (--max-wait)"
+    assert json.loads(summary)["started"] == 3
     assert metasched("steer", "sjf:easy", "--repeat", "steer.jsonl") == 0
     assert "decisions are bit-identical" in capsys.readouterr().out
     text = (folder / "steer.jsonl").read_text()
@@ -39,6 +41,7 @@ def test_a_simulated_site_is_steered_to_its_end_and_decided_anew(folder, capsys)
         (("shadow", "slj:easy"), "unknown policy or run directory 'slj:easy'"),
         (("shadow", "rls:sjf", "--ticks", "1"), "no real machine"),
         (("steer",), "name the policy that steers"),
+        (("steer", "sjf:easy", "--max-wait", "x2"), "a time is 0 or a number with s, m, h or d"),
         (("steer", "sjf:easy", "--act"), "steer does not run as root"),
         (("steer", "sjf:easy", "--tick", "60"), "--watchdog must be longer than --tick"),
         (("steer", "sjf:easy", "--processors", "9"), "add --simulate"),

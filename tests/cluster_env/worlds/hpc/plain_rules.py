@@ -8,8 +8,8 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.worlds.hpc.rules import FIXED_ORDERS, Rule
 
 
-def plain_starts(jobset: JobSet, rule: Rule, processors: int) -> list[int]:
-    """Start of each job of a jobset that asks for processors alone."""
+def plain_starts(jobset: JobSet, rule: Rule, processors: int, max_wait: int = 0) -> list[int]:
+    """Start of each job of a jobset that asks for processors alone; without a bound if it is 0."""
     arrival, run = jobset.arrival.tolist(), jobset.duration.tolist()
     limit = jobset.attributes["estimate"].tolist()
     ordered = jobset.attributes.get("order_estimate", np.array(limit)).tolist()
@@ -44,7 +44,11 @@ def plain_starts(jobset: JobSet, rule: Rule, processors: int) -> list[int]:
             for j in running
         ]
         order = sorted(waiting, key=lambda j: (score(j), j))
-        if rule.reserve is not None:
+        overdue = [j for j in waiting if max_wait and now - arrival[j] > max_wait]
+        if overdue:
+            order = [*overdue, *(j for j in order if j not in overdue)]
+            begun = _bounded(rule, overdue, order, free, ends, now, size, ordered, processors)
+        elif rule.reserve is not None:
             begun = _with_reserve(rule.reserve, order, free, size, ordered, processors)
         else:
             begun = _chosen(rule, order, free, ends, now, size, ordered, estimate)
@@ -83,6 +87,37 @@ def _chosen(rule, order, free, ends, now, size, ordered, estimate) -> list[int]:
         if fits:
             started.append(j)
             free -= size[j]
+    return started
+
+
+def _bounded(rule, overdue, order, free, ends, now, size, estimate, processors) -> list[int]:
+    """Overdue jobs are booked one after the other, and the rule goes on in what they leave."""
+    last = max([end for end, _ in ends], default=now) + sum(estimate[j] for j in order) + 1
+    room = {t: free + _ended(ends, t) for t in range(now, last + 1)}
+
+    def fits(j: int, at: int) -> bool:
+        return all(room.get(t, processors) >= size[j] for t in range(at, at + estimate[j]))
+
+    started, blocked, left = [], False, free
+    for j in order:
+        books = j in overdue or rule.backfilling == "conservative"
+        if books or (rule.backfilling == "easy" and not blocked):
+            at = next(t for t in range(now, last + 1) if fits(j, t))
+        else:
+            leaves = rule.reserve is None or _with_reserve(
+                rule.reserve, [j], left, size, estimate, processors
+            )
+            at = now if leaves and fits(j, now) else -1
+        if at >= 0:
+            for t in range(at, min(at + estimate[j], last + 1)):
+                room[t] -= size[j]
+        if at == now:
+            started.append(j)
+            left -= size[j]
+        elif j not in overdue:
+            blocked = True
+            if rule.backfilling == "strict":
+                break
     return started
 
 
