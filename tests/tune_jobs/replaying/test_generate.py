@@ -34,7 +34,10 @@ def test_a_log_can_be_read_and_is_the_same_for_the_same_seed(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--config", "deeprm"], "the world hpc that draws its jobs, but bimodal of the world deeprm"),
+        (
+            ["--config", "deeprm"],
+            "the world hpc that draws its jobs, but bimodal of the world deeprm",
+        ),
         (["--set", "task.workload.kind=lublins"], "lublin"),
     ],
 )
