@@ -116,7 +116,7 @@ def test_rates_are_the_learned_ones_or_the_best_of_those_tried(out: Path) -> Non
 
 @pytest.mark.parametrize(
     ("rate", "said"),
-    [(0.5, " (the lowest of those tried"), (1, ""), (2, " (the highest of those tried")],
+    [(0.5, " (the lowest of those tried)"), (1, ""), (2, " (the highest of those tried)")],
 )
 def test_a_rate_is_said_to_be_at_an_end_of_those_tried(
     out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rate: float, said: str
