@@ -60,7 +60,9 @@ def cache_of(copy: Path, folder: Path, value: int = 4) -> Path:
         folder: given by the user.
         value: what the function has to return for 2.
     """
-    done = run_python("-P", "-c", ASK, PYTHONPATH=str(copy), NUMBA_CACHE_DIR=str(folder))
+    # Without bytecode: a source that changes twice in a second would be taken for the old one.
+    places = {"PYTHONPATH": str(copy), "NUMBA_CACHE_DIR": str(folder)}
+    done = run_python("-B", "-P", "-c", ASK, **places)
     assert done.returncode == 0, done.stderr
     returned, _, place = done.stdout.strip().partition(" ")
     assert int(returned) == value

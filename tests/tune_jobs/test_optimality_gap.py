@@ -105,7 +105,7 @@ def test_what_is_proven_is_counted_and_shown(table: Path) -> None:
     assert {row["status"] for row in sjf} == {"optimal"}
     assert {row["proven"] for row in rows_of(table, "policy")} == {str(JOBSETS)}
     shown = texts(optimality_gap.draw(table))
-    assert "Mean slowdown over the best in hindsight, at load 70%" in shown
+    assert "Mean slowdown relative to the best schedule in hindsight, at load 70%" in shown
     flat = shown.replace("\n", " ")
     assert "5 unseen jobsets, 5 of them proven optimal in 1 s each; arrival window 12" in flat
     assert "small\n(trained at 70%, 2 seeds)\nutil " in shown
@@ -139,7 +139,7 @@ def test_under_the_objective_completion_time_that_is_compared(
     run(*settings, "--jobsets", "2", "--time-limit", "1", "--out", str(tmp_path))
     assert rows_of(tmp_path / "optimality-gap.csv", "policy")[0]["metric"] == "completion_time"
     shown = texts(optimality_gap.draw(tmp_path / "optimality-gap.csv"))
-    assert "Mean completion time (steps) over the best in hindsight" in shown
+    assert "Mean completion time (steps) relative to the best schedule in hindsight" in shown
 
 
 def test_without_the_solver_nothing_is_evaluated(

@@ -58,5 +58,5 @@ def test_specialists_are_trained_on_their_task_alone_and_once(
 
 
 def test_only_joint_training_has_specialists(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no joint training"):
+    with pytest.raises(InputError, match="was not trained jointly"):
         call(make_scorer(tmp_path / "fomaml", *FOMAML))

@@ -99,5 +99,5 @@ def test_only_who_learns_from_several_objectives_can_be_told() -> None:
     with pytest.raises(InputError, match=r"conditioned_on.*'slow'"):
         load_config("deeprm-maml", ["training.conditioned_on=[slow]"])
     config = config_of(*SMALL)
-    with pytest.raises(InputError, match="cannot be told of the objective utilization"):
+    with pytest.raises(InputError, match="cannot be used for the objective utilization"):
         logits_of(config, "utilization", np.zeros((1, 1)))
