@@ -16,6 +16,7 @@ from cluster_env.workloads.records import (
     BadRow,
     Findings,
     Record,
+    records_of,
     with_times,
     wrong_value,
 )
@@ -39,19 +40,7 @@ def is_line(line: str) -> bool:
 
 def read_lines(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Iterator[Record]:
     """Records of all runs that ended; the other lines are counted in ``findings``."""
-    for number, ended in enumerate(text, start=1):
-        line = ended.strip("\r\n ")
-        if not line:
-            continue
-        findings.rows += 1
-        try:
-            record = _record_of(path, number, line, clock, findings)
-        except BadRow as bad:
-            findings.spoil(bad)
-            clock.doubts()
-            continue
-        if record is not None:
-            yield record
+    return records_of(path, text, clock, findings, _record_of)
 
 
 def _record_of(

@@ -1,11 +1,13 @@
 """A row of an accounting log as a record, and the counts of all that was left out or noticed."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from pathlib import Path
+from typing import TextIO
 
 from cluster_env.core.errors import InputError
+from cluster_env.workloads.clock import Clock
 from cluster_env.workloads.numbers import as_shown
 from cluster_env.workloads.recorded import Dropped, Noticed
 
@@ -200,3 +202,35 @@ def _count(found: dict[str, list[int]], what: str, line: int, count: int) -> Non
 def wrong_value(path: Path, line: int, name: str, expected: str, came: str) -> BadRow:
     """The refusal of a value: file, line, field, what was expected, what came."""
     return BadRow(path, line, f"{name} must be {expected}, not '{as_shown(came)}'")
+
+
+def records_of(
+    path: Path,
+    text: TextIO,
+    clock: Clock,
+    findings: Findings,
+    read: Callable[[Path, int, str, Clock, Findings], Record | None],
+) -> Iterator[Record]:
+    """Records of a log that has one in a line; lines that cannot be read are counted.
+
+    Args:
+        path: of the log, for messages.
+        text: of the log.
+        clock: reads times.
+        findings: count rows and what is wrong with them.
+        read: makes the record of a line, from the path, its number, the line, and these two; none
+            where it counts the line as something else.
+    """
+    for number, ended in enumerate(text, start=1):
+        line = ended.strip("\r\n ")
+        if not line:
+            continue
+        findings.rows += 1
+        try:
+            record = read(path, number, line, clock, findings)
+        except BadRow as bad:
+            findings.spoil(bad)
+            clock.doubts()  # of a row that counts for nothing else
+            continue
+        if record is not None:
+            yield record

@@ -17,6 +17,7 @@ from cluster_env.workloads.records import (
     BadRow,
     Findings,
     Record,
+    records_of,
     with_times,
     wrong_value,
 )
@@ -43,19 +44,7 @@ def is_line(line: str) -> bool:
 
 def read_lines(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Iterator[Record]:
     """Records of all lines that are jobs; the others are counted in ``findings``."""
-    for number, ended in enumerate(text, start=1):
-        line = ended.strip("\r\n ")
-        if not line:
-            continue
-        findings.rows += 1
-        try:
-            record = _record_of(path, number, line, clock, findings)
-        except BadRow as bad:
-            findings.spoil(bad)
-            clock.doubts()  # of a row that counts for nothing else
-            continue
-        if record is not None:
-            yield record
+    return records_of(path, text, clock, findings, _record_of)
 
 
 def _record_of(
