@@ -131,7 +131,7 @@ def play_scorer(machine: Machine, jobs: Jobs, rows: Rows, scoring: Scoring, scra
                 break
             # What happens, and then starts one by one until no further job may start.
             first_new = status.coming
-            advance(episode, now, True, True, False)
+            advance(episode, now, True, True, False, machine.options[0].pass_per_event)
             if scoring.max_wait > 0:
                 oldest = move_overdue(episode, scoring.state[:0], oldest, now, scoring.max_wait)
             for new in range(first_new, status.coming):

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.batch import Batch, BatchSimulator
+from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import uniforms as uniforms_of
@@ -58,7 +59,12 @@ class HPCSimulator(BatchSimulator):
     def step(
         self, rows: NDArray[np.int32], actions: NDArray[np.int32], rewards: NDArray[np.float64]
     ) -> int:
-        """Takes one decision in some episodes; see `Simulator.step`."""
+        """Takes one decision in some episodes; see `Simulator.step`.
+
+        Raises:
+            InputError: in a world with a scheduling pass after each event, as in `choose`.
+        """
+        self._require_instants()
         batch, plan = (self.machine, self.jobs, self.batch.costs, self.rows), self._overdue_plan
         return int(step_rows(*batch, rows, actions, rewards, plan))
 
@@ -95,7 +101,12 @@ class HPCSimulator(BatchSimulator):
 
         The uniforms, float64 ``(m,)`` in [0, 1), are for the order `random` alone, which is drawn
         anew at each decision and by `play` once.
+
+        Raises:
+            InputError: in a world with a scheduling pass after each event; decisions one by one
+                are taken once at an instant.
         """
+        self._require_instants()
         actions = np.empty(rows.size, np.int32)
         scratch = self._one_row()
         if isinstance(rule, Scorer):
@@ -115,6 +126,14 @@ class HPCSimulator(BatchSimulator):
             actions,
         )
         return actions
+
+    def _require_instants(self) -> None:
+        if self.world.scheduling_pass != "instant":
+            raise InputError(
+                f"scheduling_pass={self.world.scheduling_pass} goes with rules and scorers that "
+                f"play whole jobsets, as in replay and compare, and not with single decisions; "
+                f"leave it out"
+            )
 
     def take_over(
         self, other: "HPCSimulator", source: NDArray[np.int32], target: NDArray[np.int32]
