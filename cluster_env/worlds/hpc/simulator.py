@@ -59,12 +59,7 @@ class HPCSimulator(BatchSimulator):
     def step(
         self, rows: NDArray[np.int32], actions: NDArray[np.int32], rewards: NDArray[np.float64]
     ) -> int:
-        """Takes one decision in some episodes; see `Simulator.step`.
-
-        Raises:
-            InputError: in a world with a scheduling pass after each event, as in `choose`.
-        """
-        self._require_instants()
+        """Takes one decision in some episodes; see `Simulator.step`."""
         batch, plan = (self.machine, self.jobs, self.batch.costs, self.rows), self._overdue_plan
         return int(step_rows(*batch, rows, actions, rewards, plan))
 
@@ -103,10 +98,14 @@ class HPCSimulator(BatchSimulator):
         anew at each decision and by `play` once.
 
         Raises:
-            InputError: in a world with a scheduling pass after each event; decisions one by one
-                are taken once at an instant.
+            InputError: in a world with a scheduling pass after each event, because decisions of one
+                pass are not told from those of the others at the same instant.
         """
-        self._require_instants()
+        if self.world.scheduling_pass == "event":
+            raise InputError(
+                "with scheduling_pass=event rules and scorers only play whole jobsets, as in "
+                "replay and compare, and do not choose single actions; leave it out"
+            )
         actions = np.empty(rows.size, np.int32)
         scratch = self._one_row()
         if isinstance(rule, Scorer):
@@ -126,14 +125,6 @@ class HPCSimulator(BatchSimulator):
             actions,
         )
         return actions
-
-    def _require_instants(self) -> None:
-        if self.world.scheduling_pass != "instant":
-            raise InputError(
-                f"scheduling_pass={self.world.scheduling_pass} goes with rules and scorers that "
-                f"play whole jobsets, as in replay and compare, and not with single decisions; "
-                f"leave it out"
-            )
 
     def take_over(
         self, other: "HPCSimulator", source: NDArray[np.int32], target: NDArray[np.int32]

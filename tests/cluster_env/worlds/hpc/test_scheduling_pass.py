@@ -14,6 +14,7 @@ from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation import evaluate
+from cluster_env.objectives import get_objective
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.published import PublishedPolicy
 from cluster_env.worlds.hpc.rules import BACKFILLING, Reserve, Rule
@@ -82,14 +83,36 @@ def test_early_ends_of_one_second_come_one_by_one_in_the_order_of_starts() -> No
     assert played(world, [jobset], Rule("fcfs", "easy")).start.tolist() == [0, 1, 9, 14]
 
 
-def test_single_decisions_and_unknown_passes_are_refused() -> None:
+@given(jobset=small_jobsets(), max_wait=st.sampled_from([0, 4]), seed=st.integers(0, 10**6))
+@settings(max_examples=40)
+def test_a_policy_is_asked_after_each_event(jobset: JobSet, max_wait: int, seed: int) -> None:
+    """Who always starts the oldest job that fits plays first come, first served with skipping."""
+    world = replace(EVENT, queue=16, max_wait=max_wait)
+    simulator = world.simulator()
+    simulator.load([jobset], get_objective("bounded_slowdown"))
+    row, rewards = simulator.episode, np.zeros(1)
+    while simulator.active[0]:
+        first = world.features(simulator.states).allowed.argmax(axis=1)
+        simulator.step(row, first.astype(np.int32), rewards)
+    starts = simulator.schedule().start
+    if not max_wait:
+        np.testing.assert_array_equal(starts, played(world, [jobset], Rule("fcfs", "skip")).start)
+    # Any actions give a schedule.
+    rng = np.random.default_rng(seed)
+    simulator.reset()
+    while simulator.active[0]:
+        simulator.step(row, rng.integers(0, 18, 1).astype(np.int32), rewards)
+    check_schedule(simulator.schedule(), [jobset], complete_until=world.max_time)
+
+
+def test_what_does_not_go_with_single_events_is_refused() -> None:
     env = gymnasium.make("HPC-v0", world={"kind": "hpc", "scheduling_pass": "event"})
     env.reset(seed=0)
-    with pytest.raises(InputError, match="scheduling_pass=event goes with rules and scorers"):
-        env.step(0)
-    with pytest.raises(InputError, match="scheduling_pass=event goes with rules and scorers"):
+    with pytest.raises(InputError, match="with scheduling_pass=event rules and scorers only play"):
         env.unwrapped.choose(get_heuristic("fcfs", EVENT))
     with pytest.raises(InputError, match="with an event loop of its own; leave out scheduling_p"):
         evaluate(PublishedPolicy("rls", "rls", "sjf"), [jobset_of([0], [1], [1], [1])], EVENT)
+    with pytest.raises(InputError, match="so scheduling_pass must be instant"):
+        replace(EVENT, time_step=1, every_step=True)
     with pytest.raises(InputError, match="scheduling pass 'second'"):
         replace(EVENT, scheduling_pass="second")
