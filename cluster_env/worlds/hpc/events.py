@@ -337,23 +337,12 @@ def advance(
         faded = 0.5 ** ((now - status.event) / HALF_LIFE_S)
         for user in range(episode.usage.size):
             episode.usage[user] *= faded
-    while running > 0 and episode.ends[0] == now:
-        if single and not _bring_up(episode, now, running, running == before and not arrives):
-            break
-        job = pop(episode.ends, episode.running, running)
-        if tracks:
-            end = forget(episode.expected, episode.expected_jobs, running, job)
-            if end != now:
-                status.as_planned = False
-            if counts:
-                status.run_log -= episode.jobs[job].log
-                status.run_work -= float(end) * episode.demand[job, 0]
-                status.run_size -= episode.demand[job, 0]
-        running -= 1
-        add_units(episode.free, episode.demand, job, 1)
-        if shares:
-            used = float(episode.jobs[job].duration) * episode.demand[job, 0]
-            episode.usage[episode.jobs[job].user] += used
+    if single:
+        while _bring_up(episode, now, running, running == before and not arrives):
+            running = _finish_first(episode, now, running, tracks, counts, shares)
+    else:
+        while running > 0 and episode.ends[0] == now:
+            running = _finish_first(episode, now, running, tracks, counts, shares)
     status.running = running
     # Expected ends that have passed are put off.
     moved = False
@@ -372,6 +361,27 @@ def advance(
     if finished or coming > status.coming:
         status.event, status.coming = now, coming
     return finished or moved
+
+
+@njit_inlined
+def _finish_first(
+    episode: Episode, now: int, running: int, tracks: bool, counts: bool, shares: bool
+) -> int:
+    """Lets the job at the top of the heap finish; returns how many still run. See `advance`."""
+    status, job = episode.status[0], pop(episode.ends, episode.running, running)
+    if tracks:
+        end = forget(episode.expected, episode.expected_jobs, running, job)
+        if end != now:
+            status.as_planned = False
+        if counts:
+            status.run_log -= episode.jobs[job].log
+            status.run_work -= float(end) * episode.demand[job, 0]
+            status.run_size -= episode.demand[job, 0]
+    add_units(episode.free, episode.demand, job, 1)
+    if shares:
+        used = float(episode.jobs[job].duration) * episode.demand[job, 0]
+        episode.usage[episode.jobs[job].user] += used
+    return running - 1
 
 
 @njit_inlined
