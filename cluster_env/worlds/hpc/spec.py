@@ -225,7 +225,7 @@ SPEC = WorldSpec(
         families={"any-site": any_site, "capability": capability_site},
         transfers=(
             *("processors", "queue", "backfilling", "priority", "kill_at_estimate", "max_time"),
-            *("max_wait", "horizon", "horizon_step"),
+            *("max_wait", "scheduling_pass", "horizon", "horizon_step"),
         ),
         policies={
             file.parent.name: file.parent for file in sorted(_SHIPPED.glob("*/weights.json"))
