@@ -86,8 +86,9 @@ def _play(episode: Episode, rule: RuleTable, plan: Plan, max_time: int) -> int:
         num_new = status.coming - first_new
         # A job that comes alone and changes nothing for the others is looked at by itself.
         alone = settled and num_new == 1 and status.tail > status.head and not changed
-        if fixed and rule.max_wait > 0:
-            oldest = move_overdue(episode, rule, oldest, now)
+        if rule.max_wait > 0:
+            scores = rule.score if fixed else rule.score[:0]
+            oldest = move_overdue(episode, scores, oldest, now, rule.max_wait)
             alone = alone and not is_overdue_at(episode, status.head, now, rule.max_wait)
         if alone and _comes_last(episode, rule, first_new, shadow, now):
             if _may_join(episode, rule, first_new, shadow, now):
@@ -123,11 +124,11 @@ def _start_jobs(
         start_bounded(episode, rule, plan, now)
         return shadow
     if rule.mode == CONSERVATIVE:
-        start_by_plan(episode, plan, now, num_new, first_new)
+        start_by_plan(episode, rule, plan, now, num_new, first_new)
         return shadow
     # From the first on while they fit; then, if the rule lets them, those behind.
     if rule.mode != SKIP:
-        start_in_order(episode, now, rule.mode == EASY or rule.max_wait > 0)
+        start_in_order(episode, rule, now, rule.mode == EASY or rule.max_wait > 0)
     waiting = episode.status[0].tail > episode.status[0].head
     if rule.mode == SKIP or (rule.mode == EASY and waiting):
         shadow = start_fitting(episode, rule, now, rule.mode == EASY)
