@@ -26,6 +26,9 @@ from cluster_env.worlds.hpc.events import (
 from cluster_env.worlds.hpc.queue import start_ranked
 from cluster_env.worlds.hpc.rules import CONSERVATIVE, EASY, SKIP, STRICT, RuleTable
 
+UNKNOWN = -1
+"""In place of a reservation's time that has to be worked out anew."""
+
 
 @njit_inlined
 def reserve(episode: Episode, head: int, now: int) -> int:
@@ -94,13 +97,11 @@ def start_fitting(episode: Episode, rule: RuleTable, now: int, easy: bool) -> in
 
     With `easy` the first job, which does not fit, gets a reservation, and what delays it does not
     start: a job has to end before, as expected, or to use what is spare then. Without it, long jobs
-    must leave a reserve if the rule has one. Returns the time of the reservation, if there is one.
+    must leave a reserve if the rule has one. Returns the time of the reservation, or `UNKNOWN` if
+    none was needed because no other job is narrow enough.
     """
-    status, shadow, passed = episode.status[0], np.int64(0), np.int64(0)
-    if easy:
-        shadow = reserve(episode, episode.queue[status.head], now)
-        passed += 1
-    free = episode.free[0]
+    status, shadow, free = episode.status[0], np.int64(UNKNOWN), episode.free[0]
+    passed = np.int64(1 if easy else 0)
     while free >= status.narrowest:
         place = status.head + passed
         while place < status.tail and episode.widths[place] > free:  # most, in a long queue
@@ -109,6 +110,8 @@ def start_fitting(episode: Episode, rule: RuleTable, now: int, easy: bool) -> in
         if place == status.tail:
             break
         job = episode.queue[place]
+        if easy and shadow == UNKNOWN:
+            shadow = reserve(episode, episode.queue[status.head], now)
         starts = (
             delays_nobody(episode, job, now, shadow) if easy else leaves_reserve(episode, rule, job)
         )
