@@ -18,7 +18,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from cluster_env.core.world import World
 from cluster_env.evaluation import get_metric
-from cluster_env.worlds import shipped_policies
+from cluster_env.worlds import present_name, shipped_policies
 from rllib_configs.extensions import load_extensions
 from rllib_configs.registries import (
     ALGORITHMS,
@@ -102,9 +102,10 @@ class TrainingSection(Section):
     @classmethod
     def _make_start_absolute(cls, path: Path | None) -> Path | None:
         """Lets a run be resumed from elsewhere."""
-        if path is None or str(path) in shipped_policies():
+        if path is None:
             return path
-        return path.expanduser().absolute()
+        name = present_name(str(path))
+        return Path(name) if name in shipped_policies() else path.expanduser().absolute()
 
     @model_validator(mode="after")
     def _check_that_the_network_goes_with_the_algorithm(self) -> Self:
@@ -254,7 +255,8 @@ class EvolutionOptions(BatchedOptions):
     """Largest share by which a multiplier changes per iteration: it rises while the mean of the
     candidates violates its limit, and falls otherwise. 0: multipliers are constant."""
     reference: str = ""
-    """Heuristic whose metrics training.limits refers to; unset: the world's first baseline."""
+    """Heuristic whose metrics training.limits refers to, such as sjf:skip; unset: the world's first
+    baseline. A bound on waits (task.world.max_wait) holds for it, too."""
 
     @property
     def num_units(self) -> int:
