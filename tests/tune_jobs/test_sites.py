@@ -1,7 +1,6 @@
 """Rules and policies on a folder of job logs: what is measured, kept, drawn and left out."""
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +25,6 @@ from tune_jobs.figures.site_page import page_of, read_sites, source_of
 from tune_jobs.figures.site_units import Contender, Unit, describe
 from tune_jobs.replaying.choices import task_of_log
 from tune_jobs.tables.frames import read_frame
-from tune_jobs.terminal.pieces import here
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.running import run
 
@@ -65,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sites, "own_processes", lambda count: nullcontext(here))
+    monkeypatch.setattr(sites, "num_local_cpus", lambda: 1)
     monkeypatch.setattr(sites, "RULES", FEW)
 
 
@@ -79,7 +77,7 @@ def make(folder: Path, out: Path, **said: object) -> Path:
 def made(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sites, "own_processes", lambda count: nullcontext(here))
+        patch.setattr(sites, "num_local_cpus", lambda: 1)
         patch.setattr(sites, "RULES", FEW)
         make(folder, out)
     return out
@@ -206,8 +204,6 @@ def read_all(folder: Path) -> dict[str, bytes]:
 def test_other_processes_give_the_same_digits(
     folder: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.undo()
-    monkeypatch.setattr(sites, "RULES", FEW)
     monkeypatch.setattr(sites, "num_local_cpus", lambda: 2)
     make(folder, tmp_path)
     assert read_all(tmp_path) == read_all(made)

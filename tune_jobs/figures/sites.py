@@ -35,8 +35,8 @@ from tune_jobs.figures.style import (
 from tune_jobs.replaying.choices import WORLD
 from tune_jobs.tables.frames import Row, write_table
 from tune_jobs.terminal.files import digest
-from tune_jobs.terminal.own_processes import own_processes
 from tune_jobs.terminal.running import num_local_cpus
+from tune_jobs.terminal.spreading import spreading
 
 RULES = (
     *("fcfs:easy", "sjf:easy", "saf:easy", "wspt:easy", "f1:easy"),
@@ -78,7 +78,8 @@ def collect(request: FigureRequest) -> list[Row]:
     kept = request.out / KEPT if request.out is not None else None
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
-    with own_processes(num_local_cpus()) as spread:  # each piece takes seconds to minutes
+    count = num_local_cpus()
+    with spreading(count if count > 1 else 0) as spread:
         described = find_all(logs, kept, spread, request.progress, "log")
         usable = []
         for name, unit, found in zip(named, logs, described, strict=True):
