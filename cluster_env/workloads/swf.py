@@ -13,7 +13,7 @@ import gzip
 import re
 import warnings
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -187,26 +187,22 @@ def read_swf(path: Path | str) -> SwfFile:
             the field.
     """
     path = Path(path)
+    every = _lines(path)
+    lines = [number for number, text in enumerate(every, start=1) if text and text[0] != ";"]
     header: dict[str, str] = {}
-    lines: list[int] = []
-    texts: list[str] = []
-    for number, text in enumerate(_lines(path), start=1):
-        if text.startswith(";"):
-            # The header ends with the first job; what is set twice counts as the first says.
-            field = _HEADER.match(text)
-            if field and not texts and field[1] != "Note":
-                header.setdefault(field[1], field[2])
-        elif text:
-            texts.append(text)
-            lines.append(number)
+    # The header ends with the first job; what is set twice counts as the first says.
+    for text in every[: lines[0] - 1 if lines else None]:
+        field = _HEADER.match(text)
+        if field and field[1] != "Note":
+            header.setdefault(field[1], field[2])
+    texts = [every[number - 1] for number in lines]
     columns = _at_once(texts)
     bad: tuple[BadRow, ...] = ()
     if columns is None:
         columns, bad = _one_by_one(path, lines, texts)
         Findings(rows=len(lines), bad=list(bad)).require_readable(len(lines) - len(bad))
-    unread = {row.line for row in bad}
-    kept = [line for line in lines if line not in unread]
-    return SwfFile(path, header, columns, np.array(kept, np.int64), bad)
+    kept = np.array(lines, np.int64)
+    return SwfFile(path, header, columns, kept[~np.isin(kept, [row.line for row in bad])], bad)
 
 
 def write_swf(
@@ -241,7 +237,8 @@ def write_swf(
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
 
-def _lines(path: Path) -> Iterator[str]:
+def _lines(path: Path) -> list[str]:
+    """The lines of a log without blanks at their ends."""
     try:
         data = path.read_bytes()
         if data.startswith(GZIP):
@@ -251,7 +248,7 @@ def _lines(path: Path) -> Iterator[str]:
     # Comments may be in any encoding; numbers are the same in all that have one byte for a digit.
     encoding = "utf-16" if encoding_of(data[:2]) == "utf-16" else "latin-1"
     text = data.removeprefix(codecs.BOM_UTF8).decode(encoding, "replace")
-    yield from (line.strip() for line in text.split("\n"))
+    return [*map(str.strip, text.split("\n"))]
 
 
 def _at_once(texts: list[str]) -> Columns | None:

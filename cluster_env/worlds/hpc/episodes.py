@@ -60,6 +60,8 @@ class Rows(NamedTuple):
     queue: NDArray[np.int32]
     widths: NDArray[np.int32]
     keys: NDArray[np.float64]  # of no place where no rule keeps its own order
+    next_alike: NDArray[np.int32]  # of no place where each waiting job stands in the queue
+    last_alike: NDArray[np.int32]
     ends: NDArray[np.int64]
     running: NDArray[np.int32]
     expected: NDArray[np.int64]
@@ -79,13 +81,15 @@ class Rows(NamedTuple):
         num_resources: int,
         users: int,
         layout: StateLayout | None = None,
+        lines_up: bool = False,
     ) -> "Rows":
         """Episodes without a beginning, of a jobset and a place each, ``(num_rows,)``.
 
         There are as many users as in the jobset with the most. Without a layout episodes have no
-        states, but a rule's own order.
+        states, but a rule's own order; with `lines_up` jobs that are alike wait behind each other.
         """
         num_rows, num_ranked = jobset.size, num_places if layout is None else 0
+        num_lines = num_places if lines_up else 0
         seen = num_places if layout is not None and layout.horizon else 0
 
         status = np.zeros(num_rows, STATUS).view(np.recarray)
@@ -96,6 +100,8 @@ class Rows(NamedTuple):
             queue=np.zeros(num_places, np.int32),
             widths=np.zeros(num_places, np.int32),
             keys=np.zeros(num_ranked, np.float64),
+            next_alike=np.zeros(num_lines, np.int32),
+            last_alike=np.zeros(num_lines, np.int32),
             ends=np.zeros(num_places, np.int64),
             running=np.zeros(num_places, np.int32),
             expected=np.zeros(num_places, np.int64),
@@ -128,6 +134,8 @@ def episode_of(
         scratch.queue[begin:end],
         scratch.widths[begin:end],
         scratch.keys[begin:end],
+        scratch.next_alike[begin:end],
+        scratch.last_alike[begin:end],
         scratch.ends[begin:end],
         scratch.running[begin:end],
         scratch.expected[begin:end],
@@ -266,8 +274,10 @@ def _go_on(machine: Machine, jobs: Jobs, costs: CostTable, episode: Episode, sta
                     seconds = options.max_time - episode.jobs[job].arrival
                     status.reward -= _cost(costs, first + job, seconds)
             return
-        status.time = now
+        status.time, first_new = now, status.coming
         advance(episode, now, True, True, True)
+        for job in range(first_new, status.coming):
+            _append(episode, job)
         # The policy is asked at every step, or where it can start a job.
         if options.every_step and tick < NEVER:
             left = status.coming < num_jobs or status.running > 0
@@ -279,6 +289,15 @@ def _go_on(machine: Machine, jobs: Jobs, costs: CostTable, episode: Episode, sta
         if now == tick:
             tick = NEVER
     status.active = False
+
+
+@njit_inlined
+def _append(episode: Episode, job: int) -> None:
+    """Lets a job that has just come wait behind all others."""
+    status, size = episode.status[0], episode.demand[job, 0]
+    episode.queue[status.tail], episode.widths[status.tail] = job, size
+    status.tail += 1
+    status.narrowest = min(status.narrowest, np.int64(size))
 
 
 @njit_inlined

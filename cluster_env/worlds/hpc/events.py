@@ -19,6 +19,8 @@ from cluster_env.core.compiled import njit_inlined
 
 NEVER = 2**62
 
+NOBODY = -1
+
 RECENT = 50
 """Arrivals over which recent means are taken, with weights that fade."""
 
@@ -41,6 +43,8 @@ JOB = np.dtype(
         # What its user asked for, to which an outlived estimate is raised; and which of the users
         # of its jobset that is.
         *((name, np.int32) for name in ("limit", "user")),
+        # The first job of its jobset that is alike, see `cluster_env.worlds.hpc.queue`.
+        ("alike", np.int32),
         # ln of the estimate that policies see, and of the processors.
         *((name, np.float64) for name in ("log", "log_size")),
     ],
@@ -54,8 +58,9 @@ STATUS = np.dtype(
         *((name, np.int64) for name in ("jobset", "place", "time")),
         # The largest number that its jobset gives a user, and one more.
         ("num_users", np.int64),
-        # Waiting jobs stand in queue[head:tail]; none asks for fewer processors than `narrowest`.
-        *((name, np.int64) for name in ("head", "tail", "narrowest")),
+        # Waiting jobs stand in queue[head:tail], but for as many as stand `behind` these; none asks
+        # for fewer processors than `narrowest`.
+        *((name, np.int64) for name in ("head", "tail", "behind", "narrowest")),
         # Jobs that run, and the next job to arrive.
         *((name, np.int64) for name in ("running", "coming")),
         # The clock of the last arrival or finish, and of the decisions before the present ones.
@@ -131,6 +136,8 @@ class Episode(NamedTuple):
     queue: NDArray[np.int32]  # waiting jobs in order, from status.head to status.tail - 1
     widths: NDArray[np.int32]  # their processors
     keys: NDArray[np.float64]  # their scores under a rule, lower first
+    next_alike: NDArray[np.int32]  # (num_jobs,), see `cluster_env.worlds.hpc.queue`, or of no job
+    last_alike: NDArray[np.int32]  # (num_jobs,), or of no job
     ends: NDArray[np.int64]  # heap of true ends
     running: NDArray[np.int32]  # whose they are
     expected: NDArray[np.int64]  # expected ends in falling order
@@ -268,8 +275,10 @@ def clear(episode: Episode) -> None:
         episode.free[r] = episode.capacity[r]
     for user in range(episode.usage.size):
         episode.usage[user] = 0.0
+    for job in range(episode.last_alike.size):
+        episode.last_alike[job] = NOBODY
     status = episode.status[0]
-    status.head, status.tail, status.narrowest = 0, 0, NEVER
+    status.head, status.tail, status.behind, status.narrowest = 0, 0, 0, NEVER
     status.time, status.running, status.coming = 0, 0, 0
     status.event, status.decided = 0, -1
     status.active, status.truncated, status.as_planned = True, False, True
@@ -308,10 +317,9 @@ def next_event(episode: Episode) -> int:
 def advance(episode: Episode, now: int, tracks: bool, counts: bool, shares: bool) -> bool:
     """Lets all happen that happens at one instant before anybody decides.
 
-    ``tracks`` says whether expected ends are kept; ``counts`` whether the sums of `STATUS` are, and
-    jobs that arrive wait in order of arrival (if not, whoever calls puts them into the queue);
-    ``shares`` whether what users have used is. Returns whether a job has finished, or is expected
-    to end later than before.
+    ``tracks`` says whether expected ends are kept, ``counts`` whether the sums of `STATUS` are,
+    ``shares`` whether what users have used is. Whoever calls puts jobs that arrive into the queue.
+    Returns whether a job has finished, or is expected to end later than before.
     """
     status, running = episode.status[0], episode.status[0].running
     # Jobs finish; what users have used fades first, by what has passed since the last event.
@@ -356,18 +364,15 @@ def advance(episode: Episode, now: int, tracks: bool, counts: bool, shares: bool
 
 @njit_inlined
 def _count_arrival(episode: Episode, job: int, now: int) -> None:
-    """Lets a job wait behind the others, and brings sums and recent means up to date."""
+    """Brings sums and recent means up to date when a job arrives."""
     status, size = episode.status[0], episode.demand[job, 0]
     if episode.at_arrival.shape[0] > 0:
         remaining = status.run_work - now * status.run_size
         seen = episode.at_arrival[job]
-        seen[QUEUE_SIZE] = status.tail - status.head
+        seen[QUEUE_SIZE] = status.tail - status.head + job - status.coming
         seen[QUEUED_WORK] = log_thousandths(status.queue_work)
         seen[FREE_PROCESSORS] = episode.free[0]
         seen[REMAINING_WORK] = log_thousandths(remaining)
-    episode.queue[status.tail], episode.widths[status.tail] = job, size
-    status.tail += 1
-    status.narrowest = min(status.narrowest, np.int64(size))
     log = episode.jobs[job].log
     work = float(episode.jobs[job].order_estimate) * size
     status.queue_log += log

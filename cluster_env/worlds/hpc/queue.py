@@ -1,22 +1,55 @@
-"""The queue of an episode: jobs that wait, in an order, between two places of an array."""
+"""The queue of an episode: jobs that wait, in an order, between two places of an array.
+
+Jobs of one user with the same demands and estimate are *alike*: no rule that keeps equals in order
+of arrival, and no scorer that lets waiting jobs go up, starts one before another that came first.
+Where an episode has room for it, only the first of those that are alike stands in the queue, and
+the others behind it. Users submit thousands of such jobs, so that an event costs as much as there
+are kinds of jobs, not jobs.
+"""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit_inlined
-from cluster_env.worlds.hpc.events import Episode, is_overdue, start_job
-from cluster_env.worlds.hpc.rules import CHANCE, FIXED, PRIORITY, RuleTable, moving_score
+from cluster_env.core.compiled import njit_inlined, njit_kernel
+from cluster_env.worlds.hpc.events import NOBODY, Episode, Jobs, is_overdue, start_job
+from cluster_env.worlds.hpc.rules import (
+    CHANCE,
+    FIXED,
+    PACKER,
+    PRIORITY,
+    TETRIS,
+    RuleTable,
+    Scores,
+    moving_score,
+)
 
-GONE = -1  # in the place of a job that has started
+_BY_ITSELF = -2  # behind an overdue job, which has left those that are alike
 _OVERDUE = -np.inf  # the score of jobs that go first, whatever the order
 _MOVES = 8  # of each job on average, from which sorting anew is quicker than by insertion
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, so that products of different numbers differ
 
 
 @njit_inlined
 def enqueue(episode: Episode, job: int, key: float) -> None:
-    """Lets a job wait, behind all whose score is at most its own."""
+    """Lets a job that has just come wait: behind those that are alike, or by its score."""
+    status = episode.status[0]
+    status.narrowest = min(status.narrowest, np.int64(episode.demand[job, 0]))
+    if episode.last_alike.size > 0:
+        alike = episode.jobs[job].alike
+        last = episode.last_alike[alike]
+        episode.last_alike[alike], episode.next_alike[job] = job, NOBODY
+        if last != NOBODY:
+            episode.next_alike[last] = job
+            status.behind += 1
+            return
+    _insert(episode, job, key)
+
+
+@njit_inlined
+def _insert(episode: Episode, job: int, key: float) -> None:
+    """Puts a job behind all whose score is at most its own."""
     status = episode.status[0]
     head, tail = status.head, status.tail
     # Most jobs of most orders come last; for the others the place is found by halves.
@@ -29,7 +62,8 @@ def enqueue(episode: Episode, job: int, key: float) -> None:
             low = middle + 1
         else:
             high = middle
-    if head > 0 and low - head < tail - low:  # the shorter part makes room
+    # The shorter part makes room, or the one that has any.
+    if head > 0 and (low - head < tail - low or tail == episode.queue.size):
         head -= 1
         low -= 1
         _shift_down(episode.queue[head : low + 1])
@@ -43,7 +77,6 @@ def enqueue(episode: Episode, job: int, key: float) -> None:
     status.head, status.tail = head, tail
     episode.queue[low], episode.keys[low] = job, key
     episode.widths[low] = episode.demand[job, 0]
-    status.narrowest = min(status.narrowest, np.int64(episode.demand[job, 0]))
 
 
 @njit_inlined
@@ -61,22 +94,57 @@ def _shift_up(part: NDArray[Any]) -> None:
 
 
 @njit_inlined
+def _leave(episode: Episode, place: int, key: float) -> None:
+    """Takes a job out of the queue; the next that is alike comes forward, with this score."""
+    status, queue, keys = episode.status[0], episode.queue, episode.keys
+    head, tail, job = status.head, status.tail, episode.queue[place]
+    if episode.last_alike.size > 0:
+        after = episode.next_alike[job]
+        if after >= 0:
+            width = episode.widths[place]
+            while place + 1 < tail and (
+                keys[place + 1] < key or (keys[place + 1] == key and queue[place + 1] < after)
+            ):
+                queue[place], keys[place] = queue[place + 1], keys[place + 1]
+                episode.widths[place] = episode.widths[place + 1]
+                place += 1
+            queue[place], keys[place], episode.widths[place] = after, key, width
+            status.behind -= 1
+            return
+        if after == NOBODY:
+            episode.last_alike[episode.jobs[job].alike] = NOBODY
+    # The shorter part closes the gap.
+    if place - head < tail - place:
+        _shift_up(queue[head : place + 1])
+        _shift_up(episode.widths[head : place + 1])
+        if keys.size > 0:
+            _shift_up(keys[head : place + 1])
+        status.head = head + 1
+    else:
+        _shift_down(queue[place:tail])
+        _shift_down(episode.widths[place:tail])
+        if keys.size > 0:
+            _shift_down(keys[place:tail])
+        status.tail = tail - 1
+
+
+@njit_inlined
+def start_ranked(episode: Episode, rule: RuleTable, place: int, now: int, tracks: bool) -> None:
+    """Starts the job at a place of a queue in a rule's order.
+
+    Those before it and behind it stay where they are as counted from the head; the next that is
+    alike goes to its place among those behind.
+    """
+    job = episode.queue[place]
+    _leave(episode, place, _score_after(episode, rule, place, now))
+    start_job(episode, job, now, tracks)
+
+
+@njit_inlined
 def start_waiting(episode: Episode, place: int, now: int) -> None:
     """Starts the job at a place of a queue in order of arrival, and keeps the sums of `STATUS`."""
     status, job = episode.status[0], episode.queue[place]
-    # It leaves the queue.
-    head, tail = status.head, status.tail
-    if place - head < tail - place:  # the shorter part moves
-        for k in range(place, head, -1):
-            episode.queue[k] = episode.queue[k - 1]
-            episode.widths[k] = episode.widths[k - 1]
-        status.head = head + 1
-    else:
-        for k in range(place, tail - 1):
-            episode.queue[k] = episode.queue[k + 1]
-            episode.widths[k] = episode.widths[k + 1]
-        status.tail = tail - 1
-    # It is counted among those that run.
+    _leave(episode, place, 0.0)
     start_job(episode, job, now, True)
     log, size = episode.jobs[job].log, episode.demand[job, 0]
     status.queue_log -= log
@@ -87,46 +155,12 @@ def start_waiting(episode: Episode, place: int, now: int) -> None:
 
 
 @njit_inlined
-def close_gaps(episode: Episode, first: int, last: int, gaps: int) -> None:
-    """Takes jobs that are gone out of the queue, by moving those before or those behind.
-
-    There are so many gaps between the places of the first and the last.
-    """
-    head, tail = episode.status[0].head, episode.status[0].tail
-    # Those before move back, or those behind move to the front, whichever are fewer.
-    if last - head < tail - first:
-        kept = last
-        for place in range(last, head - 1, -1):
-            if episode.queue[place] != GONE:
-                _move(episode, place, kept)
-                kept -= 1
-        episode.status[0].head = head + gaps
-        return
-    kept = first
-    for place in range(first, tail):
-        if episode.queue[place] != GONE:
-            _move(episode, place, kept)
-            kept += 1
-    episode.status[0].tail = tail - gaps
-
-
-@njit_inlined
-def _move(episode: Episode, place: int, target: int) -> None:
-    """Moves a waiting job to another place of the queue."""
-    episode.queue[target] = episode.queue[place]
-    episode.keys[target] = episode.keys[place]
-    episode.widths[target] = episode.widths[place]
-
-
-@njit_inlined
 def rank(episode: Episode, rule: RuleTable, now: int) -> None:
     """Sorts the waiting jobs by what their scores are now, equals by number."""
     queue, keys = episode.queue, episode.keys
     head, tail = episode.status[0].head, episode.status[0].tail
     budget = _MOVES * (tail - head) + 64
-    total = 0.0
-    for user in range(episode.usage.size):
-        total += episode.usage[user]
+    total = _usage(episode)
     # By insertion: from one instant to the next the order hardly changes.
     for place in range(head, tail):
         keys[place] = _score(episode, rule, queue[place], now, total)
@@ -150,25 +184,51 @@ def rank(episode: Episode, rule: RuleTable, now: int) -> None:
 
 
 @njit_inlined
-def move_overdue(episode: Episode, rule: RuleTable, oldest: int, now: int) -> int:
-    """Moves jobs that are overdue now to the front of a queue in a fixed order.
+def move_overdue(episode: Episode, scores: Scores, oldest: int, now: int, max_wait: int) -> int:
+    """Moves jobs that are overdue now to the front of the queue, in order of arrival.
 
     All jobs before the oldest one have been looked at before. Returns the first that is not
-    overdue.
+    overdue. The scores are those of a fixed order, ``(num_jobs,)``, or of no job.
     """
     status = episode.status[0]
-    while oldest < status.coming and is_overdue(episode, oldest, now, rule.max_wait):
-        place = target = status.head
-        while place < status.tail and episode.queue[place] != oldest:
-            target += episode.keys[target] == _OVERDUE  # behind those that came before
-            place += 1
-        if place < status.tail:  # else it has started
-            for k in range(place, target, -1):
-                _move(episode, k - 1, k)
-            episode.queue[target], episode.keys[target] = oldest, _OVERDUE
-            episode.widths[target] = episode.demand[oldest, 0]
+    while oldest < status.coming and is_overdue(episode, oldest, now, max_wait):
+        if episode.start[oldest] < 0:
+            place = status.tail - 1
+            while episode.queue[place] != oldest:
+                place -= 1
+            # None that is alike waits before it any more, and it leaves the others.
+            key = episode.keys[place]
+            if episode.last_alike.size > 0:
+                after = episode.next_alike[oldest]
+                key = scores[after] if after >= 0 and scores.size > 0 else key
+            _leave(episode, place, key)
+            if episode.last_alike.size > 0:
+                episode.next_alike[oldest] = _BY_ITSELF
+            _insert(episode, oldest, _OVERDUE)
         oldest += 1
     return oldest
+
+
+@njit_inlined
+def _score_after(episode: Episode, rule: RuleTable, place: int, now: int) -> float:
+    """The score of the job that is alike and comes after that at a place; its own if none does."""
+    after = np.int32(NOBODY)
+    if episode.last_alike.size > 0:
+        after = episode.next_alike[episode.queue[place]]
+    # Of what is free, a score has what was free when the instant began.
+    if after < 0 or rule.kind == PACKER or rule.kind == TETRIS:
+        return episode.keys[place] if episode.keys.size > 0 else 0.0
+    total = _usage(episode) if rule.kind == PRIORITY else 0.0
+    return _score(episode, rule, after, now, total)
+
+
+@njit_inlined
+def _usage(episode: Episode) -> float:
+    """What all users have used."""
+    total = 0.0
+    for user in range(episode.usage.size):
+        total += episode.usage[user]
+    return total
 
 
 @njit_inlined
@@ -225,3 +285,55 @@ def _sift(queue: NDArray[np.int32], keys: NDArray[np.float64], top: int, size: i
         queue[top], keys[top] = queue[below], keys[below]
         top = below
     queue[top], keys[top] = job, key
+
+
+@njit_kernel
+def number_alike(jobs: Jobs, room: NDArray[np.int32]) -> None:
+    """Finds the first job of its jobset that is alike for each job, by a table of hashes.
+
+    ``room`` is for the table: a power of two, at least twice the jobs of any jobset.
+    """
+    records, demand = jobs.records, jobs.demand
+    for jobset in range(jobs.first.size - 1):
+        first, last = jobs.first[jobset], jobs.first[jobset + 1]
+        size = np.int64(2)
+        while size < 2 * (last - first):
+            size *= 2
+        room[:size] = NOBODY
+        for job in range(first, last):
+            key = np.uint64(records[job].order_estimate) * _MIX + np.uint64(records[job].user)
+            for r in range(demand.shape[1]):
+                key = key * _MIX + np.uint64(demand[job, r])
+            key *= _MIX
+            slot = np.int64(key >> np.uint64(33)) & (size - 1)
+            while room[slot] != NOBODY and not _are_alike(jobs, first + room[slot], job):
+                slot = (slot + 1) & (size - 1)
+            if room[slot] == NOBODY:
+                room[slot] = job - first
+            records[job].alike = room[slot]
+
+
+@njit_inlined
+def _are_alike(jobs: Jobs, one: int, other: int) -> bool:
+    """Whether two jobs have the same user, estimate and demands."""
+    records, same = jobs.records, True
+    for r in range(jobs.demand.shape[1]):
+        same = same and jobs.demand[one, r] == jobs.demand[other, r]
+    same = same and records[one].user == records[other].user
+    return bool(same and records[one].order_estimate == records[other].order_estimate)
+
+
+@njit_kernel
+def keeps_order(jobs: Jobs, scores: Scores, room: NDArray[np.int32]) -> bool:
+    """Whether no fixed score of a job is below that of one that is alike and came before it.
+
+    ``room`` is for the last job of each kind, as many as the longest jobset has jobs.
+    """
+    for jobset in range(jobs.first.size - 1):
+        first, last = jobs.first[jobset], jobs.first[jobset + 1]
+        for job in range(first, last):
+            alike = jobs.records[job].alike
+            if alike < job - first and scores[job] < scores[first + room[alike]]:
+                return False
+            room[alike] = job - first
+    return True

@@ -22,10 +22,12 @@ from cluster_env.worlds.hpc.events import (
     fits,
     is_overdue,
     is_overdue_at,
-    start_job,
 )
-from cluster_env.worlds.hpc.queue import GONE, close_gaps
+from cluster_env.worlds.hpc.queue import start_ranked
 from cluster_env.worlds.hpc.rules import CONSERVATIVE, EASY, SKIP, STRICT, RuleTable
+
+UNKNOWN = -1
+"""In place of a reservation's time that has to be worked out anew."""
 
 
 @njit_inlined
@@ -80,13 +82,13 @@ def leaves_reserve(episode: Episode, rule: RuleTable, job: int) -> bool:
 
 
 @njit_inlined
-def start_in_order(episode: Episode, now: int, tracks: bool) -> None:
+def start_in_order(episode: Episode, rule: RuleTable, now: int, tracks: bool) -> None:
     """Starts jobs from the first on, as long as they fit."""
-    head, tail = episode.status[0].head, episode.status[0].tail
-    while head < tail and fits(episode.demand, episode.queue[head], episode.free):
-        start_job(episode, episode.queue[head], now, tracks)
-        head += 1
-    episode.status[0].head = head
+    status = episode.status[0]
+    while status.tail > status.head and fits(
+        episode.demand, episode.queue[status.head], episode.free
+    ):
+        start_ranked(episode, rule, status.head, now, tracks)
 
 
 @njit_inlined
@@ -95,40 +97,37 @@ def start_fitting(episode: Episode, rule: RuleTable, now: int, easy: bool) -> in
 
     With `easy` the first job, which does not fit, gets a reservation, and what delays it does not
     start: a job has to end before, as expected, or to use what is spare then. Without it, long jobs
-    must leave a reserve if the rule has one. Returns the time of the reservation, if there is one.
+    must leave a reserve if the rule has one. Returns the time of the reservation, or `UNKNOWN` if
+    none was needed because no other job is narrow enough.
     """
-    place, tail = episode.status[0].head, episode.status[0].tail
-    shadow = np.int64(0)
-    if easy:
-        shadow = reserve(episode, episode.queue[place], now)
-        place += 1
-    free, narrowest = episode.free[0], episode.status[0].narrowest
-    first_gap, last_gap, gaps = tail, tail, 0
-    while free >= narrowest:
-        while place < tail and episode.widths[place] > free:  # most of them, in a long queue
+    status, shadow, free = episode.status[0], np.int64(UNKNOWN), episode.free[0]
+    passed = np.int64(1 if easy else 0)
+    while free >= status.narrowest:
+        place = status.head + passed
+        while place < status.tail and episode.widths[place] > free:  # most, in a long queue
             place += 1
-        if place == tail:
+        passed = place - status.head
+        if place == status.tail:
             break
         job = episode.queue[place]
+        if easy and shadow == UNKNOWN:
+            shadow = reserve(episode, episode.queue[status.head], now)
         starts = (
             delays_nobody(episode, job, now, shadow) if easy else leaves_reserve(episode, rule, job)
         )
         if starts:
             if easy:
                 take_spare(episode, job, now, shadow)
-            start_job(episode, job, now, easy or rule.max_wait > 0)
+            start_ranked(episode, rule, place, now, easy or rule.max_wait > 0)
             free = episode.free[0]
-            episode.queue[place] = GONE
-            first_gap, last_gap, gaps = min(first_gap, place), place, gaps + 1
-        place += 1
-    if gaps > 0:
-        close_gaps(episode, first_gap, last_gap, gaps)
+        else:
+            passed += 1
     # All have been looked at, so that the narrowest of those that stay is known again.
-    if place >= tail:
+    if status.head + passed >= status.tail:
         smallest = np.int32(2**31 - 1)
-        for k in range(episode.status[0].head, episode.status[0].tail):
+        for k in range(status.head, status.tail):
             smallest = min(smallest, episode.widths[k])
-        episode.status[0].narrowest = smallest
+        status.narrowest = smallest
     return int(shadow)
 
 
@@ -137,7 +136,7 @@ class Plan(NamedTuple):
 
     state: NDArray[np.int64]  # (3,), see below
     start: NDArray[np.int64]  # (num_jobs,), of those that wait
-    narrowest: NDArray[np.int32]  # of a job in the queue and all behind it
+    narrowest: NDArray[np.int32]  # of the last job of the queue, of the last two, and so on
     times: NDArray[np.int64]  # when what is free changes
     free: NDArray[np.int64]  # (num_times, num_resources), what is free from then on
     reach: NDArray[np.int64]  # (32,), no time before has 2^k processors free
@@ -172,7 +171,9 @@ def begin_plan(plan: Plan, capacity: NDArray[np.int64]) -> None:
 
 
 @njit_inlined
-def start_by_plan(episode: Episode, plan: Plan, now: int, num_new: int, first_new: int) -> None:
+def start_by_plan(
+    episode: Episode, rule: RuleTable, plan: Plan, now: int, num_new: int, first_new: int
+) -> None:
     """Gives waiting jobs the earliest room that delays none before them; what begins now starts.
 
     So many jobs have just come, from the number of the first new one on.
@@ -181,8 +182,8 @@ def start_by_plan(episode: Episode, plan: Plan, now: int, num_new: int, first_ne
     for place in range(status.tail - num_new, status.tail):
         if episode.queue[place] < first_new:  # a new job stands before an old one
             status.as_planned = False
-    # Jobs that have a plan that holds start by it; all others are planned from here on.
-    sound = status.as_planned
+    # Jobs that have a plan that holds start by it; all others, the last ones, are planned now.
+    sound, left = status.as_planned, np.int64(num_new)
     if sound:
         # What is over is forgotten.
         first = plan.state[FIRST]
@@ -190,50 +191,38 @@ def start_by_plan(episode: Episode, plan: Plan, now: int, num_new: int, first_ne
             first += 1
         plan.times[first], plan.state[FIRST] = now, first
         if plan.state[NEXT] == now:
-            _start_planned(episode, plan, now, status.tail - num_new)
-        place = status.tail - num_new
+            _start_planned(episode, rule, plan, now, num_new)
     else:
         plan_running(episode, plan, now)
-        narrowest = np.int32(2**31 - 1)
-        for place in range(status.tail - 1, status.head - 1, -1):
-            narrowest = min(narrowest, episode.widths[place])
-            plan.narrowest[place] = narrowest
-        place = status.head
-    tail = status.tail
-    first_gap, last_gap, gaps = tail, tail, np.int64(0)
-    while place < tail and (sound or plan.narrowest[place] <= episode.free[0]):
+        left, narrowest = status.tail - status.head, np.int32(2**31 - 1)
+        for k in range(left):
+            narrowest = min(narrowest, episode.widths[status.tail - 1 - k])
+            plan.narrowest[k] = narrowest
+    while left > 0 and (sound or plan.narrowest[left - 1] <= episode.free[0]):
+        place = status.tail - left
         job = episode.queue[place]
         start = book(plan, episode.demand[job], episode.jobs[job].order_estimate)
         plan.start[job] = start
         if start == now:
-            start_job(episode, job, now, True)
-            episode.queue[place] = GONE
-            first_gap, last_gap, gaps = min(first_gap, place), place, gaps + 1
+            start_ranked(episode, rule, place, now, True)
         else:
             plan.state[NEXT] = min(plan.state[NEXT], start)
-        place += 1
-    status.as_planned = place == tail
-    if gaps > 0:
-        close_gaps(episode, first_gap, last_gap, gaps)
+        left -= 1
+    status.as_planned = left == 0
 
 
 @njit_inlined
-def _start_planned(episode: Episode, plan: Plan, now: int, end: int) -> None:
-    """Starts the jobs before the place `end` whose time has come; their room is booked."""
-    next_start = np.int64(NEVER)
-    tail = episode.status[0].tail
-    first_gap, last_gap, gaps = tail, tail, np.int64(0)
-    for place in range(episode.status[0].head, end):
+def _start_planned(episode: Episode, rule: RuleTable, plan: Plan, now: int, num_new: int) -> None:
+    """Starts jobs whose time has come, but for so many at the end; their room is booked."""
+    status, next_start = episode.status[0], np.int64(NEVER)
+    for left in range(status.tail - status.head, num_new, -1):
+        place = status.tail - left
         job = episode.queue[place]
         if plan.start[job] == now:
-            start_job(episode, job, now, True)
-            episode.queue[place] = GONE
-            first_gap, last_gap, gaps = min(first_gap, place), place, gaps + 1
+            start_ranked(episode, rule, place, now, True)
         else:
             next_start = min(next_start, plan.start[job])
     plan.state[NEXT] = next_start
-    if gaps > 0:
-        close_gaps(episode, first_gap, last_gap, gaps)
 
 
 @njit_inlined
@@ -243,13 +232,12 @@ def start_bounded(episode: Episode, rule: RuleTable, plan: Plan, now: int) -> No
     Overdue jobs get reservations one after the other; then the rule goes on in what they leave. The
     first job that EASY cannot start has a reservation behind theirs.
     """
-    status, mode, blocked = episode.status[0], rule.mode, False
+    status, mode, blocked, passed = episode.status[0], rule.mode, False, np.int64(0)
     status.as_planned = False
     plan_running(episode, plan, now)
-    place, tail = status.head, status.tail
-    last = _last_with_room(episode, plan, place, tail - 1, now)
-    first_gap, last_gap, gaps = tail, tail, np.int64(0)
-    while place <= last:
+    hopeless = _hopeless(episode, plan, passed, np.int64(0), now)
+    while passed + hopeless < status.tail - status.head:
+        place = status.head + passed
         job = episode.queue[place]
         demand, seconds = episode.demand[job], episode.jobs[job].order_estimate
         overdue = is_overdue(episode, job, now, rule.max_wait)
@@ -258,17 +246,15 @@ def start_bounded(episode: Episode, rule: RuleTable, plan: Plan, now: int) -> No
             books = has_room(plan, demand, seconds, now)
             books = books and (mode != SKIP or leaves_reserve(episode, rule, job))
         if books and book(plan, demand, seconds) == now:
-            start_job(episode, job, now, True)
-            episode.queue[place] = GONE
-            first_gap, last_gap, gaps = min(first_gap, place), place, gaps + 1
-        elif not overdue:
-            blocked = True
-            if mode == STRICT:
+            start_ranked(episode, rule, place, now, True)
+            # The next that is alike may stand among the last ones.
+            hopeless = np.int64(0) if episode.last_alike.size > 0 else hopeless
+        else:
+            passed += 1
+            blocked = blocked or not overdue
+            if mode == STRICT and not overdue:
                 break
-        place += 1
-        last = _last_with_room(episode, plan, place, last, now)
-    if gaps > 0:
-        close_gaps(episode, first_gap, last_gap, gaps)
+        hopeless = _hopeless(episode, plan, passed, hopeless, now)
 
 
 @njit_inlined
@@ -278,10 +264,10 @@ def book_overdue(episode: Episode, plan: Plan, max_wait: int, place: int, now: i
     Returns its place, or that of the first job that is not overdue; the end of the queue where no
     job can start any more.
     """
-    begins_now, last = False, episode.status[0].tail - 1
+    begins_now, hopeless, head = False, np.int64(0), episode.status[0].head
     while not begins_now and is_overdue_at(episode, place, now, max_wait):
-        last = _last_with_room(episode, plan, place, last, now)
-        if last < place:
+        hopeless = _hopeless(episode, plan, place - head, hopeless, now)
+        if place + hopeless == episode.status[0].tail:
             return int(episode.status[0].tail)
         job = episode.queue[place]
         start = book(plan, episode.demand[job], episode.jobs[job].order_estimate)
@@ -302,17 +288,18 @@ def has_room(plan: Plan, demand: NDArray[np.int32], estimate: int, now: int) -> 
 
 
 @njit_inlined
-def _last_with_room(episode: Episode, plan: Plan, first: int, last: int, now: int) -> int:
-    """The last place of a part of the queue whose job could start now; before the first if none.
+def _hopeless(episode: Episode, plan: Plan, passed: int, known: int, now: int) -> int:
+    """How many jobs at the end of the queue cannot start now, of those behind the first ones.
 
-    A plan only fills up while jobs are booked, so that those behind it need not be booked.
+    A plan only fills up while jobs are booked, so that so many are known already, and none of them
+    need be booked.
     """
-    room = False
-    while not room and last >= first:
-        job = episode.queue[last]
+    status, hopeless, room = episode.status[0], known, False
+    while not room and passed + hopeless < status.tail - status.head:
+        job = episode.queue[status.tail - 1 - hopeless]
         room = has_room(plan, episode.demand[job], episode.jobs[job].order_estimate, now)
-        last -= not room
-    return last
+        hopeless += not room
+    return hopeless
 
 
 @njit_inlined

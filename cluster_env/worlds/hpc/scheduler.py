@@ -25,6 +25,7 @@ from cluster_env.worlds.hpc.events import (
 )
 from cluster_env.worlds.hpc.queue import enqueue, move_overdue, rank
 from cluster_env.worlds.hpc.reservations import (
+    UNKNOWN,
     Plan,
     begin_plan,
     delays_nobody,
@@ -36,8 +37,6 @@ from cluster_env.worlds.hpc.reservations import (
     take_spare,
 )
 from cluster_env.worlds.hpc.rules import CHANCE, CONSERVATIVE, EASY, FIXED, SKIP, STRICT, RuleTable
-
-_UNKNOWN = -1  # the reservation of the first job has to be worked out anew
 
 
 @njit_kernel
@@ -70,7 +69,7 @@ def _play(episode: Episode, rule: RuleTable, plan: Plan, max_time: int) -> int:
     """Plays an episode; returns the clock at its end, above `max_time` if it has to be cut."""
     status, num_jobs = episode.status[0], episode.jobs.size
     # A literal 0 would be a type of its own, and each part be compiled for it, too.
-    now, shadow = int(np.int64(0)), int(np.int64(_UNKNOWN))
+    now, shadow = int(np.int64(0)), int(np.int64(UNKNOWN))
     mode, fixed, oldest = rule.mode, rule.kind == FIXED, int(np.int64(0))
     tracks = mode >= EASY or rule.max_wait > 0  # reservations need expected ends
     # Orders that stay as they are, and estimates too, let much be remembered from event to event.
@@ -86,8 +85,9 @@ def _play(episode: Episode, rule: RuleTable, plan: Plan, max_time: int) -> int:
         num_new = status.coming - first_new
         # A job that comes alone and changes nothing for the others is looked at by itself.
         alone = settled and num_new == 1 and status.tail > status.head and not changed
-        if fixed and rule.max_wait > 0:
-            oldest = move_overdue(episode, rule, oldest, now)
+        if rule.max_wait > 0:
+            scores = rule.score if fixed else rule.score[:0]
+            oldest = move_overdue(episode, scores, oldest, now, rule.max_wait)
             alone = alone and not is_overdue_at(episode, status.head, now, rule.max_wait)
         if alone and _comes_last(episode, rule, first_new, shadow, now):
             if _may_join(episode, rule, first_new, shadow, now):
@@ -98,7 +98,7 @@ def _play(episode: Episode, rule: RuleTable, plan: Plan, max_time: int) -> int:
         for job in range(first_new, status.coming):
             enqueue(episode, job, rule.score[job])
         # Where the narrowest job does not fit, none does; but plans are made all the same.
-        shadow = _UNKNOWN
+        shadow = UNKNOWN
         full = episode.free[0] < status.narrowest and mode != CONSERVATIVE
         if status.tail > status.head and not full:
             if not fixed:
@@ -118,16 +118,16 @@ def _start_jobs(
     So many jobs have just come, from the number of the first new one on. Returns when the first job
     that waits is to start, if it has a reservation of EASY's.
     """
-    shadow = _UNKNOWN
+    shadow = UNKNOWN
     if is_overdue_at(episode, episode.status[0].head, now, rule.max_wait):
         start_bounded(episode, rule, plan, now)
         return shadow
     if rule.mode == CONSERVATIVE:
-        start_by_plan(episode, plan, now, num_new, first_new)
+        start_by_plan(episode, rule, plan, now, num_new, first_new)
         return shadow
     # From the first on while they fit; then, if the rule lets them, those behind.
     if rule.mode != SKIP:
-        start_in_order(episode, now, rule.mode == EASY or rule.max_wait > 0)
+        start_in_order(episode, rule, now, rule.mode == EASY or rule.max_wait > 0)
     waiting = episode.status[0].tail > episode.status[0].head
     if rule.mode == SKIP or (rule.mode == EASY and waiting):
         shadow = start_fitting(episode, rule, now, rule.mode == EASY)
@@ -162,7 +162,7 @@ def _comes_last(episode: Episode, rule: RuleTable, job: int, shadow: int, now: i
         return False
     if rule.mode == STRICT:
         return True
-    return shadow != _UNKNOWN and episode.expected[status.running - 1] > now
+    return shadow != UNKNOWN and episode.expected[status.running - 1] > now
 
 
 @njit_inlined

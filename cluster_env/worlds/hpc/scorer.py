@@ -97,6 +97,12 @@ class Scorer:
         """Whether what counts of a job depends on the state."""
         return bool(self.weights[:-1, :-1].any())
 
+    @property
+    def keeps_order(self) -> bool:
+        """Whether no job is ever scored below one that is alike but has waited for longer."""
+        stretch = self.weights[JOB_FEATURES.index("stretch")]
+        return bool(stretch[-1] <= 0 and not stretch[:-1].any())
+
     @classmethod
     def linear(cls, mode: str = "gated_easy", **weights: float) -> "Scorer":
         """A scorer by the names of its features; ``constant`` is the constant, others are 0.

@@ -24,7 +24,7 @@ from cluster_env.worlds.hpc.events import (
     next_event,
 )
 from cluster_env.worlds.hpc.features import BACKFILLS, FITS
-from cluster_env.worlds.hpc.queue import start_waiting
+from cluster_env.worlds.hpc.queue import enqueue, move_overdue, start_waiting
 from cluster_env.worlds.hpc.reservations import (
     Plan,
     book,
@@ -124,13 +124,18 @@ def play_scorer(machine: Machine, jobs: Jobs, rows: Rows, scoring: Scoring, scra
     for row in range(rows.status.size):
         episode = episode_of(machine, jobs, rows, row, scratch, 0)
         clear(episode)
-        status, now = episode.status[0], np.int64(0)
+        status, now, oldest = episode.status[0], np.int64(0), int(np.int64(0))
         while status.coming < episode.jobs.size or status.running > 0:
             now = np.int64(next_event(episode))
             if now > machine.options[0].max_time:
                 break
             # What happens, and then starts one by one until no further job may start.
+            first_new = status.coming
             advance(episode, now, True, True, False)
+            if scoring.max_wait > 0:
+                oldest = move_overdue(episode, scoring.state[:0], oldest, now, scoring.max_wait)
+            for new in range(first_new, status.coming):
+                enqueue(episode, new, 0.0)
             _begin(episode, scoring, now)
             while _start_next(episode, scoring, now) != _NONE:
                 pass
@@ -234,7 +239,7 @@ def _look(episode: Episode, scoring: Scoring, now: int) -> Factors:
     )
     # Where no score decides whether a job may start, the state moves all scores alike.
     if scoring.holds or scoring.bilinear:
-        waiting, running = status.tail - status.head, status.running
+        waiting, running = status.tail - status.head + status.behind, status.running
         next_end, running_work, running_log = 0.0, 0.0, 0.0
         if running > 0:
             next_end = float(max(episode.expected[running - 1] - now, 0))
@@ -346,7 +351,8 @@ def _best(episode: Episode, factors: Factors, scoring: Scoring, now: int) -> tup
         )
         if factors.fits != 0.0 and (look != ALL or fits(episode.demand, job, episode.free)):
             score += factors.fits
-        if score < lowest:
+        # Equal scores go by arrival, and a number in the queue may stand before a smaller one.
+        if score < lowest or (score == lowest and job < episode.queue[best]):
             best, lowest = np.int64(place), score
     episode.status[0].narrowest = narrowest
     return int(best), lowest

@@ -11,8 +11,9 @@ from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import uniforms as uniforms_of
 from cluster_env.worlds.hpc.episodes import Rows, machine_of, reset_rows, step_rows
 from cluster_env.worlds.hpc.events import JOB, Jobs
+from cluster_env.worlds.hpc.queue import keeps_order, number_alike
 from cluster_env.worlds.hpc.reservations import Plan
-from cluster_env.worlds.hpc.rules import FIXED, Rule, RuleTable
+from cluster_env.worlds.hpc.rules import CONSERVATIVE, FIXED, PRIORITY, Rule, RuleTable
 from cluster_env.worlds.hpc.scheduler import choose_by_rule, play_rule
 from cluster_env.worlds.hpc.scorer import Scorer
 from cluster_env.worlds.hpc.scoring import Scoring, choose_by_scorer, play_scorer
@@ -31,11 +32,11 @@ class HPCSimulator(BatchSimulator):
         super().__init__(world)
         self.machine = machine_of(world)
         self._tables: dict[Rule, RuleTable] = {}
-        self._scratch: Rows | None = None
+        self._scratch: dict[bool, Rows] = {}
 
     def allocate(self) -> None:
         """See `BatchSimulator.allocate`."""
-        batch, self._tables, self._scratch = self.batch, {}, None
+        batch, self._tables, self._scratch = self.batch, {}, {}
         self._overdue_plan = self._plan()
         users, num_users = zip(*map(_users_of, batch.jobsets), strict=True)
         self.jobs = _jobs_of(batch, np.concatenate(users))
@@ -68,13 +69,15 @@ class HPCSimulator(BatchSimulator):
         the first of each jobset are used, and only by the order `random`.
         """
         if isinstance(rule, Scorer):
-            play_scorer(self.machine, self.jobs, self.rows, self._scoring(rule), self._one_row())
+            scratch = self._one_row(rule.keeps_order)
+            play_scorer(self.machine, self.jobs, self.rows, self._scoring(rule), scratch)
         else:
             table, plan = self._table(rule), self._plan(rule.backfilling)
             # A random order is drawn once, so that it is a fixed one here.
             if rule.order == "random":
                 table = table._replace(kind=FIXED, score=self._chance(keys))
-            play_rule(self.machine, self.jobs, self.rows, table, self._one_row(), plan)
+            scratch = self._one_row(self._keeps_order(table))
+            play_rule(self.machine, self.jobs, self.rows, table, scratch, plan)
         self.active[:] = False
 
     def choose(
@@ -159,14 +162,26 @@ class HPCSimulator(BatchSimulator):
             )
         return self._tables[rule]
 
-    def _one_row(self) -> Rows:
+    def _one_row(self, lines_up: bool = False) -> Rows:
         """A row in which any episode that is loaded can be played."""
-        if self._scratch is None:
+        if lines_up not in self._scratch:
             first, users = np.zeros(1, np.int32), self.rows.usage.shape[1]
             most = self.batch.most_jobs + 1  # so that a look behind the last is allowed
             sizes = (most, self.machine.capacity.size, users)
-            self._scratch = Rows.of(first, first.astype(np.int64), *sizes)
-        return self._scratch
+            place = first.astype(np.int64)
+            self._scratch[lines_up] = Rows.of(first, place, *sizes, lines_up=lines_up)
+        return self._scratch[lines_up]
+
+    def _keeps_order(self, table: RuleTable) -> bool:
+        """Whether of jobs that are alike, none goes before one that came first.
+
+        A plan has a room for each job of its own.
+        """
+        if table.mode == CONSERVATIVE:
+            return False
+        if table.kind == FIXED:
+            return keeps_order(self.jobs, table.score, np.empty(self.batch.most_jobs, np.int32))
+        return table.kind != PRIORITY or bool(table.weights[0] >= 0)
 
     def _plan(self, backfilling: str = "") -> Plan:
         """Room for the plan of a rule, if it makes one, or for that of overdue jobs."""
@@ -210,7 +225,9 @@ def _jobs_of(batch: Batch, user: NDArray[np.integer]) -> Jobs:
     demand = batch.column("demand", np.int32)
     records.log = np.log(np.maximum(records.order_estimate, 1).astype(np.float64))
     records.log_size = np.log(demand[:, 0].astype(np.float64))
-    return Jobs(batch.first, batch.window, records, demand)
+    jobs = Jobs(batch.first, batch.window, records, demand)
+    number_alike(jobs, np.empty(1 << (2 * batch.most_jobs + 1).bit_length(), np.int32))
+    return jobs
 
 
 def _users_of(jobset: JobSet) -> tuple[NDArray[np.integer], int]:
