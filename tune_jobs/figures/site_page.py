@@ -46,6 +46,11 @@ BUSY = 3.0
 """Mean bounded slowdown under `REFERENCE` from which a log is busy; below, hardly anybody waits."""
 
 _WIDTH = 120  # characters of a line of prose
+_COLUMNS = (
+    "*Highest* is the largest ratio of a busy log. *Whole busy logs* compares the mean bounded "
+    "slowdowns of whole logs, which depend on few jobs. *Points* are differences in utilization; "
+    "these and the ratio of mean waits are relative to the best rule."
+)
 _ARCHIVES = Path(__file__).with_name("archives.yaml")
 Write = Callable[[pd.Series], str]
 
@@ -78,6 +83,7 @@ def page_of(table: Path) -> str:
         f"    {_command(logs)}",
         _setup(rows, logs),
         "## All logs",
+        textwrap.fill(_COLUMNS, _WIDTH),
         _over_logs(rows),
         f"![Slowdowns over that of each log's best rule]({table.stem}.png)",
         "## Each log",
@@ -146,8 +152,8 @@ def _setup(rows: pd.DataFrame, logs: pd.DataFrame) -> str:
         f"{len(logs)} whole logs are played under {rows['policy'].nunique() - learned} rules and "
         f"{learned} learned policies. All have the same bound on waits: {promise}. Ratios compare "
         "the mean bounded slowdowns of each week with those of the log's best rule. They are "
-        "geometric means, and intervals are over weeks. The best rule is chosen on the same "
-        f"weeks. A log is *busy* if the mean bounded slowdown of `{REFERENCE}` is at least "
+        "geometric means with intervals over weeks, which count as independent. The best rule is "
+        f"chosen on the same weeks. A log is *busy* if the mean bounded slowdown of `{REFERENCE}` is at least "
         f"{BUSY:g}, else *calm*."
     )
     return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
@@ -160,22 +166,20 @@ def _over_logs(rows: pd.DataFrame) -> str:
         points=100 * (rows["utilization"] - rows["log"].map(best["utilization"])),
         of_wait=rows["mean_wait"] / rows["log"].map(best["mean_wait"]),
     )
-    lines = []
-    for policy, own in rows.groupby("policy", sort=False):
+    head = ["Policy", "Busy logs [95%]", "Highest", "Whole busy logs", "Points, mean wait"]
+    lines = [[*head, "Calm logs [95%]"]]
+    ranked = np.log(rows["ratio"]).groupby([rows["kind"], rows["policy"]]).mean().sort_index()
+    for policy in ranked.loc[ranked.index[0][0]].sort_values(kind="stable").index:
+        own = rows[rows["policy"] == policy]
         busy, calm = (own[own["kind"] == kind] for kind in ("busy", "calm"))
-        ratio = _geometric(busy)
         price = ["-", "-", "-"]
         if len(busy):
-            price = [
-                f"{busy['ratio'].max():.2f}",
-                f"{busy['points'].mean():+.1f}",
-                f"{np.exp(np.log(busy['of_wait']).mean()):.2f}",
-            ]
-        cells = [f"`{policy}`", with_interval(ratio), *price, with_interval(_geometric(calm))]
-        lines.append((ratio[0], cells))
-    head = ["Policy", "Busy logs [95%]", "Highest", "Utilization, points", "Mean wait, ratio"]
-    lines.sort(key=lambda line: line[0])
-    return markdown([[*head, "Calm logs [95%]"], *(cells for _, cells in lines)], names=1)
+            whole, wait = np.exp(np.log(busy[["ratio_whole", "of_wait"]]).mean())
+            price = [f"{busy['ratio'].max():.2f}", f"{whole:.2f}"]
+            price.append(f"{busy['points'].mean():+.1f}, {wait:.2f}")
+        ratios = [with_interval(_geometric(some)) for some in (busy, calm)]
+        lines.append([f"`{policy}`", ratios[0], *price, ratios[1]])
+    return markdown(lines, names=1)
 
 
 def _geometric(rows: pd.DataFrame) -> tuple[float, float, float]:

@@ -136,7 +136,7 @@ def describe(unit: Unit) -> Found:
         "size_from": size,
         "days": jobs.span / 86_400,
         "load": load,
-        "users": int(np.unique(jobs.ids["user"]).size) if "user" in jobs.ids else 0,
+        "users": 0 if (user := users_of(jobs)) is None else int(np.unique(user).size),
         "max_wait": int(bound),
         "week_jobs": np.bincount(week).tolist(),
     }
@@ -160,14 +160,20 @@ def measure(unit: Unit, contender: Contender) -> Found:
     waited, slowdown = wait(schedule), bounded_slowdown(schedule)
     bound: int = task.world.max_wait  # type: ignore[attr-defined]
     found["overdue"] = int((waited > bound).sum()) if bound else 0
-    if "user" in jobs.ids:
+    if (user := users_of(jobs)) is not None:
         users = pd.DataFrame({"slowdown": slowdown, "wait": waited})
-        means = users.groupby(jobs.ids["user"][schedule.job]).mean().mean()
+        means = users.groupby(user[schedule.job]).mean().mean()
         found |= {"user_slowdown": float(means["slowdown"]), "user_wait": float(means["wait"])}
     week = weeks_of(jobs)
     by_week = pd.Series(slowdown).groupby(week[schedule.job]).mean().reindex(range(week[-1] + 1))
     found["weeks"] = by_week.tolist()
     return found
+
+
+def users_of(jobs: RecordedJobs) -> NDArray[np.int64] | None:
+    """The user of each job; None where the log does not tell users apart."""
+    user = jobs.ids.get("user")
+    return None if user is None or user.min() == user.max() else user
 
 
 def weeks_of(jobs: RecordedJobs) -> NDArray[np.int64]:
