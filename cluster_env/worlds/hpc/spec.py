@@ -27,6 +27,7 @@ from cluster_env.workloads.log import LogPart, LogWorkload
 from cluster_env.workloads.windows import filling_time, natural_length
 from cluster_env.worlds.hpc.bounds import read_bound
 from cluster_env.worlds.hpc.published import PROTOCOLS, PublishedPolicy
+from cluster_env.worlds.hpc.real_sites import real_sites
 from cluster_env.worlds.hpc.rules import HEURISTICS
 from cluster_env.worlds.hpc.scorer import Scorer
 from cluster_env.worlds.hpc.scoring import score_states
@@ -223,6 +224,7 @@ SPEC = WorldSpec(
         # Limits in training are relative to it, too; the best baseline may leave the machine idle.
         reference=lambda world: "saf" if world.backfilling == "easy" else "saf:easy",
         families={"any-site": any_site, "capability": capability_site},
+        site_families={"real-sites": real_sites},
         transfers=(
             *("processors", "queue", "backfilling", "priority", "kill_at_estimate", "max_time"),
             *("max_wait", "horizon", "horizon_step"),
