@@ -153,8 +153,8 @@ def _setup(rows: pd.DataFrame, logs: pd.DataFrame) -> str:
         f"{learned} learned policies. All have the same bound on waits: {promise}. Ratios compare "
         "the mean bounded slowdowns of each week with those of the log's best rule. They are "
         "geometric means with intervals over weeks, which count as independent. The best rule is "
-        f"chosen on the same weeks. A log is *busy* if the mean bounded slowdown of `{REFERENCE}` is at least "
-        f"{BUSY:g}, else *calm*."
+        "chosen on the same weeks. A log is *busy* if the mean bounded slowdown of "
+        f"`{REFERENCE}` is at least {BUSY:g}, else *calm*."
     )
     return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
 
