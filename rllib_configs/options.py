@@ -47,6 +47,8 @@ _BY_METRIC = BeforeValidator(  # null takes one out
     )
 )
 
+_ONE_OR_MORE = BeforeValidator(lambda value: (value,) if isinstance(value, str | Path) else value)
+
 
 class TrainingSection(Section):
     """How it is learned: what all algorithms share; `training_section` adds the options of one.
@@ -214,6 +216,27 @@ def candidate_groups(num_units: int, num_candidates: int) -> int:
     return min(num_candidates, -(-UNITS // num_units))
 
 
+class SitesSection(Section):
+    """Sites of the family real-sites."""
+
+    logs: Annotated[tuple[Path, ...], _ONE_OR_MORE] = ()
+    """Job logs of sites whose headers name their processors: files, or folders with .swf and
+    .swf.gz files."""
+    leave_out: Annotated[tuple[str, ...], _ONE_OR_MORE] = ()
+    """Names of sites that are not trained on, which are those of their files without ending."""
+    generated: Share = 0.5
+    """Share of the jobsets that come from drawn sites, as in the family any-site."""
+    bound: NonNegative = 2.0
+    """Bound on waits at each site, as a multiple of the longest wait under fcfs:easy; 0: none.
+    task.world.max_wait sets one for all of them."""
+
+    @field_validator("logs")
+    @classmethod
+    def _make_paths_absolute(cls, logs: tuple[Path, ...]) -> tuple[Path, ...]:
+        """Lets a run be resumed from elsewhere."""
+        return tuple(path.expanduser().absolute() for path in logs)
+
+
 class EvolutionOptions(BatchedOptions):
     """CMA-ES: candidates are drawn around a mean, which moves to the best of them.
 
@@ -232,7 +255,8 @@ class EvolutionOptions(BatchedOptions):
     family: str = ""
     """Name of one of the world's families of jobsets, in which each jobset has its own machine;
     unset: the task's jobs. A jobset has as many jobs as the task's, or 512 if those have no fixed
-    number."""
+    number. real-sites takes windows of the logs of training.sites, with as many jobs on average."""
+    sites: SitesSection = SitesSection()
     validate_every: Count = 5
     """Iterations between two evaluations of the search's mean on validation jobsets; the best mean
     becomes the policy."""

@@ -44,7 +44,7 @@ def _figures() -> list[tuple[str, str]]:
     metavar="FILE",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Job log, for figures of job logs; can be repeated.",
+    help="Job log, for figures of job logs; can be repeated. The figure sites takes folders, too.",
 )
 @at_option
 @task_options

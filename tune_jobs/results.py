@@ -1,5 +1,6 @@
 """``metasched results``: trains, compares and draws what a recorded result rests on."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,31 @@ def _experiments() -> list[tuple[str, str]]:
     "its own folder below runs/results.",
 )
 @click.option(
+    "--logs",
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False),
+    help="Folder of job logs, for sites. Files that are none are named and left out.",
+)
+@click.option(
+    "--max-wait",
+    metavar="TIME|xN",
+    help="Bound on waits, for sites: a time such as 5d, 0 for none, or x2, twice the longest wait "
+    "of fcfs:easy in the earlier half of each log, which is the default.",
+)
+@click.option(
+    "--policy",
+    metavar="RUN,...",
+    multiple=True,
+    help="Run directories beside heuristics and shipped policies, for sites; can be repeated.",
+)
+@click.option(
+    "--processors",
+    metavar="NAME=N,...",
+    multiple=True,
+    help="Processors of the machine of a log, for sites; by default those of its header, else as "
+    "many as were in use at once. Can be repeated.",
+)
+@click.option(
     "--at-once",
     type=click.IntRange(1),
     show_default=f"one per core of this machine, at most {MOST_AT_ONCE}",
@@ -58,6 +84,10 @@ def command(
     at_once: int | None,
     force: bool,
     dry_run: bool,
+    logs: str | None,
+    max_wait: str | None,
+    policy: Sequence[str],
+    processors: Sequence[str],
 ) -> None:
     """Make the results of an experiment. NAME is a named one, a YAML file, or all.
 
@@ -76,6 +106,7 @@ def command(
       metasched results deeprm --seeds 0
       metasched results all
       metasched results my-experiment.yaml --out runs/mine
+      metasched results sites --logs FOLDER --policy runs/mine --processors philly=2490
     """
     from tune_jobs.experiments.definition import in_order, load_experiment
     from tune_jobs.experiments.running import make_all, make_results
@@ -86,6 +117,11 @@ def command(
         "force": force,
         "at_once": at_once or min(num_local_cpus(), MOST_AT_ONCE),
     }
+    said = {"logs": logs, "max-wait": max_wait}
+    said |= {"policy": ",".join(policy), "processors": ",".join(processors)}
+    given = {name: text for name, text in said.items() if text}
+    if given and experiment in (None, ALL):
+        raise InputError(f"--{next(iter(given))} is for one experiment, so name it")
     if experiment is None:
         print_list(_experiments())
         minutes = sum(load_experiment(name).minutes or 0 for name in in_order())
@@ -93,7 +129,7 @@ def command(
     elif experiment == ALL:
         make_all(out or RESULTS, **options)
     else:
-        make_results(experiment, out or RESULTS / Path(experiment).stem, **options)
+        make_results(experiment, out or RESULTS / Path(experiment).stem, **options, given=given)
 
 
 def _parse_seeds(text: str) -> list[int]:

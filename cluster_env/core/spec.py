@@ -24,6 +24,7 @@ from cluster_env.core.observation import (
 )
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import Registry, no_argument
+from cluster_env.core.seeding import Split
 from cluster_env.core.world import Mask, World
 
 Value = str | int | float | bool
@@ -242,6 +243,9 @@ class Training:
         families: jobsets by name that a policy for worlds of any size is trained on, each with the
             world that it runs in; drawn from the world whose other options hold, a number of jobs
             and a generator.
+        site_families: the same of families that have windows of job logs, too; from the keywords
+            ``logs`` (paths), ``leave_out`` (names), ``generated`` (share) and ``bound``. Their
+            functions are called with the split first, because no two splits share a job.
         transfers: fields of the world in which a policy may meet another value than it was trained
             with; in all others they have to agree.
         policies: trained policies that come with metasched by name: their folders, as
@@ -258,6 +262,9 @@ class Training:
     families: Mapping[str, Callable[[Any, int, np.random.Generator], tuple[Any, JobSet]]] = field(
         default_factory=dict
     )
+    site_families: Mapping[
+        str, Callable[..., Callable[[Split, Any, int, np.random.Generator], tuple[Any, JobSet]]]
+    ] = field(default_factory=dict)
     transfers: tuple[str, ...] = ()
     policies: Mapping[str, Path] = field(default_factory=dict)
     renamed: Mapping[str, tuple[str, str]] = field(default_factory=dict)

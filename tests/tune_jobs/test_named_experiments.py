@@ -17,8 +17,17 @@ from tune_jobs.terminal.running import run
 RECORDED = REPOSITORY / "tune_jobs" / "figures" / "recorded"
 
 
-def shown(capsys, *args) -> list[str]:
-    assert run(cli.metasched, ["results", *args, "--dry-run"]) == 0
+GIVEN = {"sites": {"logs": str(REPOSITORY)}}
+"""Options of ``metasched results`` that an experiment needs, by its name."""
+
+
+def calls_of(name, out, seeds=None):
+    return list_calls(load_experiment(name), out, seeds, GIVEN.get(name, {}))
+
+
+def shown(capsys, name, *args) -> list[str]:
+    given = [word for key, text in GIVEN.get(name, {}).items() for word in (f"--{key}", text)]
+    assert run(cli.metasched, ["results", name, *args, *given, "--dry-run"]) == 0
     return capsys.readouterr().out.splitlines()
 
 
@@ -32,6 +41,7 @@ COUNTS = {
     "hpc-limits": {"train": 10, "choose": 2, "compare": 6, "join": 1, "figure": 1},
     "hpc-sites": {"train": 15, "study": 3, "figure": 2},
     "operation": {"train": 8, "figure": 1},
+    "sites": {"figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
     "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
 }
@@ -85,6 +95,9 @@ LINES = {
         "metasched figure deeprm-windows --runs 'R/op-*,R/ppo-*' --decode argmax --jobsets 300 "
         "--out R/figures",
     ],
+    "sites": [
+        f"metasched figure sites --trace {REPOSITORY} --max-wait x2 --out R/figures",
+    ],
     "panda": [
         "metasched compare --policies 'shortest_fit,best_fit,R/elastic-?' --jobsets 100 "
         "--decode argmax --set task.world.observed=16 --out R/figures/filter-16",
@@ -126,7 +139,7 @@ def test_all_results_are_made_one_after_the_other_and_it_says_how_far_it_is(caps
     heads = [line for line in lines if line.startswith("# ")]
     minutes = {name: load_experiment(name).minutes for name in in_order()}
     assert [line.split()[1].rstrip(":") for line in heads] == in_order()
-    assert set(in_order()) == set(COUNTS) - {"hpc", "hpc-limits", "hpc-sites", "panda"}
+    assert set(in_order()) == set(COUNTS) - {"hpc", "hpc-limits", "hpc-sites", "panda", "sites"}
     assert f"1 of {len(minutes)} results" in heads[0]
     assert f"of the {sum(minutes.values())} minutes that are left" in heads[0]
     assert f"{minutes[in_order()[-1]]} of the {minutes[in_order()[-1]]} minutes" in heads[-1]
@@ -141,7 +154,7 @@ def test_all_results_take_three_hours():
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_training_comes_before_what_uses_the_runs(name, tmp_path):
-    kinds = [call.name for call in list_calls(load_experiment(name), tmp_path)]
+    kinds = [call.name for call in calls_of(name, tmp_path)]
     assert kinds == sorted(kinds, key=lambda kind: kind != "train")
 
 
@@ -169,7 +182,7 @@ def test_what_is_joined_are_the_tables_of_the_commands_before(name, tmp_path):
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_everything_that_an_experiment_names_exists(name, tmp_path):
-    calls = list_calls(load_experiment(name), tmp_path)
+    calls = calls_of(name, tmp_path)
     check_calls(calls, tmp_path)
     for call in calls:
         # The line that is shown means the same to the program.

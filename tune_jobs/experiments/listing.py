@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from operator import itemgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from cluster_env.core.errors import InputError
@@ -12,15 +13,25 @@ from tune_jobs.experiments.calls import Call, Options
 from tune_jobs.experiments.definition import Experiment, Scalar, load_experiment
 
 
-def list_calls(experiment: Experiment, out: Path, seeds: Sequence[int] | None = None) -> list[Call]:
+def list_calls(
+    experiment: Experiment,
+    out: Path,
+    seeds: Sequence[int] | None = None,
+    given: Mapping[str, str] = MappingProxyType({}),
+) -> list[Call]:
     """All calls of an experiment in a folder, in the order in which they are to be made.
 
-    Seeds are training seeds of all runs, instead of the experiment's.
+    Args:
+        experiment: what is to be made.
+        out: its folder.
+        seeds: training seeds of all runs, instead of the experiment's.
+        given: options that its steps use, see `Experiment.takes`.
 
     Raises:
-        InputError: if a text names a value that there is none of, two runs share a folder, or an
-            experiment that is used is not there.
+        InputError: if a text names a value that there is none of, two runs share a folder, an
+            experiment that is used is not there, or an option is missing or not used.
     """
+    taken = _taken(experiment, given)
     used = {name: out.parent / name for name in experiment.uses}
     calls: list[Call] = []
     for name, folder in used.items():
@@ -34,10 +45,21 @@ def list_calls(experiment: Experiment, out: Path, seeds: Sequence[int] | None = 
         )
     for step in experiment.steps:
         for values in _combinations(step.vary):
-            names = {**used, **values, "out": out}
-            options = {name: _filled(value, names) for name, value in step.options.items()}
+            names = {**used, **taken, **values, "out": out}
+            filled = {name: _filled(value, names) for name, value in step.options.items()}
+            options = {name: value for name, value in filled.items() if value != ""}
             calls.append(Call(step.call, options))
     return calls
+
+
+def _taken(experiment: Experiment, given: Mapping[str, str]) -> dict[str, str]:
+    """The options of ``metasched results`` that steps use."""
+    if unused := [f"--{name}" for name in given if name not in experiment.takes]:
+        raise InputError(f"these results do not use {', '.join(unused)}, so leave it out")
+    taken = {**experiment.takes, **given}
+    if missing := [f"--{name}" for name, text in taken.items() if text is None]:
+        raise InputError(f"these results need {', '.join(missing)}")
+    return {name: text for name, text in taken.items() if text is not None}
 
 
 def _trainings(experiment: Experiment, out: Path, seeds: Sequence[int] | None) -> list[Call]:

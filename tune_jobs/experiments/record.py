@@ -34,8 +34,8 @@ _ENTRIES = TypeAdapter(dict[str, _Entry])
 class ExperimentRecord:
     """Which calls of an experiment are done, with what, and what they wrote.
 
-    A call that evaluates or draws is done if it was made at this commit, on the same policies and
-    the same files of the calls before it, and what it wrote is as it was.
+    A call that evaluates or draws is done if it was made at this commit, on the same policies, job
+    logs and files of the calls before it, and what it wrote is as it was.
 
     Args:
         out: folder of the experiment.
@@ -81,7 +81,7 @@ class ExperimentRecord:
         What was made with changed files is never done: nobody knows which they were.
         """
         known = self._known.get(str(call))
-        if known is None or known.given != self._given() or self._made.get(DIRTY) == "yes":
+        if known is None or known.given != self._given(call) or self._made.get(DIRTY) == "yes":
             return False
         if self._digests(known.files) != known.files:
             return False
@@ -99,7 +99,7 @@ class ExperimentRecord:
         """
         now = self._times(call)
         written = [name for name, time in now.items() if self._before.get(name) != time]
-        self._calls[str(call)] = _Entry(self._given(), self._digests(written or now))
+        self._calls[str(call)] = _Entry(self._given(call), self._digests(written or now))
         self._write({**self._known, **self._calls})
 
     def close(self) -> Path:
@@ -124,8 +124,11 @@ class ExperimentRecord:
             lines.append(f"| {run.name} | {commits} | {RunDirectory(run).policy_digest()[:12]} |")
         return "\n".join(lines) if self._runs else ""
 
-    def _given(self) -> str:
-        """A digest of what numbers depend on, the policies, and the files of calls before."""
+    def _given(self, call: Call) -> str:
+        """A digest of what the numbers of a call depend on.
+
+        That is how they are made, policies, job logs, and the files of the calls before.
+        """
         made = {name: text for name, text in self._made.items() if name != "command"}
         given = sha256(repr(made).encode())
         for run in self._runs:
@@ -133,6 +136,11 @@ class ExperimentRecord:
             given.update(RunDirectory(run).policy_digest().encode())
         for entry in self._calls.values():
             given.update(repr(entry.files).encode())
+        for path in map(Path, call.texts("trace")):
+            inside = sorted(path.iterdir()) if path.is_dir() else [path]
+            given.update(repr([(one.name, digest(one)) for one in inside]).encode())
+        for name in filter(None, ",".join(call.texts("runs")).split(",")):
+            given.update(RunDirectory(Path(name)).policy_digest().encode())
         return given.hexdigest()
 
     def _times(self, call: Call) -> dict[str, int]:

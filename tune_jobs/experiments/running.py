@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -35,7 +36,13 @@ def make_all(out: Path, seeds: Sequence[int] | None, **options: Any) -> None:
 
 
 def make_results(
-    source: str, out: Path, seeds: Sequence[int] | None, dry_run: bool, force: bool, at_once: int
+    source: str,
+    out: Path,
+    seeds: Sequence[int] | None,
+    dry_run: bool,
+    force: bool,
+    at_once: int,
+    given: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Trains what is not trained yet, and makes the calls that follow and are not done.
 
@@ -47,6 +54,7 @@ def make_results(
         dry_run: show the commands only.
         force: whether files may differ from the commit that the record will name.
         at_once: how many runs to train side by side.
+        given: options that its calls use, see `Experiment.takes`.
 
     Raises:
         InputError: if the experiment cannot be used, the folder holds other runs than it says or
@@ -54,7 +62,7 @@ def make_results(
         click.exceptions.Exit: with the status of the first call that fails or is stopped.
     """
     check_place(source, out)
-    calls = list_calls(load_experiment(source), out, seeds)
+    calls = list_calls(load_experiment(source), out, seeds, given)
     check_calls(calls, out)
     trained = {call.run: call for call in calls if call.run}
     record = ExperimentRecord(out, first_comment(find_experiment(source)), list(trained))

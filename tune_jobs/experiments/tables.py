@@ -11,6 +11,7 @@ from cluster_env.core.errors import InputError
 from tune_jobs.comparing.markdown import Numbers, policy_table, side_cells, side_titles
 from tune_jobs.comparing.table import interval_of
 from tune_jobs.comparing.wording import described, jobs_in, number_in, spec_of_row
+from tune_jobs.figures.site_page import read_sites, tables_of
 from tune_jobs.tables.frames import Cells, read_table
 from tune_jobs.tables.printing import markdown, title_case
 
@@ -65,6 +66,8 @@ def markdown_of(table: Path) -> str:
     with suppress(InputError):
         rows = sorted(read_table(table, _ADAPTED), key=_family)
         return _joined(rows, _family, _adaptation, _OVER_BASELINE)
+    with suppress(InputError):
+        return tables_of(read_sites(table))
     with suppress(InputError):
         rows = read_table(table, _CLOSED)
         return _joined(rows, "{family}, {tasks} tasks that have specialists".format_map, _headroom)

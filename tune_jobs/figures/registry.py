@@ -1,7 +1,7 @@
 """The figures by name, and the one way in which they are made."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, TrainedRun, find_runs, load_runs
 from tune_jobs.figures.saving import save
 from tune_jobs.tables.frames import Row, write_table
+from tune_jobs.terminal.files import replacing
 from tune_jobs.terminal.progress import NoProgress, Progress
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class FigureRequest:
 
     runs: Sequence[str] = ()  # directories and globs of them
     rows: Sequence[Path] = ()  # folders of `metasched study`
-    traces: Sequence[Path] = ()  # job logs
+    traces: Sequence[Path] = ()  # job logs; of some figures also folders of them
     at: Sequence[float] = ()  # values of the axis that lines are drawn along
     source: str | None = None  # of the task; by default that of the first run, else deeprm
     overrides: Sequence[str] = ()  # changes to it, ``key=value``
@@ -69,6 +70,7 @@ class FigureRequest:
     limits: Sequence[str] = ()  # of the guard: metrics and shares, ``wait=0.5``
     time_limit_s: float = DEFAULT_TIME_LIMIT_S  # of the search for the best schedule of a jobset
     progress: Progress = field(default_factory=NoProgress)
+    out: Path | None = None  # its folder, where a long figure keeps what it has found
 
     def load(self) -> "tuple[list[TrainedRun], ExperimentConfig]":
         """The trained policies, and the config that says what they are evaluated on.
@@ -99,11 +101,13 @@ class FigureRecipe:
     """How a figure is made; the module of a single figure has two functions of these names.
 
     Rows come from recorded runs or by running what is needed, the image from the CSV file of those
-    rows and from nothing else. `draw` raises `InputError` if the file does not hold them.
+    rows and from nothing else. `draw` raises `InputError` if the file does not hold them. A figure
+    may come with a page in Markdown, which `explain` makes of the same file.
     """
 
     collect: Callable[[FigureRequest], list[Row]]
     draw: "Callable[[Path], Figure]"
+    explain: Callable[[Path], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -184,9 +188,14 @@ def make_figure(
     recipe: FigureRecipe = kind.load()
     if table is None:
         for path in request.traces:
-            read_log(path)
+            if not path.is_dir():
+                read_log(path)
         table = out / f"{name}.csv"
-        write_table(table, recipe.collect(request))
+        write_table(table, recipe.collect(replace(request, out=out)))
     image = out / f"{name}.png"
     save(recipe.draw(table), image)
+    if (explain := getattr(recipe, "explain", None)) is not None:
+        page = out / f"{name}.md"
+        with replacing(page) as aside:
+            aside.write_text(explain(table), encoding="utf-8")
     return image, table

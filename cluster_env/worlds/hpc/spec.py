@@ -27,6 +27,7 @@ from cluster_env.workloads.log import LogPart, LogWorkload
 from cluster_env.workloads.windows import filling_time, natural_length
 from cluster_env.worlds.hpc.bounds import read_bound
 from cluster_env.worlds.hpc.published import PROTOCOLS, PublishedPolicy
+from cluster_env.worlds.hpc.real_sites import real_sites
 from cluster_env.worlds.hpc.rules import HEURISTICS
 from cluster_env.worlds.hpc.scorer import Scorer
 from cluster_env.worlds.hpc.scoring import score_states
@@ -244,9 +245,10 @@ SPEC = WorldSpec(
         objective="bounded_slowdown",
         references=references,
         families={"any-site": any_site, "capability": capability_site},
+        site_families={"real-sites": real_sites},
         transfers=(
             *("processors", "queue", "backfilling", "priority", "kill_at_estimate", "max_time"),
-            *("max_wait", "horizon", "horizon_step"),
+            *("max_wait", "scheduling_pass", "horizon", "horizon_step"),
         ),
         policies={
             file.parent.name: file.parent for file in sorted(_SHIPPED.glob("*/weights.json"))

@@ -1,0 +1,251 @@
+"""The table of the figure ``sites``, and what people read of it: a page, or a table of each log."""
+
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from cluster_env.core.durations import duration
+from rllib_configs.loading import read_yaml
+from tune_jobs.replaying.outcomes import SIZES
+from tune_jobs.tables.columns import SHARE, shown, with_interval
+from tune_jobs.tables.frames import read_frame
+from tune_jobs.tables.printing import markdown
+
+TEXTS = (
+    *("log", "file", "sha256", "size_from", "bound", "kind", "best_rule", "best_rule_whole"),
+    *("policy", "learned"),
+)
+NUMBERS = (
+    *("jobs", "left_out", "processors", "days", "load", "users", "max_wait", "weeks"),
+    *("ratio", "ratio_low", "ratio_high", "ratio_whole"),
+    *("bounded_slowdown", "utilization", "to_end", "mean_wait", "wait_95", "longest_wait"),
+    *("overdue", "unfinished", "user_slowdown", "user_wait"),
+    *("bounded_slowdown_narrow", "bounded_slowdown_medium", "bounded_slowdown_wide"),
+    *("mean_wait_narrow", "mean_wait_medium", "mean_wait_wide"),
+    *("longest_wait_narrow", "longest_wait_medium", "longest_wait_wide"),
+)
+"""Columns of the table, a row for each log and policy; times are seconds.
+
+``ratio`` is a policy's mean bounded slowdown of a week over that of ``best_rule``, as a geometric
+mean over weeks, with its interval. ``ratio_whole`` is the mean bounded slowdown of the whole log
+over that of ``best_rule_whole``, the rule with the lowest.
+"""
+
+PRICE = NUMBERS[NUMBERS.index("bounded_slowdown") :]
+"""Those of a log under one policy."""
+
+REFERENCE = "fcfs:easy"
+"""The rule that says whether a log is busy, and from whose waits the bound comes."""
+
+BUSY = 3.0
+"""Mean bounded slowdown under `REFERENCE` from which a log is busy; below, hardly anybody waits."""
+
+_WIDTH = 120  # characters of a line of prose
+_COLUMNS = (
+    "*Highest* is the largest ratio of a busy log. *Whole busy logs* compares the mean bounded "
+    "slowdowns of whole logs, which depend on few jobs. *Points* are differences in utilization; "
+    "these and the ratio of mean waits are relative to the best rule."
+)
+_ARCHIVES = Path(__file__).with_name("archives.yaml")
+Write = Callable[[pd.Series], str]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a log can be had."""
+
+    archive: str
+    url: str
+    asks: str
+    log: str  # its name there
+
+
+def read_sites(table: Path) -> pd.DataFrame:
+    """The rows of a table.
+
+    Raises:
+        InputError: if it cannot be read, or is another one.
+    """
+    return read_frame(table, TEXTS, NUMBERS)
+
+
+def page_of(table: Path) -> str:
+    """The page of a table: what was played, all logs together, each log, where the logs are."""
+    rows = read_sites(table)
+    logs = rows.drop_duplicates("log")
+    parts = [
+        "# Rules and policies on real job logs",
+        f"    {_command(logs)}",
+        _setup(rows, logs),
+        "## All logs",
+        textwrap.fill(_COLUMNS, _WIDTH),
+        _over_logs(rows),
+        f"![Slowdowns over that of each log's best rule]({table.stem}.png)",
+        "## Each log",
+        "The best rule, and the learned policy with the lowest ratio over all logs:",
+        _each_log(rows),
+        f"All policies on each log, also by size and by user, are in the [CSV]({table.name}).",
+        "## Where the logs are",
+        *_origins(logs),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def tables_of(rows: pd.DataFrame) -> str:
+    """A table of all policies for each log, the lowest ratio first."""
+    columns: dict[str, Write] = {
+        "Policy": lambda row: f"`{row['policy']}`",
+        **_VALUE,
+        "Mean over users": lambda row: shown(row["user_slowdown"]),
+        **{size.capitalize(): _slowdown_of(size) for size in SIZES},
+        **_PRICE,
+    }
+    parts = []
+    for log, own in rows.groupby("log", sort=False):
+        first = own.iloc[0]
+        head = f"{log}: {first['jobs']:,.0f} jobs, {first['weeks']:.0f} weeks, {_bound(first)}"
+        parts.append(f"{head}:\n\n{_table(own.sort_values('ratio', kind='stable'), columns)}")
+    return "\n\n".join(parts)
+
+
+@cache
+def _sources() -> dict[str, Source]:
+    """Where logs can be had, by how the names of their files begin."""
+    return {
+        begin: Source(archive, entry["url"], entry["asks"], log)
+        for archive, entry in read_yaml(_ARCHIVES).items()
+        for begin, log in entry["logs"].items()
+    }
+
+
+def source_of(file: str) -> Source | None:
+    """Where a log of this file name can be had; None if it is not known."""
+    begins = [begin for begin in _sources() if file.lower().startswith(begin)]
+    return _sources()[max(begins, key=len)] if begins else None
+
+
+def _command(logs: pd.DataFrame) -> str:
+    """The command that makes such a table."""
+    bound = logs["bound"].iloc[0]
+    said = logs[logs["size_from"] == "said"]
+    sizes = ",".join(
+        f"{log}={size:.0f}" for log, size in zip(said["log"], said["processors"], strict=True)
+    )
+    words = ["metasched results sites --logs FOLDER"]
+    words += [f"--max-wait {bound}"] if bound != "x2" else []
+    words += [f"--processors {sizes}"] if sizes else []
+    return " ".join(words)
+
+
+def _setup(rows: pd.DataFrame, logs: pd.DataFrame) -> str:
+    """What was played, and what the numbers are."""
+    learned = rows.loc[rows["learned"] == "True", "policy"].nunique()
+    bound = logs["bound"].iloc[0]
+    words = {"x2": f"twice the longest wait of `{REFERENCE}` in the earlier half of a log"}
+    promise = words.get(bound, f"`--max-wait {bound}`")
+    text = (
+        f"{len(logs)} whole logs are played under {rows['policy'].nunique() - learned} rules and "
+        f"{learned} learned policies. All have the same bound on waits: {promise}. Ratios compare "
+        "the mean bounded slowdowns of each week with those of the log's best rule. They are "
+        "geometric means with intervals over weeks, which count as independent. The best rule is "
+        "chosen on the same weeks. A log is *busy* if the mean bounded slowdown of "
+        f"`{REFERENCE}` is at least {BUSY:g}, else *calm*."
+    )
+    return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
+
+
+def _over_logs(rows: pd.DataFrame) -> str:
+    """A line for each policy: geometric means over logs, and the price on busy ones."""
+    best = rows[rows["policy"] == rows["best_rule"]].set_index("log")
+    rows = rows.assign(
+        points=100 * (rows["utilization"] - rows["log"].map(best["utilization"])),
+        of_wait=rows["mean_wait"] / rows["log"].map(best["mean_wait"]),
+    )
+    head = ["Policy", "Busy logs [95%]", "Highest", "Whole busy logs", "Points, mean wait"]
+    lines = [[*head, "Calm logs [95%]"]]
+    ranked = np.log(rows["ratio"]).groupby([rows["kind"], rows["policy"]]).mean().sort_index()
+    for policy in ranked.loc[ranked.index[0][0]].sort_values(kind="stable").index:
+        own = rows[rows["policy"] == policy]
+        busy, calm = (own[own["kind"] == kind] for kind in ("busy", "calm"))
+        price = ["-", "-", "-"]
+        if len(busy):
+            whole, wait = np.exp(np.log(busy[["ratio_whole", "of_wait"]]).mean())
+            price = [f"{busy['ratio'].max():.2f}", f"{whole:.2f}"]
+            price.append(f"{busy['points'].mean():+.1f}, {wait:.2f}")
+        ratios = [with_interval(_geometric(some)) for some in (busy, calm)]
+        lines.append([f"`{policy}`", ratios[0], *price, ratios[1]])
+    return markdown(lines, names=1)
+
+
+def _geometric(rows: pd.DataFrame) -> tuple[float, float, float]:
+    """The geometric mean of some logs' ratios; logs count as independent in its interval."""
+    if rows.empty:
+        return np.nan, np.nan, np.nan
+    logs = np.log(rows[["ratio", "ratio_low", "ratio_high"]].to_numpy())
+    mean = logs[:, 0].mean()
+    below, above = np.sqrt(((logs[:, 1:] - logs[:, :1]) ** 2).sum(axis=0)) / len(logs)
+    return float(np.exp(mean)), float(np.exp(mean - below)), float(np.exp(mean + above))
+
+
+def _each_log(rows: pd.DataFrame) -> str:
+    """Of each log the best rule and the learned policy that is best over all, with their prices."""
+    learned = rows[rows["learned"] == "True"]
+    best = np.log(learned["ratio"]).groupby(learned["policy"]).mean().idxmin()
+    shown_rows = rows[(rows["policy"] == rows["best_rule"]) | (rows["policy"] == best)]
+    columns: dict[str, Write] = {
+        "Log, policy": lambda row: f"{row['log']}, `{row['policy']}`",
+        **_VALUE,
+        **_PRICE,
+    }
+    order = [own.sort_values("ratio") for _, own in shown_rows.groupby("log", sort=False)]
+    return _table(pd.concat(order), columns)
+
+
+def _origins(logs: pd.DataFrame) -> list[str]:
+    """Each log with its machine, its bound and its file's digest; then the archives."""
+    found = {log: source_of(file) for log, file in zip(logs["log"], logs["file"], strict=True)}
+    columns: dict[str, Write] = {
+        "Log": lambda row: row["log"],
+        "Jobs, load": lambda row: f"{row['jobs']:,.0f}, {row['load']:.0%}",
+        "Bound": lambda row: duration(row["max_wait"]) if row["max_wait"] else "none",
+        "Archive": lambda row: _cell(found[row["log"]]),
+        "SHA-256 of the file": lambda row: f"`{row['sha256']}`",
+    }
+    archives = dict.fromkeys(one for one in found.values() if one is not None)
+    asks = {one.archive: f"- [{one.archive}]({one.url}): {one.asks}." for one in archives}
+    return [_table(logs, columns), "\n".join(asks.values())] if asks else [_table(logs, columns)]
+
+
+def _slowdown_of(size: str) -> Write:
+    return lambda row: shown(row[f"bounded_slowdown_{size}"])
+
+
+def _cell(source: Source | None) -> str:
+    return "unknown" if source is None else f"{source.log} ({source.archive})"
+
+
+def _bound(row: pd.Series) -> str:
+    return f"bound {duration(row['max_wait'])}" if row["max_wait"] else "no bound"
+
+
+def _table(rows: pd.DataFrame, columns: Mapping[str, Write]) -> str:
+    cells = [[write(row) for write in columns.values()] for _, row in rows.iterrows()]
+    return markdown([list(columns), *cells], names=1)
+
+
+_VALUE: dict[str, Write] = {
+    "Over the best rule [95%]": lambda row: with_interval(
+        [row["ratio"], row["ratio_low"], row["ratio_high"]]
+    ),
+    "Slowdown": lambda row: shown(row["bounded_slowdown"]),
+}
+_PRICE: dict[str, Write] = {
+    "Utilization": lambda row: shown(row["utilization"], SHARE),
+    "Mean, p95 wait": lambda row: f"{duration(row['mean_wait'])}, {duration(row['wait_95'])}",
+    "Longest wait": lambda row: duration(row["longest_wait"]),
+}

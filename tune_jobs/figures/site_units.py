@@ -1,0 +1,238 @@
+"""What the figure ``sites`` is made of: a log described, and a whole log under one policy.
+
+Both are pure functions of the log's file, the machine, the bound on waits and the policy, so that a
+unit is worked out once: what came of it is kept in a file, which a call after a stop reads.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.task import Task
+from cluster_env.evaluation import evaluate
+from cluster_env.evaluation.metrics import size_class, wait
+from cluster_env.objectives.standard import bounded_slowdown
+from cluster_env.workloads.recorded import RecordedJobs
+from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_spec
+from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.comparing.trained_runs import load_runs
+from tune_jobs.replaying.choices import read_as_said, task_of_log
+from tune_jobs.replaying.description import WEEK_S
+from tune_jobs.replaying.outcomes import SIZES, of_groups, outcome
+from tune_jobs.terminal.files import append_whole, digest
+from tune_jobs.terminal.pieces import Spread
+from tune_jobs.terminal.progress import Progress
+from tune_jobs.tracking.provenance import made_with
+
+Found = dict[str, Any]
+"""What came of a unit: plain data, which a line of JSON holds (with NaN, as Python writes it)."""
+
+NO_BOUND = "0"
+MAX_WAIT = "max-wait"
+"""Name of the world's option for the bound on waits."""
+
+_OF_GROUP = ("bounded_slowdown", "mean_wait", "longest_wait")
+_PACKAGES = ("cluster_env", "rllib_configs", "tune_jobs/replaying")
+"""What the numbers of a unit depend on, beside this file."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A rule by its name, or a policy by the folder that holds it.
+
+    Attributes:
+        name: as tables show it.
+        folder: of a learned policy; None for a rule.
+    """
+
+    name: str
+    folder: Path | None = None
+
+    def spec(self) -> PolicySpec:
+        """What plays; learned policies choose the likeliest action, as in ``replay``."""
+        if self.folder is None:
+            return heuristic_spec(self.name)
+        runs = load_runs([self.folder], "argmax")
+        return replace(learned_spec("", runs, "argmax"), key=self.name)
+
+    def content(self) -> list[str]:
+        """Digests of the files that it consists of; empty for a rule."""
+        if self.folder is None:
+            return []
+        files = ("config.yaml", "weights.json", "policy/*")
+        return [digest(path) for name in files for path in sorted(self.folder.glob(name))]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A log to describe, or to play under a contender.
+
+    Attributes:
+        path: the log.
+        sha256: of its file.
+        overrides: changes of the task, ``key=value``.
+        options: of the world, by name: the machine as far as somebody said it, and the bound.
+        contender: what plays; None to describe the log.
+    """
+
+    path: Path
+    sha256: str
+    overrides: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    contender: Contender | None = None
+
+    def key(self) -> str:
+        """A digest of all that its numbers depend on; the name of the file is no part of it."""
+        who = [] if self.contender is None else [self.contender.name, *self.contender.content()]
+        given = [_sources(), self.sha256, self.overrides, sorted(self.options.items()), who]
+        return sha256(json.dumps(given).encode()).hexdigest()
+
+    def task(self) -> tuple[Task, RecordedJobs]:
+        """A task whose one jobset is the whole log, and its jobs.
+
+        Raises:
+            InputError: if the log or what was said of it cannot be used.
+        """
+        task, jobs, _ = task_of_log(self.path, self.overrides, dict(self.options), guess=True)
+        return task, jobs
+
+    def find(self) -> Found:
+        """What the unit is made for; see `describe` and `measure`."""
+        return describe(self) if self.contender is None else measure(self, self.contender)
+
+
+def describe(unit: Unit) -> Found:
+    """Machine, jobs, weeks and bound of a log; or ``reason``, why it cannot be used."""
+    try:
+        read = read_as_said(unit.path, unit.overrides, unit.options)
+        task, jobs = replace(unit, options={**unit.options, MAX_WAIT: NO_BOUND}).task()
+        capacity = task.world.capacity  # type: ignore[attr-defined]
+        size = "said" if "processors" in unit.options else "header" if read.processors else "log"
+        load = float(jobs.load(capacity)[0])
+        # A machine as large as the largest job alone is a guess that a load above 1 disproves.
+        if size == "log" and jobs.most_in_use is None and load > 1:
+            raise InputError(
+                f"the log does not say how large its machine is, and with {capacity[0]:,} "
+                f"processors, as many as its largest job has, its load would be {load:.0%}; "
+                f"give the number with --processors NAME=N"
+            )
+        bound = unit.task()[0].world.max_wait  # type: ignore[attr-defined]
+    except InputError as error:
+        return {"reason": str(error).replace(f"{unit.path.parent}/", "")}
+    week = weeks_of(jobs)
+    return {
+        "jobs": jobs.num_jobs,
+        "left_out": sum(one.count for one in jobs.dropped),
+        "processors": int(capacity[0]),
+        "size_from": size,
+        "days": jobs.span / 86_400,
+        "load": load,
+        "users": 0 if (user := users_of(jobs)) is None else int(np.unique(user).size),
+        "max_wait": int(bound),
+        "week_jobs": np.bincount(week).tolist(),
+    }
+
+
+def measure(unit: Unit, contender: Contender) -> Found:
+    """A whole log under a policy: headline and price, also by size, by user and by week.
+
+    ``user_slowdown`` and ``user_wait`` are means over users of what each of them has in the mean;
+    ``overdue`` counts the jobs that waited longer than the bound. ``weeks`` holds the mean bounded
+    slowdown of the jobs that were submitted in each week, NaN for a week without any.
+    """
+    task, jobs = unit.task()
+    protocol = EvaluationProtocol(task, num_jobsets=1)
+    policy = contender.spec().make(protocol).members[0]
+    schedule = evaluate(policy, protocol.held_out(), task.world, run_seed=task.seed)
+    found: Found = dict(outcome(schedule, jobs.resources))
+    sizes = of_groups(schedule, size_class(schedule), len(SIZES))
+    for name in ("jobs", *_OF_GROUP):
+        found |= {f"{name}_{size}": float(sizes[name][k]) for k, size in enumerate(SIZES)}
+    waited, slowdown = wait(schedule), bounded_slowdown(schedule)
+    bound: int = task.world.max_wait  # type: ignore[attr-defined]
+    found["overdue"] = int((waited > bound).sum()) if bound else 0
+    if (user := users_of(jobs)) is not None:
+        users = pd.DataFrame({"slowdown": slowdown, "wait": waited})
+        means = users.groupby(user[schedule.job]).mean().mean()
+        found |= {"user_slowdown": float(means["slowdown"]), "user_wait": float(means["wait"])}
+    week = weeks_of(jobs)
+    by_week = pd.Series(slowdown).groupby(week[schedule.job]).mean().reindex(range(week[-1] + 1))
+    found["weeks"] = by_week.tolist()
+    return found
+
+
+def users_of(jobs: RecordedJobs) -> NDArray[np.int64] | None:
+    """The user of each job; None where the log does not tell users apart."""
+    user = jobs.ids.get("user")
+    return None if user is None or user.min() == user.max() else user
+
+
+def weeks_of(jobs: RecordedJobs) -> NDArray[np.int64]:
+    """The week of each job since the first submission, int64 ``(num_jobs,)``."""
+    return np.asarray((jobs.submit - jobs.submit[0]) // WEEK_S, np.int64)
+
+
+def find_all(
+    units: Sequence[Unit], kept: Path | None, spread: Spread, progress: Progress, name: str
+) -> list[Found]:
+    """What came of units, in their order; those that a file holds are not worked out again.
+
+    Args:
+        units: what is wanted.
+        kept: a file of JSON lines that gets what is found; None to keep nothing.
+        spread: does the work.
+        progress: shows how far it is, in units of this name.
+        name: such as ``log``.
+    """
+    known = dict(_read(kept)) if kept is not None else {}
+    keys = [unit.key() for unit in units]
+    missing = [k for k, key in enumerate(keys) if key not in known]
+    progress.start(len(units), len(units) - len(missing), name)
+    results = spread(_find_and_keep, kept, [(keys[k], units[k]) for k in missing])
+    for done, (k, found) in enumerate(zip(missing, results, strict=True), 1):
+        known[keys[k]] = found
+        who = units[k].contender
+        text = units[k].path.name if who is None else f"{units[k].path.name} under {who.name}"
+        progress.step(len(units) - len(missing) + done, text)
+    progress.close()
+    return [known[key] for key in keys]
+
+
+def _find_and_keep(kept: Path | None, piece: tuple[str, Unit]) -> Found:
+    """A unit, perhaps in another process; it is kept at once, whatever comes of those before it."""
+    key, unit = piece
+    found = unit.find()
+    if kept is not None:
+        append_whole(kept, f"{json.dumps({'key': key, 'found': found})}\n")
+    return found
+
+
+def _read(kept: Path) -> Iterator[tuple[str, Found]]:
+    """What a file of units holds; a line that a full disk or a crash has cut off is none."""
+    if not kept.is_file():
+        return
+    for line in kept.read_text(encoding="utf-8").splitlines():
+        try:
+            entry = json.loads(line)
+            yield entry["key"], entry["found"]
+        except (ValueError, KeyError, TypeError):
+            continue
+
+
+@cache
+def _sources() -> str:
+    """A digest of the code and the versions that numbers depend on."""
+    root = Path(__file__).parents[2]
+    files = [path for name in _PACKAGES for path in sorted((root / name).rglob("*.py"))]
+    known = sha256("".join(map(digest, [*files, Path(__file__)])).encode())
+    known.update(repr([one for one in made_with().items() if one[0][:4] != "git."]).encode())
+    return known.hexdigest()
