@@ -89,7 +89,7 @@ def page_of(table: Path) -> str:
         "## Each log",
         "The best rule, and the learned policy with the lowest ratio over all logs:",
         _each_log(rows),
-        f"All policies on each log, also by size and by user, are in the [CSV]({table.name}).",
+        f"[{table.name}]({table.name}) has all policies on each log, also by size and by user.",
         "## Where the logs are",
         *_origins(logs),
     ]
@@ -153,8 +153,8 @@ def _setup(rows: pd.DataFrame, logs: pd.DataFrame) -> str:
         f"{learned} learned policies. All have the same bound on waits: {promise}. Ratios compare "
         "the mean bounded slowdowns of each week with those of the log's best rule. They are "
         "geometric means with intervals over weeks, which count as independent. The best rule is "
-        f"chosen on the same weeks. A log is *busy* if the mean bounded slowdown of `{REFERENCE}` is at least "
-        f"{BUSY:g}, else *calm*."
+        f"chosen on the same weeks. A log is *busy* if the mean bounded slowdown of `{REFERENCE}` "
+        f"is at least {BUSY:g}, else *calm*."
     )
     return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
 
@@ -168,8 +168,8 @@ def _over_logs(rows: pd.DataFrame) -> str:
     )
     head = ["Policy", "Busy logs [95%]", "Highest", "Whole busy logs", "Points, mean wait"]
     lines = [[*head, "Calm logs [95%]"]]
-    ranked = np.log(rows["ratio"]).groupby([rows["kind"], rows["policy"]]).mean().sort_index()
-    for policy in ranked.loc[ranked.index[0][0]].sort_values(kind="stable").index:
+    ranked = rows[rows["kind"] == "busy"] if (rows["kind"] == "busy").any() else rows
+    for policy in _mean_logs(ranked).sort_values(kind="stable").index:
         own = rows[rows["policy"] == policy]
         busy, calm = (own[own["kind"] == kind] for kind in ("busy", "calm"))
         price = ["-", "-", "-"]
@@ -180,6 +180,11 @@ def _over_logs(rows: pd.DataFrame) -> str:
         ratios = [with_interval(_geometric(some)) for some in (busy, calm)]
         lines.append([f"`{policy}`", ratios[0], *price, ratios[1]])
     return markdown(lines, names=1)
+
+
+def _mean_logs(rows: pd.DataFrame) -> pd.Series:
+    """Mean ln ratio of each policy."""
+    return np.log(rows["ratio"]).groupby(rows["policy"]).mean()
 
 
 def _geometric(rows: pd.DataFrame) -> tuple[float, float, float]:
@@ -194,8 +199,7 @@ def _geometric(rows: pd.DataFrame) -> tuple[float, float, float]:
 
 def _each_log(rows: pd.DataFrame) -> str:
     """Of each log the best rule and the learned policy that is best over all, with their prices."""
-    learned = rows[rows["learned"] == "True"]
-    best = np.log(learned["ratio"]).groupby(learned["policy"]).mean().idxmin()
+    best = _mean_logs(rows[rows["learned"] == "True"]).idxmin()
     shown_rows = rows[(rows["policy"] == rows["best_rule"]) | (rows["policy"] == best)]
     columns: dict[str, Write] = {
         "Log, policy": lambda row: f"{row['log']}, `{row['policy']}`",
