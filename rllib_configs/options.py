@@ -18,7 +18,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from cluster_env.core.world import World
 from cluster_env.evaluation import get_metric
-from cluster_env.worlds import shipped_policies
+from cluster_env.worlds import present_name, shipped_policies
 from rllib_configs.extensions import load_extensions
 from rllib_configs.registries import (
     ALGORITHMS,
@@ -46,6 +46,8 @@ _BY_METRIC = BeforeValidator(  # null takes one out
         else table
     )
 )
+
+_ONE_OR_MORE = BeforeValidator(lambda value: (value,) if isinstance(value, str | Path) else value)
 
 
 class TrainingSection(Section):
@@ -102,9 +104,10 @@ class TrainingSection(Section):
     @classmethod
     def _make_start_absolute(cls, path: Path | None) -> Path | None:
         """Lets a run be resumed from elsewhere."""
-        if path is None or str(path) in shipped_policies():
+        if path is None:
             return path
-        return path.expanduser().absolute()
+        name = present_name(str(path))
+        return Path(name) if name in shipped_policies() else path.expanduser().absolute()
 
     @model_validator(mode="after")
     def _check_that_the_network_goes_with_the_algorithm(self) -> Self:
@@ -213,6 +216,27 @@ def candidate_groups(num_units: int, num_candidates: int) -> int:
     return min(num_candidates, -(-UNITS // num_units))
 
 
+class SitesSection(Section):
+    """Sites of the family real-sites."""
+
+    logs: Annotated[tuple[Path, ...], _ONE_OR_MORE] = ()
+    """Job logs of sites whose headers name their processors: files, or folders with .swf and
+    .swf.gz files."""
+    leave_out: Annotated[tuple[str, ...], _ONE_OR_MORE] = ()
+    """Names of sites that are not trained on, which are those of their files without ending."""
+    generated: Share = 0.5
+    """Share of the jobsets that come from drawn sites, as in the family any-site."""
+    bound: NonNegative = 2.0
+    """Bound on waits at each site, as a multiple of the longest wait under fcfs:easy; 0: none.
+    task.world.max_wait sets one for all of them."""
+
+    @field_validator("logs")
+    @classmethod
+    def _make_paths_absolute(cls, logs: tuple[Path, ...]) -> tuple[Path, ...]:
+        """Lets a run be resumed from elsewhere."""
+        return tuple(path.expanduser().absolute() for path in logs)
+
+
 class EvolutionOptions(BatchedOptions):
     """CMA-ES: candidates are drawn around a mean, which moves to the best of them.
 
@@ -231,7 +255,8 @@ class EvolutionOptions(BatchedOptions):
     family: str = ""
     """Name of one of the world's families of jobsets, in which each jobset has its own machine;
     unset: the task's jobs. A jobset has as many jobs as the task's, or 512 if those have no fixed
-    number."""
+    number. real-sites takes windows of the logs of training.sites, with as many jobs on average."""
+    sites: SitesSection = SitesSection()
     validate_every: Count = 5
     """Iterations between two evaluations of the search's mean on validation jobsets; the best mean
     becomes the policy."""
@@ -254,7 +279,8 @@ class EvolutionOptions(BatchedOptions):
     """Largest share by which a multiplier changes per iteration: it rises while the mean of the
     candidates violates its limit, and falls otherwise. 0: multipliers are constant."""
     reference: str = ""
-    """Heuristic whose metrics training.limits refers to; unset: the world's first baseline."""
+    """Heuristic whose metrics training.limits refers to, such as sjf:skip; unset: the world's first
+    baseline. A bound on waits (task.world.max_wait) holds for it, too."""
 
     @property
     def num_units(self) -> int:

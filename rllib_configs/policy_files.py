@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.world import State, World
-from cluster_env.worlds import policy_in, shipped_policies
+from cluster_env.worlds import policy_in, present_name, shipped_policies
 from rllib_configs.loading import parse_config, read_yaml, write_config
 from rllib_configs.networks.conditions import Wanted
 from rllib_configs.networks.registry import Weights, make_sampler, network_of
@@ -243,7 +243,7 @@ def policy_folder(path: str | Path) -> Path:
     Raises:
         InputError: if there is no policy.
     """
-    folder = shipped_policies().get(str(path), Path(path))
+    folder = shipped_policies().get(present_name(str(path)), Path(path))
     if (folder / POLICY_FOLDER).is_dir():
         folder = folder / POLICY_FOLDER
     if not weights_file(folder).is_file():

@@ -1,7 +1,6 @@
 """What a search is about, by its config: jobsets, limits, and weights as one vector."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from cluster_env.objectives import mixture
 from rllib_configs.learning.evolution import CandidateJudge, Limit, Vector
 from rllib_configs.networks.conditions import Wanted
 from rllib_configs.networks.registry import Shapes, network_of
+from rllib_configs.options import TrainingSection
 from rllib_configs.schema import ExperimentConfig
 
 _OF_WANTED = 2  # last key of the stream that objectives and limits come from
@@ -48,12 +48,7 @@ class SearchProblem:
         self.task: Task = experiment.task.build(seed=experiment.seed)
         self._seed = experiment.seed
         training = experiment.training
-        name = training.family
-        families = self.task.spec.training.families
-        if name and name not in families:
-            raise unknown("family of jobsets", name, families)
-        num_jobs = int(getattr(self.task.workload, "jobs", 0) or JOBS)
-        self._family = partial(families[name], self.task.world, num_jobs) if name else None
+        self._family = _family_of(self.task, training) if training.family else None
         self._wanted = Wanted(self.task.objective, training.limits)
         told = getattr(training, "conditioned_on", ())
         self._objectives, self._told_limits = objectives_of(told), limits_in(told)
@@ -74,7 +69,7 @@ class SearchProblem:
             keys = (self._seed, Purpose.TASK, int(split), index)
             world, jobset = self.task.world, None
             if self._family is not None:
-                world, jobset = self._family(generator(*keys))
+                world, jobset = self._family(split, generator(*keys))
             jobsets = self.task.jobsets(split, [index]) if jobset is None else [jobset]
             wanted = self._wanted if alike else self._draw_wanted(generator(*keys, _OF_WANTED))
             yield [place], world, jobsets, wanted
@@ -93,6 +88,27 @@ class SearchProblem:
             else:
                 limits[name] = worse
         return Wanted(objective, limits)
+
+
+def _family_of(
+    task: Task, training: TrainingSection
+) -> Callable[[Split, np.random.Generator], tuple[World, JobSet]]:
+    """Draws a machine and its jobs from the family of the training.
+
+    Raises:
+        InputError: if there is no such family, or it lacks job logs.
+    """
+    name, of_world = training.family, task.spec.training
+    num_jobs = int(getattr(task.workload, "jobs", 0) or JOBS)
+    if name in of_world.site_families:
+        draw = of_world.site_families[name](**dict(training.sites))
+        return lambda split, rng: draw(split, task.world, num_jobs, rng)
+    if name not in of_world.families:
+        known = (*of_world.families, *of_world.site_families)
+        raise unknown("family of jobsets", name, known)
+    family = of_world.families[name]
+    # Drawn sites have no end, so that a split needs no jobs of its own.
+    return lambda split, rng: family(task.world, num_jobs, rng)
 
 
 def limits_of(limits: Mapping[str, float]) -> dict[str, Limit]:

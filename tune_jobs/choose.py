@@ -34,11 +34,11 @@ def command(**options: Any) -> None:
 
     The score is that of candidates in training: the mean of ln(cost), plus a penalty for each
     violated limit. Your own jobs do not affect it. RUN is a folder, a glob such as
-    'runs/hpc-universal-*', or the name of a pretrained policy.
+    'runs/hpc-order-*', or the name of a pretrained policy.
 
     \b
     Examples:
-      metasched choose hpc-universal --jobsets 20 --out chosen
+      metasched choose hpc-order --jobsets 20 --out chosen
     """
     from tune_jobs.runs.choosing import choose_run
 

@@ -14,7 +14,7 @@ from tune_jobs.terminal.task_command import TaskCommand
     "--config",
     "source",
     metavar="PRESET|FILE",
-    default="hpc-universal",
+    default="hpc-order",
     help="World and jobs; by default Lublin's jobs on 256 processors.",
 )
 @set_option("task.workload.estimates=tsafrir")

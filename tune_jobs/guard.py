@@ -59,8 +59,9 @@ def command(**options: Any) -> None:
     The guard uses the policy if it is better than the best heuristic on validation jobsets, with
     the whole 95 % interval of the difference. It must not leave more jobs unfinished, either. The
     guard never uses a policy or heuristic whose side metrics, such as utilization and waits,
-    violate a limit. Limits are relative to a reference: the best baseline, or the rule saf in the
-    world hpc. --limit changes them.
+    violate a limit. Limits are relative to a reference: the baseline with the best mean on the same
+    jobsets, in the world hpc of those that backfill. --limit changes them. For a log, policies and
+    rules have the same bound on waits, --max-wait x2 unless you give another one; 0 is none.
 
     The guard considers all heuristics of the task's world, and tunes those with a number on other
     validation jobsets. If jobs varied in training, it uses the values that the settings name.
@@ -73,7 +74,7 @@ def command(**options: Any) -> None:
       metasched guard runs/MY_RUN
       metasched guard runs/MY_RUN --set task.workload.load=1.5 --window 200
       metasched guard runs/MY_RUN --set task.workload.trace=jobs.csv --out decision.json
-      metasched guard hpc-no-worse --set task.workload.trace=jobs.csv --processors 16 --gpus 4
+      metasched guard hpc-order --set task.workload.trace=jobs.csv --processors 16 --gpus 4
     """
     from tune_jobs.comparing.guard_report import GuardOptions, report_decision
 

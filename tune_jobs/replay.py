@@ -52,7 +52,7 @@ def command(**options: Any) -> None:
     \b
     Examples:
       metasched replay jobs.csv --policy fcfs:easy --policy sjf:easy --processors 16 --gpus 4
-      metasched replay jobs.csv --policy fcfs,reserve --processors 16 --gpus 4 --out replayed
+      metasched replay jobs.csv --policy fcfs,hpc-order --processors 16 --gpus 4 --out replayed
       metasched replay jobs.csv --processors 16 --gpus 4 --kill-at-estimate true --json
     """
     from tune_jobs.replaying.replay_report import ReplayOptions, report_replay

@@ -35,7 +35,7 @@ def command(**options: Any) -> int:
     \b
     Examples:
       metasched shadow saf:easy --out shadow.jsonl
-      metasched shadow hpc-universal --partition batch --tick 30 --hash-users
+      metasched shadow hpc-order --partition batch --tick 30 --hash-users
       metasched shadow sjf:easy --repeat shadow.jsonl
       metasched shadow sjf:easy --simulate jobs.csv --processors 16 --gpus 4 --speed 600 --tick 1
     """

@@ -74,7 +74,7 @@ def command(**options: Any) -> int:
     Examples:
       metasched steer saf:easy --out steer.jsonl                  # a dry run
       metasched steer saf:easy --act --longest-wait 86400 --partition batch --out steer.jsonl
-      metasched steer hpc-no-worse --mode priority --act --out steer.jsonl
+      metasched steer hpc-order --mode priority --act --out steer.jsonl
       metasched steer saf:easy --repeat steer.jsonl
       metasched steer --release-all --partition batch
     """

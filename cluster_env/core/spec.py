@@ -24,6 +24,7 @@ from cluster_env.core.observation import (
 )
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import Registry, no_argument
+from cluster_env.core.seeding import Split
 from cluster_env.core.world import Mask, World
 
 Value = str | int | float | bool
@@ -178,6 +179,7 @@ class Presentation:
         options: settings of a task that commands offer as options, by the option's name.
         steady: options and the warm-up, in units of time, of a comparison whose user says neither;
             from a task. In short windows it pays to keep jobs waiting.
+        guarded: options of a guard whose user does not say them, from a task.
     """
 
     columns: Callable[[Any], Mapping[str, Value]] = lambda task: {}
@@ -189,6 +191,7 @@ class Presentation:
     axis: Axis | None = None
     options: Mapping[str, CliOption] = field(default_factory=dict)
     steady: Callable[[Any], tuple[Mapping[str, Any], int]] = lambda task: ({}, 0)
+    guarded: Callable[[Any], Mapping[str, Any]] = lambda task: {}
 
 
 @dataclass(frozen=True)
@@ -235,27 +238,36 @@ class Training:
 
     Attributes:
         objective: what is learned where a config does not say it.
-        reference: name of the heuristic that a guard compares side metrics with, from the world; if
-            it is empty, that is the best of the baselines.
+        references: names of the heuristics of which the best is what a guard compares side metrics
+            with, from the world; if there are none, those are the baselines.
         families: jobsets by name that a policy for worlds of any size is trained on, each with the
             world that it runs in; drawn from the world whose other options hold, a number of jobs
             and a generator.
+        site_families: the same of families that have windows of job logs, too; from the keywords
+            ``logs`` (paths), ``leave_out`` (names), ``generated`` (share) and ``bound``. Their
+            functions are called with the split first, because no two splits share a job.
         transfers: fields of the world in which a policy may meet another value than it was trained
             with; in all others they have to agree.
         policies: trained policies that come with metasched by name: their folders, as
             `rllib_configs.policy_files` reads them.
+        renamed: names that policies and presets had before, each with the present one, and what to
+            know of it in a few words.
         discount: of a unit of time, by which the rewards of a world discount already what comes
             between two decisions (a semi-MDP's); from the world. Training must not do it again.
         check_task: refuses tasks that make no sense.
     """
 
     objective: str = "slowdown"
-    reference: Callable[[Any], str] = lambda world: ""
+    references: Callable[[Any], tuple[str, ...]] = lambda world: ()
     families: Mapping[str, Callable[[Any, int, np.random.Generator], tuple[Any, JobSet]]] = field(
         default_factory=dict
     )
+    site_families: Mapping[
+        str, Callable[..., Callable[[Split, Any, int, np.random.Generator], tuple[Any, JobSet]]]
+    ] = field(default_factory=dict)
     transfers: tuple[str, ...] = ()
     policies: Mapping[str, Path] = field(default_factory=dict)
+    renamed: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     discount: Callable[[Any], float] = lambda world: 1.0
     check_task: Callable[[Any], None] = lambda task: None
 

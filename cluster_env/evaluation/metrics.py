@@ -189,10 +189,11 @@ def episode_means(metric: Metric, schedule: Schedule) -> NDArray[np.float64]:
     values = metric.values(schedule)
     if metric.per == "episode":
         return values
-    episode = schedule.episode
+    # Jobs of a warm-up count for nothing, whatever the metric is.
+    counted = schedule.counted
     if metric.counts is not None:
-        counted = metric.counts(schedule)
-        values, episode = values[counted], episode[counted]
+        counted = counted & metric.counts(schedule)
+    values, episode = values[counted], schedule.episode[counted]
     # An episode without any has no mean, and a 1 in the place of its 0 saves a warning.
     count = np.bincount(episode, minlength=schedule.num_episodes)
     sums = np.bincount(episode, values, schedule.num_episodes)

@@ -63,6 +63,13 @@ class Network(ABC):
         What an algorithm keeps beside the network is not among them.
         """
 
+    def without_hold(self, experiment: ExperimentConfig) -> ExperimentConfig | None:
+        """The config with which the same weights order jobs, and delay none that fits.
+
+        None where they delay none as it is.
+        """
+        return None
+
 
 def make_sampler(
     experiment: ExperimentConfig,

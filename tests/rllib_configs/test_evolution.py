@@ -32,7 +32,7 @@ SIZES = [
 ]
 
 
-def config_of(*overrides: str, preset: str = "hpc-no-worse") -> ExperimentConfig:
+def config_of(*overrides: str, preset: str = "hpc-hold-limits") -> ExperimentConfig:
     """Three units, five candidates, and limits."""
     return load_config(preset, [*SIZES, *overrides])
 
@@ -52,7 +52,7 @@ class TestSpread:
         assert_same_numbers(same, metrics[2:])
 
     def test_the_best_mean_is_kept_and_acts_when_loaded(self, tmp_path: Path) -> None:
-        config = config_of("training.validate_every=1", preset="hpc-universal")
+        config = config_of("training.validate_every=1", preset="hpc-hold")
         algorithm = build_algorithm(config)
         costs, kept = [], []
         for _ in range(4):
@@ -89,7 +89,7 @@ def _judge(config: ExperimentConfig, flat: np.ndarray, split: Split, count: int)
 
 @pytest.mark.parametrize(("pooled", "cost"), [("true", np.log(2.0)), ("false", np.log(3.0) / 2)])
 def test_settings_say_whether_costs_are_pooled(pooled: str, cost: float) -> None:
-    judge = judge_of(config_of(f"training.pooled={pooled}", preset="hpc-universal"))
+    judge = judge_of(config_of(f"training.pooled={pooled}", preset="hpc-hold"))
     assert judge.costs(np.log([[[1.0], [3.0]]])) == pytest.approx([cost])
 
 
@@ -140,16 +140,16 @@ def test_what_cannot_be_searched_is_refused(change: str, words: str) -> None:
 )
 def test_settings_that_contradict_each_other_are_refused(change: list[str], words: str) -> None:
     with pytest.raises(InputError, match=words) as error:
-        config_of(*change, preset="hpc-universal")
+        config_of(*change, preset="hpc-hold")
     assert len(str(error.value)) < 500
 
 
 def test_every_registered_metric_can_be_limited_and_null_takes_a_limit_out() -> None:
     limits = ["training.limits.completion_time=0.1", "training.limits.wait=0.2"]
-    config = config_of(*limits, preset="hpc-universal")
+    config = config_of(*limits, preset="hpc-hold")
     assert config.training.limits == {"completion_time": 0.1, "wait": 0.2}
     assert config.to_dict()["training"]["limits"] == config.training.limits
-    without = config_of(*limits, "training.limits.wait=null", preset="hpc-universal")
+    without = config_of(*limits, "training.limits.wait=null", preset="hpc-hold")
     assert without.training.limits == {"completion_time": 0.1}
     with pytest.raises(InputError, match="limits: unknown metric 'waits': did you mean 'wait'"):
         config_of("training.limits.waits=0.1")

@@ -300,7 +300,7 @@ def test_a_folder_that_holds_something_is_left_alone(
 def test_a_policy_that_cannot_be_adapted_names_one_that_can(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert cli.run(cli.metasched, ["adapt", "hpc-universal", "--objective", "makespan"]) == 2
+    assert cli.run(cli.metasched, ["adapt", "hpc-hold", "--objective", "makespan"]) == 2
     assert "only a set_scorer can be adapted; metasched train hpc-maml trains one" in (
         capsys.readouterr().err
     )

@@ -25,7 +25,7 @@ LIMITS = ("training.limits.wait=0.1", "training.reference=fcfs")
 
 def make(folder: Path, seed: int, hold: float, *changes: str) -> Path:
     """A run whose policy holds the more, the larger a number is."""
-    config = load_config("hpc-universal", [*SMALL, *changes, f"seed={seed}"])
+    config = load_config("hpc-hold", [*SMALL, *changes, f"seed={seed}"])
     shapes = network_of(config).shapes(config, config.task.world)
     weights = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
     weights["network.job"][0], weights["network.state"][-1] = 1.0, hold

@@ -23,13 +23,14 @@ from cluster_env.worlds import get_heuristic, get_spec
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from cluster_env.worlds.hpc.bounds import read_bound
 from rllib_configs.loading import load_config
 from rllib_configs.networks.conditions import Wanted
 from rllib_configs.policy_files import load_policy
 from rllib_configs.task_schema import TaskSection
 from tests.tune_jobs.drawing import texts
 from tests.tune_jobs.untrained_runs import make_run
-from tune_jobs import compare, figure, generate, guard
+from tune_jobs import cli, compare, figure, generate, guard
 from tune_jobs.comparing import comparison, protocol
 from tune_jobs.comparing.choices import choose_comparison
 from tune_jobs.comparing.guarding import load_decided, with_guard_jobs
@@ -86,7 +87,7 @@ def test_what_is_decided_on_earlier_weeks_is_shown_on_later_ones(
     monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs", "reserve"))
     monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
     task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "12")
-    args = ("hpc-universal", *task, "--later", "--json")
+    args = ("hpc-hold", *task, "--later", "--json")
     free = [part for name in ("wait", "longest_wait") for part in ("--limit", f"{name}=off")]
     seen = {}
     for name, limits in {
@@ -97,7 +98,7 @@ def test_what_is_decided_on_earlier_weeks_is_shown_on_later_ones(
         found = json.loads(run(guard.command, *args, *limits).stdout)
         later, by_name = found["later"], {one["policy"]: one for one in found["later"]["policies"]}
         seen[name] = found
-        assert set(by_name) == {found["reference"], found["chosen"], "hpc-universal"}
+        assert set(by_name) == {found["reference"], found["chosen"], "hpc-hold"}
         assert later["jobsets"] == 12
         chosen, reference = by_name[found["chosen"]], by_name[found["reference"]]
         for metric, limit in found["limits"].items():
@@ -118,11 +119,79 @@ def test_what_is_decided_on_earlier_weeks_is_shown_on_later_ones(
     assert "keeps all limits" in text or "does not keep its limits" in text
 
 
+@pytest.mark.parametrize(
+    ("said", "bound"),
+    [
+        ((), "x2"),
+        (("--max-wait", "x3"), "x3"),
+        (("--max-wait", "90m"), 5400),
+        (("--set", "task.world.max_wait=3600"), 3600),
+        (("--max-wait", "0"), 0),
+        (("--set", "task.world.max_wait=0"), 0),
+    ],
+)
+def test_on_a_log_a_guard_bounds_waits_and_compares_with_the_best_rule_that_backfills(
+    said: tuple[str, ...], bound: str | int, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf-strict", "fcfs"))
+    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
+    task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "8")
+    found = json.loads(run(guard.command, "hpc-order", *task, *said, "--later", "--json").stdout)
+    if isinstance(bound, str):  # of the longest wait under fcfs:easy before the held-out jobs
+        bound = read_bound(bound, load_config("hpc-smoke", _on(log)).task.build)
+        assert bound > 0
+    assert found["task"].get("max_wait", 0) == bound
+    means = {one["policy"]: one["mean"] for one in found["candidates"]}
+    references = set(get_spec("hpc").training.references(get_spec("hpc").world()))
+    assert means.keys() == references | {"saf-strict", "hpc-order"}
+    assert found["reference"] in references
+    assert means[found["reference"]] == min(means[name] for name in references)
+    text = " ".join(run(guard.command, "hpc-order", *task, *said).stdout.split())
+    assert f"worse than {found['reference']}, the best baseline and so the reference" in text
+    assert ("goes first" in text) == bool(bound)
+
+
+def _on(log: Path) -> list[str]:
+    return [f"task.workload.trace={log}", "task.world.processors=32"]
+
+
+def test_a_decision_on_a_log_keeps_its_bound(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("fcfs",))
+    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
+    task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "4")
+    out = tmp_path / "decision.json"
+    run(guard.command, "hpc-order", *task, "--max-wait", "2h", "--out", str(out))
+    assert json.loads(out.read_text())["world"]["max_wait"] == 7200
+
+
+def test_drawn_jobs_and_a_run_with_a_bound_of_its_own_are_as_they_were(tmp_path: Path) -> None:
+    shown = get_spec("hpc").presentation
+    assert not shown.guarded(load_config("hpc-order").task.build())
+    steps = tmp_path / "jobs.csv"
+    steps.write_text("arrival,duration,processors,estimate\n0,9,1,9\n5,9,1,9\n7,9,1,9\n")
+    on_log = load_config("hpc-order", _on(steps)).task.build()
+    assert shown.guarded(on_log) == {"max-wait": "x2"}
+    assert not shown.guarded(replace(on_log, world=replace(on_log.world, max_wait=60)))
+
+
+@pytest.mark.parametrize("text", ["x-1", "xx", "soon", "-5"])
+def test_a_bound_that_makes_no_sense_is_refused(
+    text: str, log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = ["--set", f"task.workload.trace={log}", "--processors", "32", f"--max-wait={text}"]
+    assert cli.run(cli.metasched, ["guard", "hpc-order", *task]) == 2
+    shown = capsys.readouterr().err
+    assert "--max-wait" in shown
+    assert len(shown.splitlines()) == 1
+
+
 def test_a_log_that_is_too_short_decides_nothing_and_says_what_would(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
-    args = ("hpc-universal", "--set", f"task.workload.trace={log}", "--processors", "32")
+    args = ("hpc-hold", "--set", f"task.workload.trace={log}", "--processors", "32")
     few = ("--jobsets", "4", "--limit", "wait=off", "--limit", "longest_wait=off")
 
     def said(*more: str) -> str:
@@ -144,21 +213,22 @@ def test_compare_and_a_look_at_later_weeks_say_the_same(
     monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs", "reserve"))
     monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
     task = (*("--set", f"task.workload.trace={log}", "--processors", "32"), *window)
+    task += ("--max-wait", "0")  # compare has no bound unless somebody asks for one
     args = (*task, "--jobsets", "12", "--set", "task.world.kind=hpc")
-    compared = ("--policies", "saf,hpc-universal", *args)
+    compared = ("--policies", "saf,hpc-hold", *args)
     rows = json.loads(run(compare.command, *compared, "--json").stdout)
-    later = json.loads(run(guard.command, "hpc-universal", *args, "--later", "--json").stdout)
+    later = json.loads(run(guard.command, "hpc-hold", *args, "--later", "--json").stdout)
     (windows,) = {row["disjoint_windows"] for row in rows}
     assert windows == later["later"]["disjoint_windows"]
     assert (windows >= 5) == enough
     texts = [
         run(compare.command, *compared).stdout,
-        run(guard.command, "hpc-universal", *args, "--later").stdout,
+        run(guard.command, "hpc-hold", *args, "--later").stdout,
     ]
     sentence = f"Windows of a log overlap: only {windows} of these share no job"
     assert all(sentence in " ".join(text.split()) for text in texts)
     marks = [line for line in texts[0].splitlines() if line.startswith((">", "~"))]
-    assert len(marks) == (3 if enough else 0)  # the best, one that is not different, the legend
+    assert len(marks) == (4 if enough else 0)  # the best, two that are not different, the legend
     for row in rows:
         assert (row["difference_low"] is not None) == enough
         if not enough:
@@ -311,7 +381,7 @@ def test_strangers_to_a_log_are_judged_on_all_of_it_but_the_held_out_part(
     """A policy that may have learned from the log is judged on its validation part alone."""
     on_log = (f"task.workload.trace={log}", "task.world.processors=32")
     task = load_config("hpc-smoke", [*on_log, "task.workload.window=9000"]).task.build()
-    (stranger,) = load_runs(find_runs(["hpc-no-worse"]), "argmax")
+    (stranger,) = load_runs(find_runs(["hpc-hold-limits"]), "argmax")
     config = stranger.config
     path = tmp_path / "run"
     began = config.training.model_copy(update={"start": tmp_path / "other"})

@@ -77,12 +77,12 @@ LINES = {
     ],
     "hpc": [
         "metasched choose 'R/universal-?' --out R/chosen-universal",
-        "metasched guard hpc-no-worse --set task.workload.trace=R/jobs.csv --processors 256 "
-        "--jobsets 100 --later --out R/guard-hpc-no-worse.json",
+        "metasched guard hpc-hold-limits --set task.workload.trace=R/jobs.csv --processors 256 "
+        "--jobsets 100 --later --out R/guard-hpc-hold-limits.json",
     ],
     "hpc-limits": [
         "metasched compare --config hpc-smoke --policies "
-        "'saf,hpc-universal,hpc-no-worse,R/limits-?' --set task.workload.jobs=1024 "
+        "'saf,hpc-hold,hpc-hold-limits,R/limits-?' --set task.workload.jobs=1024 "
         "--set task.workload.load=1 --jobsets 50 --limit utilization=off --limit wait=off "
         "--limit longest_wait=off --out R/figures/told-off",
     ],

@@ -7,7 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cluster_env import worlds
 from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import evaluate
 from cluster_env.worlds import get_spec, shipped_policies
 from metasched import compare
 from rllib_configs.loading import load_config, preset_names
@@ -17,10 +20,17 @@ from tests.tune_jobs.replaying.site_log import write_site_log
 from tune_jobs import cli
 from tune_jobs.comparing.guarding import load_decided
 from tune_jobs.comparing.table import format_rows
-from tune_jobs.comparing.trained_runs import check_fits, find_runs, group_by_experiment, load_runs
+from tune_jobs.comparing.trained_runs import (
+    check_fits,
+    find_runs,
+    group_by_experiment,
+    load_runs,
+    without_hold,
+)
 from tune_jobs.tables.frames import read_table
 
-UNIVERSAL, NO_WORSE, LIMITS = "hpc-universal", "hpc-no-worse", "hpc-limits"
+ORDER, HOLD, HOLD_LIMITS, LIMITS = "hpc-order", "hpc-hold", "hpc-hold-limits", "hpc-limits"
+OLD_NAMES = {"hpc-universal": HOLD, "hpc-no-worse": HOLD_LIMITS}
 OPERATION = "deeprm-operation"
 SMALL = ("--set", "task.workload.jobs=120")
 Shown = pytest.CaptureFixture[str]
@@ -40,7 +50,9 @@ def test_each_is_small_whole_and_says_what_it_costs_and_where_it_fails(name: str
         network.shapes(config, config.task.world)
     )
     assert sum(value.size for value in weights.values()) < 300
-    assert all(np.abs(value).max() > 0 for value in weights.values())
+    # What all waiting jobs share is nothing to a policy that only orders them.
+    unused = {"network.state"} if getattr(config.training, "mode", "") == "easy" else set()
+    assert all(np.any(value) != (key in unused) for key, value in weights.items())
     card = (folder / "README.md").read_text()
     for head in (
         "## Training",
@@ -53,7 +65,7 @@ def test_each_is_small_whole_and_says_what_it_costs_and_where_it_fails(name: str
 
 
 def test_text_gives_the_same_weights_again(tmp_path: Path) -> None:
-    config = load_config(UNIVERSAL, ["training.bilinear=true"])
+    config = load_config(HOLD, ["training.bilinear=true"])
     shapes = network_of(config).shapes(config, config.task.world)
     rng = np.random.default_rng(0)
     weights = {
@@ -99,7 +111,7 @@ def _words(data: dict) -> dict:
 def test_damaged_text_is_one_sentence(
     damage: Callable[[dict], dict], words: str, tmp_path: Path
 ) -> None:
-    weights, config = read_weights(UNIVERSAL)
+    weights, config = read_weights(HOLD)
     write_policy(weights, config, tmp_path, as_text=True)
     file = tmp_path / "weights.json"
     file.write_text(json.dumps(damage(json.loads(file.read_text()))))
@@ -111,14 +123,91 @@ def test_damaged_text_is_one_sentence(
 
 def test_it_stands_apart_from_runs_of_its_preset(tmp_path: Path) -> None:
     """It was chosen among seeds, so it is none of a sample of them."""
-    weights, config = read_weights(UNIVERSAL)
+    weights, config = read_weights(HOLD)
     other = config.model_copy(update={"seed": config.seed + 1})
     write_policy(weights, other, tmp_path / "mine" / "policy", as_text=True)
-    runs = load_runs(find_runs([UNIVERSAL, str(tmp_path / "mine")]), "sample")
+    runs = load_runs(find_runs([HOLD, str(tmp_path / "mine")]), "sample")
     assert [(key, len(group)) for key, group in group_by_experiment(runs)] == [
-        (UNIVERSAL, 1),
+        (HOLD, 1),
         ("mine", 1),
     ]
+
+
+@pytest.fixture
+def unwarned(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """What is logged, where nobody has used an old name yet."""
+    worlds._warn_once.cache_clear()
+    return caplog
+
+
+@pytest.mark.parametrize("old", OLD_NAMES)
+def test_an_old_name_is_the_present_one_with_one_warning(
+    old: str, unwarned: pytest.LogCaptureFixture
+) -> None:
+    new = OLD_NAMES[old]
+    assert old not in {*shipped_policies(), *preset_names()}
+    assert find_runs([old, new]) == find_runs([new])
+    assert read_weights(old)[1] == read_weights(new)[1]
+    assert load_policy(old)[0].name == new
+    assert load_config(old) == load_config(new)
+    start = [f"training.start={name}" for name in (old, new)]
+    configs = [load_config(new, [one]) for one in start]
+    assert configs[0] == configs[1]
+    assert str(configs[0].training.start) == new
+    (warning,) = unwarned.messages
+    assert warning == (
+        f"{old} is now called {new}: it holds jobs back, which is worth nothing on real logs; "
+        "hpc-order never holds"
+    )
+
+
+def test_a_present_name_is_used_without_a_warning(unwarned: pytest.LogCaptureFixture) -> None:
+    for name in shipped_policies():
+        load_policy(name)
+        load_config(name)
+    assert not unwarned.messages
+
+
+def test_a_command_with_an_old_name_says_the_present_one_on_standard_error(
+    tmp_path: Path, capsys: Shown, unwarned: pytest.LogCaptureFixture
+) -> None:
+    log = write_site_log(tmp_path / "jobs.csv", 40)
+    machine = ("--processors", 16, "--gpus", 4)
+    lines: dict[str, tuple[object, ...]] = {
+        "replay": ("replay", log, "--policy", "hpc-universal", *machine, "--json"),
+        "train": ("train", "hpc-no-worse", "--print-config"),
+        "choose": ("choose", "hpc-universal", "--jobsets", 2, "--json"),
+    }
+    for name, line in lines.items():
+        worlds._warn_once.cache_clear()
+        assert metasched(*line) == 0
+        shown = capsys.readouterr()
+        assert shown.err.count("is now called") == 1, name
+        assert shown.err.startswith("metasched: hpc-")
+        assert "hpc-hold" in shown.out, name
+        assert "is now called" not in shown.out
+
+
+def test_a_decision_with_an_old_name_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "decision.json"
+    world = {"kind": "hpc", "processors": 64}
+    data = {"use": "policy", "run": "hpc-universal", "decode": "argmax", "world": world}
+    file.write_text(json.dumps({**data, "objective": "bounded_slowdown", "limits": {}}))
+    assert load_decided(file).name == HOLD
+
+
+def test_the_order_alone_is_that_of_the_weights_that_may_hold() -> None:
+    """It is today what `hpc-hold-limits` is without its hold, to the last start time."""
+    task = load_config(ORDER, ["task.workload.jobs=200", "task.workload.load=1"]).task.build()
+    jobsets = task.jobsets(Split.HELD_OUT, range(3))
+    order, hold = load_runs(find_runs([ORDER, HOLD_LIMITS]), "argmax")
+    unheld = without_hold(hold)
+    assert without_hold(order) is None
+    assert unheld is not None
+    starts = [
+        evaluate(run.policy, jobsets, task.world).start.tolist() for run in (order, unheld, hold)
+    ]
+    assert starts[0] == starts[1] != starts[2]
 
 
 def test_messages_call_it_by_its_name() -> None:
@@ -129,10 +218,16 @@ def test_messages_call_it_by_its_name() -> None:
 
 def test_compare_takes_its_name_and_shows_the_price(capsys: Shown) -> None:
     options = ("--jobsets", 6, "--decode", "argmax", "--json")
-    names = f"saf,{UNIVERSAL},{NO_WORSE}"
-    assert metasched("compare", "--policies", names, *SMALL, *options) == 0
-    rule, learned, no_worse = json.loads(capsys.readouterr().out)
-    assert (learned["key"], learned["learned"]) == (UNIVERSAL, True)
+    asked = f"saf,{HOLD},{HOLD_LIMITS}"
+    assert metasched("compare", "--policies", asked, *SMALL, *options) == 0
+    rows = json.loads(capsys.readouterr().out)
+    names = [HOLD, f"{HOLD} (no hold)", HOLD_LIMITS, f"{HOLD_LIMITS} (no hold)"]
+    assert [row["policy"] for row in rows] == ["saf", *names]
+    rule, learned, unheld, no_worse, _ = rows
+    assert (learned["key"], learned["learned"]) == (HOLD, True)
+    assert unheld["learned"]
+    assert unheld["utilization_to_end"] > learned["utilization_to_end"]
+    assert unheld["wait"] < learned["wait"]
     assert (learned["trained_on"], learned["trained_at"]) == ("any-site", None)
     assert learned["bounded_slowdown"] < rule["bounded_slowdown"]
     assert learned["utilization_to_end"] < rule["utilization_to_end"]  # the price of holding
@@ -168,7 +263,7 @@ def test_a_loaded_policy_is_told_the_same_limits() -> None:
     limits, changes = {"utilization": 2.0, "wait": 1.0}, {"task.workload.jobs": 60}
     found = []
     for policy in (LIMITS, load_policy(LIMITS)[0]):
-        (row,) = compare([policy], LIMITS, changes=changes, num_jobsets=2, limits=limits)
+        row, *_ = compare([policy], LIMITS, changes=changes, num_jobsets=2, limits=limits)
         found.append((row["bounded_slowdown"], row["utilization_to_end"]))
     assert found[0] == found[1]
 
@@ -187,9 +282,20 @@ def test_the_policy_for_operation_is_better_than_tetris_at_no_longer_waits(capsy
 def test_replay_takes_its_name_on_a_machine_with_gpus(tmp_path: Path, capsys: Shown) -> None:
     log = write_site_log(tmp_path / "jobs.csv", 120)
     machine = ("--processors", 16, "--gpus", 4)
-    assert metasched("replay", log, "--policy", f"saf,{UNIVERSAL}", *machine, "--json") == 0
+    assert metasched("replay", log, "--policy", f"saf,{HOLD}", *machine, "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert {row["policy"] for row in found["replay"]} == {"saf", UNIVERSAL}
+    names = [row["policy"] for row in found["replay"]]
+    assert sorted(names) == ["hpc-hold", "hpc-hold (no hold)", "saf"]
+
+
+def test_replay_shows_no_row_without_hold_of_what_never_holds(
+    tmp_path: Path, capsys: Shown
+) -> None:
+    log = write_site_log(tmp_path / "jobs.csv", 60)
+    machine = ("--processors", 16, "--gpus", 4)
+    assert metasched("replay", log, "--policy", f"saf,{ORDER}", *machine, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {row["policy"] for row in found["replay"]} == {"saf", ORDER}
 
 
 def test_the_guard_refuses_it_where_it_is_too_dear_and_keeps_the_decision(
@@ -197,20 +303,20 @@ def test_the_guard_refuses_it_where_it_is_too_dear_and_keeps_the_decision(
 ) -> None:
     out = tmp_path / "decision.json"
     options = (*SMALL, "--jobsets", 4, "--out", out, "--json")
-    assert metasched("guard", UNIVERSAL, *options, "--limit", "utilization=0.01") == 0
+    assert metasched("guard", HOLD, *options, "--limit", "utilization=0.01") == 0
     found = json.loads(capsys.readouterr().out)
     assert not found["learned_is_used"]
     dear = {one["policy"]: one["too_dear"] for one in found["candidates"]}
-    assert "utilization" in dear[UNIVERSAL]
+    assert "utilization" in dear[HOLD]
     assert load_decided(out).name == found["chosen"]
     out.write_text(json.dumps({**json.loads(out.read_text()), "use": "policy"}))
-    assert load_decided(out).name == UNIVERSAL
+    assert load_decided(out).name == HOLD
 
 
 def test_figures_take_its_name(tmp_path: Path) -> None:
     options = ("--jobsets", 2, "--set", "task.workload.jobs=30", "--out", tmp_path)
-    assert metasched("figure", "cunha-fig5.8", "--runs", UNIVERSAL, *options) == 0
+    assert metasched("figure", "cunha-fig5.8", "--runs", HOLD, *options) == 0
     rows = read_table(tmp_path / "cunha-fig5.8.csv", ["key", "learned", "place"])
     learned = [row["place"] for row in rows if row["learned"] == "True"]
     assert len(learned) == len({row["place"] for row in rows})
-    assert {row["key"] for row in rows if row["learned"] == "True"} == {UNIVERSAL}
+    assert {row["key"] for row in rows if row["learned"] == "True"} == {HOLD}

@@ -107,17 +107,26 @@ def choose_comparison(
     task_options: Mapping[str, Any],
     runs: Sequence[TrainedRun],
     warmup: int | None,
+    guarded: bool = False,
 ) -> tuple[ExperimentConfig, int]:
     """The config of `choose_config`, and a warm-up, both in a steady state if nobody asks for less.
 
-    The warm-up is in steps; None where the user has not said it.
+    The warm-up is in steps; None where the user has not said it. A guard adds what the user does
+    not say, too (`Presentation.guarded`).
     """
     config = choose_config(source, overrides, task_options, runs)
-    known = get_spec(config.task.world.kind).presentation.options
-    said = {f"task.{known[name].key}" for name in task_options}
-    steady, steps = steady_operation(config.task.build(), said | changed_keys(overrides))
-    if steady:
-        config = choose_config(source, overrides, {**task_options, **steady}, runs)
+    shown = get_spec(config.task.world.kind).presentation
+    said = {f"task.{shown.options[name].key}" for name in task_options} | changed_keys(overrides)
+    task = config.task.build()
+    steady, steps = steady_operation(task, said)
+    usual = dict(steady)
+    if guarded:
+        added = shown.guarded(task)
+        usual |= {
+            name: added[name] for name in added if f"task.{shown.options[name].key}" not in said
+        }
+    if usual:
+        config = choose_config(source, overrides, {**task_options, **usual}, runs)
     return config, steps if warmup is None else warmup
 
 
@@ -192,16 +201,19 @@ class EvaluationOptions:
         return list(heuristics_of(get_spec(config.task.world.kind)))
 
     def protocol(
-        self, runs: Sequence[TrainedRun], num_guard_jobsets: int = 0
+        self, runs: Sequence[TrainedRun], num_guard_jobsets: int = 0, guarded: bool = False
     ) -> EvaluationProtocol:
-        """What these options ask for, for some runs; raises `InputError` if it cannot be had."""
+        """What these options ask for, for some runs; raises `InputError` if it cannot be had.
+
+        See `choose_comparison` for what is guarded.
+        """
         if isinstance(self.source, Task):
             if changed_keys(self.overrides):
                 raise InputError("changes are made to a config or a preset, and not to a task")
             task, warmup = self.source, self.warmup or 0
         else:
             config, warmup = choose_comparison(
-                self.source, self.overrides, self.task_options, runs, self.warmup
+                self.source, self.overrides, self.task_options, runs, self.warmup, guarded
             )
             task = config.task.build(config.name, self.seed)
         if self.objective is not None:

@@ -129,12 +129,10 @@ def estimate_of(result: Result, metric: str, num_disjoint: int | None) -> Estima
 
 
 def judged_heuristics(place: EvaluationProtocol) -> list[str]:
-    """Heuristics that learned policies have to beat: all of the world, and its reference."""
+    """Heuristics that learned policies have to beat: all of the world, and its references."""
     world_spec = place.task.spec
-    reference = world_spec.training.reference(place.task.world)
-    return list(
-        dict.fromkeys([*world_spec.heuristics.names(), *([reference] if reference else [])])
-    )
+    references = world_spec.training.references(place.task.world)
+    return list(dict.fromkeys([*world_spec.heuristics.names(), *references]))
 
 
 def _kept(place: EvaluationProtocol, name: str, draw: Callable[[], list[JobSet]]) -> list[JobSet]:

@@ -76,7 +76,7 @@ def report_decision(options: GuardOptions, *, wide: bool, as_json: bool, out: Pa
             f"{len(paths):,}, as {paths[0].name} and {paths[1].name}; name one of them"
         )
     runs = load_runs(paths, options.decode)
-    whole = options.protocol(runs, options.num_jobsets)
+    whole = options.protocol(runs, options.num_jobsets, guarded=True)
     spec = learned_spec(paths[0].resolve().name, runs, options.decode)  # by the name it has here
     protocol = with_guard_jobs(whole.at(*whole.values()), [spec])
     check_specs(protocol, [spec])
@@ -153,8 +153,8 @@ def _text(protocol: EvaluationProtocol, decision: GuardDecision, wide: bool) -> 
         if math.isfinite(limit)
     ]
     under = (
-        f"Refused where marked with !: worse than {decision.reference}, the reference, by "
-        f"more than a limit: {', '.join(limits)}."
+        f"Refused where marked with !: worse than {decision.reference}, the best baseline and so "
+        f"the reference, by more than a limit: {', '.join(limits)}."
     )
     return [
         click.style(f"{title}{'; ' if details else ''}{details}", bold=True),
@@ -286,6 +286,7 @@ def _as_data(
         "jobsets": protocol.num_guard_jobsets,
         "disjoint_windows": decision.num_disjoint,
         "all_before_held_out": protocol.all_before and decision.num_disjoint is not None,
+        "task": protocol.columns(),
         "reference": decision.reference,
         "limits": plain_limits(decision.limits),
         "candidates": [

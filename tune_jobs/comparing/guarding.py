@@ -120,14 +120,15 @@ def calibrate(
 ) -> TaskGuard:
     """Prepares the guard: what a learned policy has to beat are all heuristics of the world.
 
-    They are tuned on some validation jobsets and evaluated on others, on which the guard decides;
-    see `evaluation_of`.
+    Side metrics are compared with those of the best of `Training.references`. All heuristics are
+    tuned on some validation jobsets and evaluated on others, on which the guard decides; see
+    `evaluation_of`.
     """
     world_spec = protocol.task.spec
     by_key = {spec.key: one for spec, one in zip(specs, evaluated, strict=True)}
     heuristics = {name: by_key[name] for name in judged_heuristics(protocol)}
-    reference = world_spec.training.reference(protocol.task.world)
-    first = world_spec.baselines or tuple(heuristics)
+    references = world_spec.training.references(protocol.task.world)
+    first = references or world_spec.baselines or tuple(heuristics)
     baselines = [one for name, one in heuristics.items() if name in first]
     others = [one for name, one in heuristics.items() if name not in first]
     judge = Judge(
@@ -135,7 +136,6 @@ def calibrate(
         [one.calibration[0] for one in others],
         limits=protocol.side_metrics,
         metric=protocol.metric,
-        reference=heuristics[reference].calibration[0] if reference else None,
         num_disjoint=protocol.num_disjoint,
     )
     return TaskGuard(

@@ -17,10 +17,14 @@ from tune_jobs.comparing.trained_runs import (
     group_by_experiment,
     is_folder,
     training_jobs,
+    without_hold,
 )
 
 if TYPE_CHECKING:
     from rllib_configs.policy_files import LearnedPolicy
+
+NO_HOLD = "(no hold)"
+"""Behind the name of a policy that is shown without its delays, see `beside_holding`."""
 
 VOID_BIASES = (4.0, 2.0, 1.0, 0.0, -1.0, -2.0, -3.0, -4.0, -6.0, -8.0, -16.0)
 """What ``tuned`` tries, see `rllib_configs.policy_files.LearnedPolicy.void_bias`."""
@@ -96,6 +100,21 @@ def split_names(texts: Iterable[str]) -> list[str]:
 def learned_specs(runs: Sequence[TrainedRun], decode: Decode) -> list[PolicySpec]:
     """One spec for each group of runs that differ in their seed alone."""
     return [learned_spec(key, group, decode) for key, group in group_by_experiment(runs)]
+
+
+def beside_holding(specs: Iterable[PolicySpec]) -> list[PolicySpec]:
+    """The specs, and behind each that may delay a job that fits the same weights without that.
+
+    So a table shows what the delays are worth: of a policy that orders well and holds jobs back,
+    the order may be all that helps.
+    """
+    every = []
+    for spec in specs:
+        every.append(spec)
+        runs = [run for run in map(without_hold, spec.runs) if run is not None]
+        if runs:
+            every.append(learned_spec(f"{spec.key} {NO_HOLD}", runs, "argmax"))
+    return every
 
 
 def learned_name(key: str) -> str:

@@ -14,7 +14,13 @@ from tune_jobs.comparing.choices import EvaluationOptions, parse_values
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS
 from tune_jobs.comparing.markdown import markdown_rows
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs, split_names
+from tune_jobs.comparing.policy_specs import (
+    PolicySpec,
+    beside_holding,
+    heuristic_spec,
+    learned_specs,
+    split_names,
+)
 from tune_jobs.comparing.protocol import UNSEEN
 from tune_jobs.comparing.table import COMPARED, format_rows
 from tune_jobs.comparing.trained_runs import TrainedRun, find_runs, is_heuristic, load_runs
@@ -60,9 +66,10 @@ def evaluate_policies(
         protocol = options.protocol(runs, CALIBRATION_JOBSETS if options.guard else 0)
         every = protocol.task.spec.heuristics.names()
         heuristics = [name for name in names or (() if own else every) if is_heuristic(name)]
+        learned = beside_holding(learned_specs(runs, options.decode))
         rows = compare(
             protocol,
-            [*map(heuristic_spec, heuristics), *learned_specs(runs, options.decode), *own],
+            [*map(heuristic_spec, heuristics), *learned, *own],
             protocol.values(values),
             progress,
             split_names(options.protocols) or [UNSEEN],

@@ -17,7 +17,13 @@ from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation import evaluate
 from cluster_env.workloads.recorded import RecordedJobs
 from tune_jobs.comparing.comparison import check_specs
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_spec, split_names
+from tune_jobs.comparing.policy_specs import (
+    PolicySpec,
+    beside_holding,
+    heuristic_spec,
+    learned_spec,
+    split_names,
+)
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
 from tune_jobs.replaying.choices import LogOptions, task_of_log
@@ -99,6 +105,7 @@ def report_replay(
         specs += [] if name in runs else [heuristic_spec(name)]
         for run in runs.get(name, ()):  # each by itself, also where seeds alone differ
             specs.append(replace(learned_spec("", [run], decode), key=run.path.name))
+    specs = beside_holding(specs)
     protocol = EvaluationProtocol(task, num_jobsets=1)
     check_specs(protocol, specs)
     replays = play(protocol, specs, NoProgress() if as_json else Progress())

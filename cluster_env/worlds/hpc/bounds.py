@@ -6,6 +6,7 @@ from typing import Any
 
 from cluster_env.core.durations import seconds_of
 from cluster_env.core.errors import InputError, shortened
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.task import Task
 from cluster_env.objectives import get_objective
 from cluster_env.workloads.log import LogWorkload
@@ -44,16 +45,17 @@ def read_bound(text: Any, task_of: Callable[[], Task]) -> int:
             f"{text} is a multiple of the longest wait in a log, and these jobs come from none; "
             f"give a time, such as 5d"
         )
-    return max(1, round(factor * _longest_wait(task, task.workload)))
-
-
-def _longest_wait(task: Task, log: LogWorkload) -> int:
-    """Seconds that a job waits at most in the earlier part of a log."""
+    log = task.workload
     earlier = log.recorded.between(0.0, 0.5) if log.whole else log.before_held_out().recorded
-    world: Any = task.world
+    return bound_of(factor, task.world, earlier.jobset())
+
+
+def bound_of(factor: float, world: Any, jobset: JobSet) -> int:
+    """Seconds of a multiple of the longest wait that some jobs have under `REFERENCE`."""
     simulator = replace(world, max_wait=0).simulator()
-    simulator.load([earlier.jobset()], get_objective("bounded_slowdown"))
+    simulator.load([jobset], get_objective("bounded_slowdown"))
     simulator.play(REFERENCE)
     schedule = simulator.schedule()
     started = schedule.start >= 0
-    return int((schedule.start - schedule.arrival)[started].max(initial=0))
+    longest = int((schedule.start - schedule.arrival)[started].max(initial=0))
+    return max(1, round(factor * longest))

@@ -46,13 +46,15 @@ class PublishedPolicy:
         """Plays all episodes; the loop knows no end of time. See `PlayedPolicy`.
 
         Raises:
-            InputError: in a world with a bound on waits, which the published loop has not.
+            InputError: in a world with a bound on waits, or another scheduling pass than usual,
+                neither of which the published loop has.
         """
-        if simulator.world.max_wait:
-            raise InputError(
-                f"'{self.name}' repeats what others published, without a bound on waits; leave out "
-                f"max_wait"
-            )
+        for name, usual in (("max_wait", 0), ("scheduling_pass", "instant")):
+            if getattr(simulator.world, name) != usual:
+                raise InputError(
+                    f"'{self.name}' repeats what others published, with an event loop of its own; "
+                    f"leave out {name}"
+                )
         jobs, rows, capacity = simulator.jobs, simulator.rows, simulator.machine.capacity
         arrival, size = jobs.records.arrival, jobs.demand[:, 0]
         estimate = jobs.records.order_estimate

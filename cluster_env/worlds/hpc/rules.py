@@ -95,7 +95,8 @@ class Reserve:
 
     A job may start only if as many processors stay free as a share of the machine that grows with
     the logarithm of its estimate. Where nothing runs, the first job starts all the same. The
-    defaults, with the order `wspt`, were found by a grid on generated jobs.
+    defaults, with the order `wspt`, were found by a grid on generated jobs; on real logs they are
+    10 to 7,980 times worse than ``saf:easy``, with waits of years.
 
     Attributes:
         none_below_s: estimate in seconds up to which a job need not leave any.
@@ -264,6 +265,6 @@ def _register(name: str, rule: Rule) -> None:
 
 for _order in ORDERS:
     HEURISTICS.register(_order)(Heuristic(_ordered(_order)))
-for _order in ("saf", "wspt"):
-    _register(f"{_order}-strict", Rule(_order, "strict"))
+for _order, _backfilling in (("saf", "strict"), ("wspt", "strict"), ("sjf", "skip")):
+    _register(f"{_order}-{_backfilling}", Rule(_order, _backfilling))
 _register("reserve", Rule("wspt", "skip", reserve=Reserve()))

@@ -71,8 +71,8 @@ class Scorer:
       first of those that do not delay it, by the estimates, starts.
     * ``gate``, ``gated_easy``: as ``skip`` and ``easy``, but a job starts only if its score is
       below 0, the first one included, so that processors can be held free for jobs to come. Where
-      nothing runs, the first of those that fit starts all the same. A reservation is made only for
-      a job that would start if it fitted.
+      nothing runs, or each job that waits fits, jobs start all the same: nothing is held for a
+      machine without a queue. A reservation is made only for a job that would start if it fitted.
 
     Attributes:
         weights: W, float64 ``(SIZE, SIZE)``, by `JOB_FEATURES` and `STATE_FEATURES`.

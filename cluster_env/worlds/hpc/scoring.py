@@ -124,6 +124,7 @@ def play_scorer(machine: Machine, jobs: Jobs, rows: Rows, scoring: Scoring, scra
     for row in range(rows.status.size):
         episode = episode_of(machine, jobs, rows, row, scratch, 0)
         clear(episode)
+        single = machine.options[0].pass_per_event
         status, now, oldest = episode.status[0], np.int64(0), int(np.int64(0))
         while status.coming < episode.jobs.size or status.running > 0:
             now = np.int64(next_event(episode))
@@ -131,7 +132,7 @@ def play_scorer(machine: Machine, jobs: Jobs, rows: Rows, scoring: Scoring, scra
                 break
             # What happens, and then starts one by one until no further job may start.
             first_new = status.coming
-            advance(episode, now, True, True, False)
+            advance(episode, now, True, True, False, single)
             if scoring.max_wait > 0:
                 oldest = move_overdue(episode, scoring.state[:0], oldest, now, scoring.max_wait)
             for new in range(first_new, status.coming):
@@ -200,9 +201,8 @@ def _start_next(episode: Episode, scoring: Scoring, now: int) -> int:
                 start_waiting(episode, next_place, now)
                 return int(overdue)
         factors = _look(episode, scoring, now)
-        place, lowest = _best(episode, factors, scoring, now)
-        alone = status.running == 0
-        if place == _NONE or (scoring.holds and not alone and not lowest < 0.0):
+        place = _best(episode, factors, scoring, now)
+        if place == _NONE:
             break
         job = np.int64(episode.queue[place])
         demand, seconds = episode.demand[job], episode.jobs[job].order_estimate
@@ -315,17 +315,19 @@ def _weigh(scoring: Scoring, recent: Recent, processors: float) -> Factors:
 
 
 @njit_inlined
-def _best(episode: Episode, factors: Factors, scoring: Scoring, now: int) -> tuple[int, float]:
-    """Place and score of the job with the lowest one among those looked at; -1 if none is."""
+def _best(episode: Episode, factors: Factors, scoring: Scoring, now: int) -> int:
+    """Place of the job with the lowest score among those looked at; -1 if none may start."""
     instant, free = scoring.instant, episode.free[0]
     look, share = instant[LOOK], 1.0 / max(float(free), 1.0)
     best, lowest, narrowest = np.int64(_NONE), np.inf, np.int64(_WIDEST)
+    crowded = False  # whether somebody waits for room
     first = episode.status[0].head + instant[OVERDUE]  # those before have their reservations
     for place in range(episode.status[0].head, first):
         narrowest = min(narrowest, np.int64(episode.widths[place]))
     for place in range(first, episode.status[0].tail):
         width = np.int64(episode.widths[place])
         narrowest = min(narrowest, width)
+        crowded = crowded or not fits(episode.demand, episode.queue[place], episode.free)
         if look != ALL and width > free:
             continue
         # Those that fit, and do not delay the one with the reservation.
@@ -352,10 +354,12 @@ def _best(episode: Episode, factors: Factors, scoring: Scoring, now: int) -> tup
         if factors.fits != 0.0 and (look != ALL or fits(episode.demand, job, episode.free)):
             score += factors.fits
         # Equal scores go by arrival, and a number in the queue may stand before a smaller one.
+        # Equal scores go by arrival.
         if score < lowest or (score == lowest and job < episode.queue[best]):
             best, lowest = np.int64(place), score
     episode.status[0].narrowest = narrowest
-    return int(best), lowest
+    held = scoring.holds and crowded and episode.status[0].running > 0 and not lowest < 0.0
+    return int(np.int64(_NONE) if held else best)
 
 
 @njit_inlined
@@ -408,7 +412,12 @@ def score_states(
     elif scorer.mode in ("easy", "gated_easy"):
         allowed = backfills
     some = allowed.any(axis=1)
-    waits = states[:, header.RUNNING] > 0 if scorer.mode.startswith("gate") else ~some
+    if scorer.mode.startswith("gate"):
+        waiting = states[:, header.WAITING]
+        crowded = np.minimum(waiting, layout.queue) > (fitting > 0).sum(axis=1)
+        waits = (states[:, header.RUNNING] > 0) & (crowded | (waiting > layout.queue))
+    else:
+        waits = ~some
     return scores, np.concatenate([allowed, (waits | ~some)[:, None]], axis=1)
 
 

@@ -70,6 +70,7 @@ def advise(world: HPC, make: Callable[[Any], Policy], queue: Queue) -> Advice:
         name: max(int(units), 1) for name, units in zip(world.resources, capacity, strict=True)
     }
     sizes["max_wait"] = queue.max_wait or world.max_wait
+    sizes["scheduling_pass"] = "instant"  # a single decision
     here = replace(
         world, **sizes, max_time=LARGEST, time_step=0, every_step=False, reward="at_start"
     )

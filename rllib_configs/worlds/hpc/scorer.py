@@ -17,8 +17,8 @@ from rllib_configs.schema import ExperimentConfig
 
 _NOT_ALLOWED = np.float32(-1e9)
 
-HOLDING = ("gate", "gated_easy")
-"""Modes in which a scorer may hold back what fits."""
+HOLDING = {"gate": "skip", "gated_easy": "easy"}
+"""Modes in which a scorer may hold back what fits, and those with the same order that never do."""
 
 START = {"log_estimate": 1.0, "log_share": 1.0, "constant": -0.5}
 """Small areas first, and the larger ones held: what a search begins with."""
@@ -115,6 +115,14 @@ class ScorerNetwork(Network):
         """Those of the weights of jobs, of states, and of what is told."""
         _require_hpc(world)
         return _sizes(experiment)
+
+    def without_hold(self, experiment: ExperimentConfig) -> ExperimentConfig | None:
+        """See `HOLDING`."""
+        mode = HOLDING.get(experiment.training.mode)
+        if mode is None:
+            return None
+        training = experiment.training.model_copy(update={"mode": mode})
+        return experiment.model_copy(update={"training": training})
 
 
 def _require_hpc(world: World) -> HPC:

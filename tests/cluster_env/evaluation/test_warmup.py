@@ -15,10 +15,12 @@ from cluster_env.evaluation import (
     Result,
     compare_policies,
     evaluate,
+    get_metric,
     summarize,
     tune,
     win_rate,
 )
+from cluster_env.evaluation.metrics import episode_means
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic, get_spec
 from cluster_env.worlds.deeprm import DeepRM
@@ -48,6 +50,19 @@ def test_only_jobs_that_arrive_between_the_two_ends_count() -> None:
     assert summary.means["slowdown_p95"] == np.quantile(
         schedule.slowdown[kept], 0.95, method="inverted_cdf"
     )
+
+
+@pytest.mark.parametrize("metric", ["slowdown", "slowdown_small"])
+def test_jobs_of_a_warm_up_count_in_no_mean_of_an_episode(metric: str) -> None:
+    """A search is judged by these means; a jobset may have a warm-up of its own."""
+    marked = [one.counting(10) for one in JOBSETS]
+    schedule = evaluate(heuristic("sjf"), marked, WORLD)
+    means = episode_means(get_metric(metric), schedule)
+    for k, mean in enumerate(means):
+        kept = (schedule.episode == k) & schedule.counted
+        if metric == "slowdown_small":
+            kept &= schedule.duration <= 5
+        assert mean == pytest.approx(schedule.slowdown[kept].mean())
 
 
 def test_without_a_warm_up_every_job_counts() -> None:

@@ -68,7 +68,7 @@ def test_a_trained_scorer_chooses_in_a_simulator_what_it_plays(mode: str, bias: 
 
 
 def test_a_void_bias_makes_it_hold_more_or_nothing() -> None:
-    config = load_config("hpc-universal", [])
+    config = load_config("hpc-hold", [])
     weights = start_weights(config)
     waits = {}
     for bias in (0.0, -100.0, 100.0):
@@ -81,7 +81,7 @@ def test_a_void_bias_makes_it_hold_more_or_nothing() -> None:
 
 
 def test_one_set_of_weights_acts_on_any_machine() -> None:
-    config = load_config("hpc-universal", [])
+    config = load_config("hpc-hold", [])
     policy = policy_of(config, start_weights(config), "it", "argmax")
     for seed in range(4):
         world, jobset = any_site(WORLD, 60, np.random.default_rng(seed))
@@ -91,7 +91,7 @@ def test_one_set_of_weights_acts_on_any_machine() -> None:
 
 
 def test_a_search_begins_with_small_areas_first() -> None:
-    weights = start_weights(load_config("hpc-universal", ["training.bilinear=true"]))
+    weights = start_weights(load_config("hpc-hold", ["training.bilinear=true"]))
     assert {name: part.size for name, part in weights.items()} == {
         "network.job": 10,
         "network.state": 11,
@@ -146,11 +146,11 @@ TOLD = "training.conditioned_on=[bounded_slowdown, makespan, limit_wait]"
 
 
 def test_what_a_scorer_is_told_adds_to_its_weights() -> None:
-    config = load_config("hpc-universal", [TOLD, "training.limits.wait=0.4"])
+    config = load_config("hpc-hold", [TOLD, "training.limits.wait=0.4"])
     shapes = network_of(config).shapes(config, WORLD)
     rng = np.random.default_rng(1)
     weights = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
-    plain = load_config("hpc-universal")
+    plain = load_config("hpc-hold")
 
     def starts(policy: LearnedPolicy) -> np.ndarray:
         return evaluate(policy, JOBSETS, WORLD).start
@@ -171,9 +171,7 @@ def test_what_a_scorer_is_told_adds_to_its_weights() -> None:
 
 
 def test_a_search_that_tells_draws_objectives_and_limits_for_each_jobset() -> None:
-    config = load_config(
-        "hpc-universal", [TOLD, "training.limits.wait=0.4", "task.workload.jobs=20"]
-    )
+    config = load_config("hpc-hold", [TOLD, "training.limits.wait=0.4", "task.workload.jobs=20"])
     source = SearchProblem(prepare(config))
     found, again = ([w for *_, w in source.draw(Split.TRAIN, range(40))] for _ in range(2))
     told = [(one.objective.name, one.limits) for one in found]
@@ -220,7 +218,7 @@ def test_limits_are_drawn_apart_or_as_one() -> None:
 def test_a_scorer_that_is_told_limits_begins_as_one_that_is_told_nothing() -> None:
     config = load_config("hpc-limits")
     begun = starting_weights(config, str(config.training.start), start_weights(config))
-    source, _ = read_weights("hpc-universal")
+    source, _ = read_weights("hpc-hold")
     for name, value in source.items():
         assert np.array_equal(begun.pop(name), value)
     assert begun.keys() == {"network.told_job", "network.told_state"}
@@ -236,4 +234,4 @@ def test_a_scorer_that_is_told_limits_begins_as_one_that_is_told_nothing() -> No
 )
 def test_limits_that_cannot_be_told_are_refused(changes: list[str], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        prepare(load_config("hpc-universal", changes))
+        prepare(load_config("hpc-hold", changes))

@@ -21,10 +21,10 @@ from rllib_configs.policy_files import (
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.hpc.warm_start import SHARPNESS
 
-SCORERS = ("hpc-universal", "hpc-no-worse")
+SCORERS = ("hpc-hold", "hpc-hold-limits")
 
 
-def config_of(*overrides: str, start: str = "hpc-universal") -> ExperimentConfig:
+def config_of(*overrides: str, start: str = "hpc-hold") -> ExperimentConfig:
     return load_config(
         "hpc-smoke",
         [
@@ -67,14 +67,14 @@ def test_decisions_are_those_of_the_scorer(name: str) -> None:
 
 
 def test_a_run_can_begin_so(tmp_path: Path) -> None:
-    check_start(config_of(), "hpc-universal")
-    check_start(config_of("training.algorithm=reinforce"), "hpc-universal")
-    given, source = read_weights("hpc-universal")
+    check_start(config_of(), "hpc-hold")
+    check_start(config_of("training.algorithm=reinforce"), "hpc-hold")
+    given, source = read_weights("hpc-hold")
     write_policy(given, source, tmp_path / "mine")
     config = config_of(start=str(tmp_path / "mine"))
     assert config.training.start == tmp_path / "mine"
     check_start(config, tmp_path / "mine")
-    assert str(config_of().training.start) == "hpc-universal"
+    assert str(config_of().training.start) == "hpc-hold"
 
 
 @pytest.mark.parametrize(
@@ -87,12 +87,12 @@ def test_a_run_can_begin_so(tmp_path: Path) -> None:
 )
 def test_where_there_is_no_room_it_is_refused(changes: list[str], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        check_start(config_of(*changes), "hpc-universal")
+        check_start(config_of(*changes), "hpc-hold")
 
 
 @pytest.mark.parametrize("changes", [["training.bilinear=true"], ["training.mode=easy"]])
 def test_other_scorers_are_refused(tmp_path: Path, changes: list[str]) -> None:
-    source = load_config("hpc-universal", changes)
+    source = load_config("hpc-hold", changes)
     shapes = network_of(source).shapes(source, source.task.world)
     weights = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
     write_policy(weights, source, tmp_path / "other")

@@ -53,7 +53,7 @@ def test_names_are_unique_and_hold_every_metric_of_a_schedule() -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize(
     ("preset", "overrides"),
-    [("deeprm-ppo", CRITIC), ("deeprm-maml", META), ("hpc-no-worse", SEARCH)],
+    [("deeprm-ppo", CRITIC), ("deeprm-maml", META), ("hpc-hold-limits", SEARCH)],
 )
 def test_an_iteration_records_what_the_table_lists(
     local_ray: None, preset: str, overrides: list[str]

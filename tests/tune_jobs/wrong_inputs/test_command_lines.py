@@ -218,8 +218,9 @@ compare --guard --policies sjf
 compare --track
 compare --at 0.7 --set task.workload.trace=good.csv
 compare --set task.workload.nosuch=1
-compare --config deeprm --policies hpc-universal
+compare --config deeprm --policies hpc-hold
 compare --policies hpc-univers
+compare --policies hpc-hold:easy
 compare extra
 guard
 guard nowhere
@@ -234,7 +235,9 @@ guard runs/good --objective nosuch
 guard runs/good --config deeprm
 guard runs/good --set task.workload.load=9
 guard runs/good --limit wait=0.1 --limit wait=0.5
-guard hpc-universal --config deeprm
+guard hpc-hold --config deeprm
+guard hpc-order --max-wait x2
+guard hpc-order --max-wait soon
 adapt
 adapt runs/good
 adapt nowhere --task objectives:1

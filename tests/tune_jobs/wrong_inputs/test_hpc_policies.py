@@ -16,21 +16,21 @@ LIMIT = "--set training.limits"
     ("line", "words"),
     [
         ("compare --policies saf,deeprm-operation --config hpc-smoke", "world"),
-        ("compare --policies sjf,hpc-universal --config deeprm-smoke", "world"),
+        ("compare --policies sjf,hpc-hold --config deeprm-smoke", "world"),
         ("guard deeprm-operation --config hpc-smoke", "world"),
-        ("guard hpc-no-worse --config deeprm-smoke", "world"),
+        ("guard hpc-hold-limits --config deeprm-smoke", "world"),
         (
-            "guard hpc-universal --limit wait=0.1 --limit wait=0.5",
+            "guard hpc-hold --limit wait=0.1 --limit wait=0.5",
             "--limit is given twice for wait",
         ),
-        ("guard hpc-universal --limit wait=-0.1", "--limit takes a metric and a share"),
+        ("guard hpc-hold --limit wait=-0.1", "--limit takes a metric and a share"),
         (
-            f"train hpc-universal --set task.objective=utilization {LIMIT}.utilization=0",
+            f"train hpc-hold --set task.objective=utilization {LIMIT}.utilization=0",
             "contradicts it",
         ),
-        (f"train hpc-universal {TOLD}", "so set training.limits.wait"),
+        (f"train hpc-hold {TOLD}", "so set training.limits.wait"),
         (
-            f"train hpc-universal {TOLD} {LIMIT}.wait=0 --set training.limits_hold=mean",
+            f"train hpc-hold {TOLD} {LIMIT}.wait=0 --set training.limits_hold=mean",
             "leave out training.limits_hold",
         ),
     ],
@@ -47,7 +47,7 @@ def test_a_policy_of_another_world_and_limits_that_contradict_are_refused(
 def test_weights_that_are_not_finite_are_refused(
     command: str, tmp_path: Path, refuse: Refuse
 ) -> None:
-    weights, config = read_weights("hpc-universal")
+    weights, config = read_weights("hpc-hold")
     write_policy(weights, config, tmp_path / "p", as_text=True)
     file = tmp_path / "p" / "weights.json"
     data = json.loads(file.read_text())

@@ -1,6 +1,7 @@
 """Rules in plain Python, event by event and with nothing remembered: what kernels must equal."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -8,7 +9,9 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.worlds.hpc.rules import FIXED_ORDERS, Rule
 
 
-def plain_starts(jobset: JobSet, rule: Rule, processors: int, max_wait: int = 0) -> list[int]:
+def plain_starts(
+    jobset: JobSet, rule: Rule, processors: int, max_wait: int = 0, pass_per_event: bool = False
+) -> list[int]:
     """Start of each job of a jobset that asks for processors alone; without a bound if it is 0."""
     arrival, run = jobset.arrival.tolist(), jobset.duration.tolist()
     limit = jobset.attributes["estimate"].tolist()
@@ -19,11 +22,27 @@ def plain_starts(jobset: JobSet, rule: Rule, processors: int, max_wait: int = 0)
     fixed = FIXED_ORDERS[rule.order](*columns) if rule.order in FIXED_ORDERS else None
     start: dict[int, int] = {}
     events = set(arrival)
-    while events:
-        now = min(events)
-        events.remove(now)
-        running = [j for j in start if start[j] + run[j] > now]
-        waiting = [j for j in range(len(run)) if arrival[j] <= now and j not in start]
+
+    def passes() -> Iterator[tuple[int, list[int], list[int]]]:
+        """Times at which jobs may start, and who has not finished, or arrived, yet at this time."""
+        while events:
+            now = min(events)
+            events.remove(now)
+            ends = [j for _, j in sorted((start[j], j) for j in start if start[j] + run[j] == now)]
+            early = [j for j in ends if start[j] + estimate[j] > now]
+            coming = [j for j in range(len(run)) if arrival[j] == now]
+            if not pass_per_event:
+                yield now, [], []
+                continue
+            if len(early) < len(ends) and not coming:
+                yield now, early, []
+            yield from ((now, early, coming[k:]) for k in range(1, len(coming) + 1))
+            yield from ((now, early[k:], []) for k in range(1, len(early) + 1))
+
+    for now, still_running, not_yet in passes():
+        running = [j for j in start if start[j] + run[j] > now or j in still_running]
+        gone = {*start, *not_yet}
+        waiting = [j for j in range(len(run)) if arrival[j] <= now and j not in gone]
         if not waiting:
             continue
         free = processors - sum(size[j] for j in running)

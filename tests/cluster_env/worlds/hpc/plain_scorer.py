@@ -40,6 +40,7 @@ class _Plain:
         while waiting := self.waiting(now):
             free = self.free(now)
             running = [j for j in self.start if self.start[j] + self.run[j] > now]
+            crowded = any(self.size[j] > free for j in waiting)
             if mode in ("skip", "gate"):
                 waiting = [j for j in waiting if self.size[j] <= free]
             elif blocked is not None:
@@ -53,7 +54,7 @@ class _Plain:
             if not waiting:
                 return
             score, job = min((self.score(j, now, free, running), j) for j in waiting)
-            if holds and running and score >= 0:
+            if holds and running and crowded and score >= 0:
                 return
             if self.size[job] > free:
                 if mode == "strict":

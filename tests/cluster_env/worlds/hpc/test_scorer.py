@@ -69,12 +69,27 @@ def test_rules_as_weights_in_long_queues(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["gate", "gated_easy"])
 def test_a_job_is_held_until_nothing_runs(mode: str) -> None:
-    """Jobs 1 and 2 fit beside job 0, but only job 2, the narrower one, may start there."""
-    jobset = jobset_of([0, 1, 2], [50, 5, 5], [50, 5, 5], [2, 6, 4])
+    """All but job 2 fit beside job 0, but only job 3, the narrowest, may start there.
+
+    Where no job is too wide, none is held: nobody waits for what would stay free.
+    """
     scorer = Scorer.linear(mode, share=1.0, constant=-0.6)
-    assert played(WORLD, [jobset], scorer).start.tolist() == [0, 50, 2]
+    jobset = jobset_of([0, 1, 1, 2], [50, 5, 5, 5], [50, 5, 5, 5], [2, 6, 8, 4])
+    assert played(WORLD, [jobset], scorer).start.tolist() == [0, 50, 55, 2]
     nobody = Scorer.linear(mode, constant=1.0)
-    assert played(WORLD, [jobset], nobody).start.tolist() == [0, 50, 55]
+    assert played(WORLD, [jobset], nobody).start.tolist() == [0, 50, 55, 60]
+    calm = jobset_of([0, 1, 2], [50, 5, 5], [50, 5, 5], [2, 6, 4])
+    assert played(WORLD, [calm], scorer).start.tolist() == [0, 1, 6]
+
+
+@pytest.mark.parametrize("mode", ["gate", "gated_easy"])
+def test_a_job_without_memory_for_it_counts_as_one_that_waits(mode: str) -> None:
+    """Job 2 has the processors that it needs, but not the memory, so that job 1 is held."""
+    world = HPC(processors=8, memory=10)
+    demand = np.array([[2, 6], [6, 1], [1, 9]])
+    jobset = jobset_of([0, 1, 1], [50, 5, 5], [50, 5, 5], demand)
+    scorer = Scorer.linear(mode, share=1.0, constant=-0.6)
+    assert played(world, [jobset], scorer).start.tolist()[1] == 50
 
 
 def test_no_reservation_is_made_for_a_job_that_is_held() -> None:
