@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cluster_env.core.durations import duration
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation import evaluate
@@ -21,7 +22,7 @@ from tune_jobs.experiments import record, running
 from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.figures import site_units, sites
 from tune_jobs.figures.registry import FigureRequest, make_figure
-from tune_jobs.figures.site_page import page_of, read_sites, source_of
+from tune_jobs.figures.site_page import DEFAULT, page_of, read_sites, source_of
 from tune_jobs.figures.site_units import Contender, Unit, describe
 from tune_jobs.replaying.choices import task_of_log
 from tune_jobs.tables.frames import read_frame
@@ -326,11 +327,13 @@ def test_the_page_has_prices_digests_and_where_the_log_is(folder: Path, made: Pa
     rows = read_sites(made / "sites.csv")
     for sha256 in set(rows["sha256"]):
         assert f"`{sha256}`" in page
-    assert "KTH-SP2-1996 (Parallel Workloads Archive)" in page
-    assert "https://www.cs.huji.ac.il/labs/parallel/workload/" in page
+    assert "[KTH-SP2-1996](https://www.cs.huji.ac.il/labs/parallel/workload/)" in page
+    assert "- Parallel Workloads Archive: acknowledge" in page
     assert "| calm | 60, " in page
     best = rows["best_rule"].iloc[-1]
-    assert f"| kth-sp2-part, `{best}` | 1.00 [1.00, 1.00] |" in page
+    learned = rows[(rows["policy"] == DEFAULT) & (rows["log"] == "kth-sp2-part")].iloc[0]
+    assert f"| kth-sp2-part, `{best}` | {learned['ratio']:.2f} [" in page
+    assert f", {duration(learned['longest_wait'])} |" in page
     assert str(folder) not in page
     tables = markdown_of(made / "sites.csv")
     assert tables.count("| `saf:strict` |") == 2

@@ -45,11 +45,14 @@ REFERENCE = "fcfs:easy"
 BUSY = 3.0
 """Mean bounded slowdown under `REFERENCE` from which a log is busy; below, hardly anybody waits."""
 
+DEFAULT = "hpc-order"
+"""The shipped policy that stands beside the best rule of each log."""
+
 _WIDTH = 120  # characters of a line of prose
 _COLUMNS = (
-    "*Highest* is the largest ratio of a busy log. *Whole busy logs* compares the mean bounded "
-    "slowdowns of whole logs, which depend on few jobs. *Points* are differences in utilization; "
-    "these and the ratio of mean waits are relative to the best rule."
+    "*Highest* is the largest ratio of a busy log. *Whole busy logs* compares mean slowdowns of "
+    "whole logs, which depend on few jobs. Points of utilization and the mean wait are relative to "
+    "the best rule."
 )
 _ARCHIVES = Path(__file__).with_name("archives.yaml")
 Write = Callable[[pd.Series], str]
@@ -78,6 +81,7 @@ def page_of(table: Path) -> str:
     """The page of a table: what was played, all logs together, each log, where the logs are."""
     rows = read_sites(table)
     logs = rows.drop_duplicates("log")
+    policy, why = _shown_policy(rows)
     parts = [
         "# Rules and policies on real job logs",
         f"    {_command(logs)}",
@@ -87,8 +91,8 @@ def page_of(table: Path) -> str:
         _over_logs(rows),
         f"![Slowdowns over that of each log's best rule]({table.stem}.png)",
         "## Each log",
-        "The best rule, and the learned policy with the lowest ratio over all logs:",
-        _each_log(rows),
+        f"The best rule, then `{policy}`, the learned policy {why}:",
+        _each_log(rows, policy),
         f"[{table.name}]({table.name}) has all policies on each log, also by size and by user.",
         "## Where the logs are",
         *_origins(logs),
@@ -197,17 +201,24 @@ def _geometric(rows: pd.DataFrame) -> tuple[float, float, float]:
     return float(np.exp(mean)), float(np.exp(mean - below)), float(np.exp(mean + above))
 
 
-def _each_log(rows: pd.DataFrame) -> str:
-    """Of each log the best rule and the learned policy that is best over all, with their prices."""
-    best = _mean_logs(rows[rows["learned"] == "True"]).idxmin()
-    shown_rows = rows[(rows["policy"] == rows["best_rule"]) | (rows["policy"] == best)]
-    columns: dict[str, Write] = {
-        "Log, policy": lambda row: f"{row['log']}, `{row['policy']}`",
-        **_VALUE,
-        **_PRICE,
-    }
-    order = [own.sort_values("ratio") for _, own in shown_rows.groupby("log", sort=False)]
-    return _table(pd.concat(order), columns)
+def _each_log(rows: pd.DataFrame, policy: str) -> str:
+    """A policy beside the best rule of each log, and the prices of both."""
+    lines = [[f"Log, best rule, `{policy}`", "Ratio [95%]", *_BOTH]]
+    for log, own in rows.groupby("log", sort=False):
+        pair = own.set_index("policy").loc[[own["best_rule"].iloc[0], policy]]
+        one = pair.loc[policy]
+        ratio = with_interval([one["ratio"], one["ratio_low"], one["ratio_high"]])
+        cells = [", ".join(map(write, pair[name])) for name, write in _BOTH.values()]
+        lines.append([f"{log}, `{pair.index[0]}`", ratio, *cells])
+    return markdown(lines, names=1)
+
+
+def _shown_policy(rows: pd.DataFrame) -> tuple[str, str]:
+    """The learned policy that stands beside the best rule of each log, and why."""
+    learned = rows[rows["learned"] == "True"]
+    if (learned["policy"] == DEFAULT).any():
+        return DEFAULT, "that ships as default"
+    return str(_mean_logs(learned).idxmin()), "with the lowest ratio"
 
 
 def _origins(logs: pd.DataFrame) -> list[str]:
@@ -217,11 +228,11 @@ def _origins(logs: pd.DataFrame) -> list[str]:
         "Log": lambda row: row["log"],
         "Jobs, load": lambda row: f"{row['jobs']:,.0f}, {row['load']:.0%}",
         "Bound": lambda row: duration(row["max_wait"]) if row["max_wait"] else "none",
-        "Archive": lambda row: _cell(found[row["log"]]),
+        "In its archive": lambda row: _cell(found[row["log"]]),
         "SHA-256 of the file": lambda row: f"`{row['sha256']}`",
     }
     archives = dict.fromkeys(one for one in found.values() if one is not None)
-    asks = {one.archive: f"- [{one.archive}]({one.url}): {one.asks}." for one in archives}
+    asks = {one.archive: f"- {one.archive}: {one.asks}." for one in archives}
     return [_table(logs, columns), "\n".join(asks.values())] if asks else [_table(logs, columns)]
 
 
@@ -230,7 +241,7 @@ def _slowdown_of(size: str) -> Write:
 
 
 def _cell(source: Source | None) -> str:
-    return "unknown" if source is None else f"{source.log} ({source.archive})"
+    return "unknown" if source is None else f"[{source.log}]({source.url})"
 
 
 def _bound(row: pd.Series) -> str:
@@ -247,6 +258,12 @@ _VALUE: dict[str, Write] = {
         [row["ratio"], row["ratio_low"], row["ratio_high"]]
     ),
     "Slowdown": lambda row: shown(row["bounded_slowdown"]),
+}
+_BOTH: dict[str, tuple[str, Callable[[float], str]]] = {
+    "Slowdown": ("bounded_slowdown", shown),
+    "Utilization": ("utilization", lambda value: shown(value, SHARE)),
+    "Mean wait": ("mean_wait", duration),
+    "Longest wait": ("longest_wait", duration),
 }
 _PRICE: dict[str, Write] = {
     "Utilization": lambda row: shown(row["utilization"], SHARE),
