@@ -327,7 +327,8 @@ def _best(episode: Episode, factors: Factors, scoring: Scoring, now: int) -> int
     for place in range(first, episode.status[0].tail):
         width = np.int64(episode.widths[place])
         narrowest = min(narrowest, width)
-        crowded = crowded or not fits(episode.demand, episode.queue[place], episode.free)
+        if scoring.holds and not crowded:
+            crowded = not fits(episode.demand, episode.queue[place], episode.free)
         if look != ALL and width > free:
             continue
         # Those that fit, and do not delay the one with the reservation.
@@ -353,8 +354,7 @@ def _best(episode: Episode, factors: Factors, scoring: Scoring, now: int) -> int
         )
         if factors.fits != 0.0 and (look != ALL or fits(episode.demand, job, episode.free)):
             score += factors.fits
-        # Equal scores go by arrival, and a number in the queue may stand before a smaller one.
-        # Equal scores go by arrival.
+        # Equal scores go by arrival; the queue may have another order.
         if score < lowest or (score == lowest and job < episode.queue[best]):
             best, lowest = np.int64(place), score
     episode.status[0].narrowest = narrowest
