@@ -1,7 +1,7 @@
 """The table of the figure ``sites``, and what people read of it: a page, or a table of each log."""
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,7 @@ from rllib_configs.loading import read_yaml
 from tune_jobs.replaying.outcomes import SIZES
 from tune_jobs.tables.columns import SHARE, shown, with_interval
 from tune_jobs.tables.frames import read_frame
-from tune_jobs.tables.printing import markdown
+from tune_jobs.tables.printing import aligned, markdown
 
 TEXTS = (
     *("log", "file", "sha256", "size_from", "bound", "kind", "best_rule", "best_rule_whole"),
@@ -91,7 +91,7 @@ def page_of(table: Path) -> str:
         _over_logs(rows),
         f"![Slowdowns over that of each log's best rule]({table.stem}.png)",
         "## Each log",
-        f"The best rule, then `{policy}`, the learned policy {why}:",
+        f"Of two values, the second is that of `{policy}`, the learned policy {why}:",
         _each_log(rows, policy),
         f"[{table.name}]({table.name}) has all policies on each log, also by size and by user.",
         "## Where the logs are",
@@ -180,10 +180,11 @@ def _over_logs(rows: pd.DataFrame) -> str:
         if len(busy):
             whole, wait = np.exp(np.log(busy[["ratio_whole", "of_wait"]]).mean())
             price = [f"{busy['ratio'].max():.2f}", f"{whole:.2f}"]
-            price.append(f"{busy['points'].mean():+.1f}, {wait:.2f}")
+            points = round(busy["points"].mean(), 1) + 0.0  # not -0.0
+            price.append(f"{points:+.1f}, {wait:.2f}")
         ratios = [with_interval(_geometric(some)) for some in (busy, calm)]
-        lines.append([f"`{policy}`", ratios[0], *price, ratios[1]])
-    return markdown(lines, names=1)
+        lines.append([policy, ratios[0], *price, ratios[1]])
+    return _text(lines)
 
 
 def _mean_logs(rows: pd.DataFrame) -> pd.Series:
@@ -203,14 +204,19 @@ def _geometric(rows: pd.DataFrame) -> tuple[float, float, float]:
 
 def _each_log(rows: pd.DataFrame, policy: str) -> str:
     """A policy beside the best rule of each log, and the prices of both."""
-    lines = [[f"Log, best rule, `{policy}`", "Ratio [95%]", *_BOTH]]
+    lines = [["Log", "Best rule", "Ratio [95%]", *_BOTH]]
     for log, own in rows.groupby("log", sort=False):
         pair = own.set_index("policy").loc[[own["best_rule"].iloc[0], policy]]
         one = pair.loc[policy]
         ratio = with_interval([one["ratio"], one["ratio_low"], one["ratio_high"]])
         cells = [", ".join(map(write, pair[name])) for name, write in _BOTH.values()]
-        lines.append([f"{log}, `{pair.index[0]}`", ratio, *cells])
-    return markdown(lines, names=1)
+        lines.append([log, pair.index[0], ratio, *cells])
+    return _text(lines, names=2)
+
+
+def _text(lines: Sequence[Sequence[str]], names: int = 1) -> str:
+    """A table as a terminal shows it, which is easier to read in a page's source."""
+    return "\n".join(["```text", *aligned(lines, names=names), "```"])
 
 
 def _shown_policy(rows: pd.DataFrame) -> tuple[str, str]:

@@ -154,10 +154,9 @@ def _by_name(files: Sequence[Path]) -> dict[str, Path]:
 
 def _contenders(runs: Sequence[str]) -> list[Contender]:
     """The rules, the policies that ship for the world, and the runs that were named."""
-    shipped = get_spec(WORLD).training.policies
-    folders = {folder: name for name, folder in shipped.items()}
-    folders |= {run: run.name for run in find_runs(split_names(runs)) if run not in folders}
-    learned = [Contender(name, folder) for folder, name in folders.items()]
+    shipped = get_spec(WORLD).training.policies.values()
+    folders = dict.fromkeys([*shipped, *find_runs(split_names(runs))])
+    learned = [contender for folder in folders for contender in Contender.of(folder)]
     return [*map(Contender, RULES), *learned]
 
 
