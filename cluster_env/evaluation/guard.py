@@ -72,8 +72,8 @@ class GuardDecision:
 class Judge:
     """Decides by what heuristics and a learned policy have achieved on the same jobsets.
 
-    The reference is the best of the baselines: the one with the best mean among those that finish
-    all jobs, if any does. Nothing else is used unless each side metric
+    The reference is a heuristic that is given, or the best of the baselines: the one with the best
+    mean among those that finish all jobs, if any does. Nothing else is used unless each side metric
     is within its limit with the whole 95 % interval, as if its utilization is surely no more than a
     tenth below the reference's. The best heuristic is the best of the reference and of those other
     heuristics that keep all limits. A learned policy is used if it keeps them, too, if its mean is
@@ -86,11 +86,13 @@ class Judge:
     it cannot know that tomorrow's jobs are others.
 
     Args:
-        baselines: what heuristics have achieved of which one is the reference, one policy each.
+        baselines: what heuristics have achieved, one policy each.
         others: what further heuristics have, for instance such as keep jobs waiting on purpose.
         limits: by what share metrics may be worse than the reference's, by their names: with
             ``{"wait": 0.25}``, the mean wait may be a quarter longer. Infinity is no limit.
         metric: name of the metric that decides.
+        reference: which of these results side metrics are compared with; by default that of the
+            best baseline.
         num_disjoint: where the jobsets are windows of one log, how many of them fit side by side.
 
     `best` is the place of the best heuristic, among the baselines and then the others.
@@ -103,6 +105,7 @@ class Judge:
         *,
         limits: Mapping[str, float],
         metric: str,
+        reference: Result | None = None,
         num_disjoint: int | None = None,
     ) -> None:
         self.limits, self._metric = dict(limits), get_metric(metric)
@@ -111,7 +114,8 @@ class Judge:
         results = [*baselines, *others]
         order = sorted(range(len(results)), key=lambda k: rank_finishing(results[k], metric))
         self._ranking = [results[k] for k in order]
-        self._reference = results[next(k for k in order if k < len(baselines))]
+        best_baseline = results[next(k for k in order if k < len(baselines))]
+        self._reference = best_baseline if reference is None else reference
         self.reference = self._reference.name
         self.best = next(k for k in order if not self._beyond_limits(results[k]))
         self._best = results[self.best]

@@ -152,9 +152,10 @@ def _text(protocol: EvaluationProtocol, decision: GuardDecision, wide: bool) -> 
         for name, limit in decision.limits.items()
         if math.isfinite(limit)
     ]
+    over = " over all earlier weeks" if protocol.num_disjoint is not None else ""
     under = (
-        f"Refused where marked with !: worse than {decision.reference}, the best baseline and so "
-        f"the reference, by more than a limit: {', '.join(limits)}."
+        f"Refused where marked with !: worse than {decision.reference}, the best baseline{over} "
+        f"and so the reference, by more than a limit: {', '.join(limits)}."
     )
     return [
         click.style(f"{title}{'; ' if details else ''}{details}", bold=True),
