@@ -7,7 +7,7 @@ mean costs.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from cluster_env.core.policy import Policy
@@ -94,6 +94,7 @@ class Judge:
         reference: which of these results side metrics are compared with; by default that of the
             best baseline.
         num_disjoint: where the jobsets are windows of one log, how many of them fit side by side.
+        refused: names of heuristics that are not used for another reason, in words.
 
     `best` is the place of the best heuristic, among the baselines and then the others.
     """
@@ -107,7 +108,9 @@ class Judge:
         metric: str,
         reference: Result | None = None,
         num_disjoint: int | None = None,
+        refused: Mapping[str, str] | None = None,
     ) -> None:
+        self._refused = refused or {}
         self.limits, self._metric = dict(limits), get_metric(metric)
         self._num_disjoint = num_disjoint
         # The best first; who leaves jobs unfinished comes after all who finish.
@@ -120,10 +123,17 @@ class Judge:
         self.best = next(k for k in order if not self._beyond_limits(results[k]))
         self._best = results[self.best]
 
-    def decide(self, learned: Result, policy: Policy, heuristic: PolicyGroup) -> GuardDecision:
-        """Whether a learned policy has proven itself, or the best heuristic stays."""
+    def decide(
+        self, learned: Result, policy: Policy, heuristic: PolicyGroup, refused: str = ""
+    ) -> GuardDecision:
+        """Whether a learned policy has proven itself, or the best heuristic stays.
+
+        A reason not to use the policy may be known from elsewhere, in words.
+        """
         started = perf_counter()
-        candidates = [self._candidate(result) for result in [*self._ranking, learned]]
+        candidates = [self._candidate(result) for result in self._ranking]
+        last = self._candidate(learned)
+        candidates.append(replace(last, too_dear=last.too_dear or refused))
         best = next(one for one in candidates if one.name == self._best.name)
         used, reason = self._judge(candidates[-1], best)
         return GuardDecision(
@@ -194,7 +204,9 @@ class Judge:
             for name, limit in self.limits.items()
             if math.isfinite(limit)
         )
-        return ", and ".join(words for words in violations if words)
+        return ", and ".join(words for words in violations if words) or self._refused.get(
+            result.name, ""
+        )
 
     def _beyond(self, result: Result, name: str, limit: float) -> str:
         """How a result may break a limit; empty if it keeps it with the whole interval."""

@@ -38,6 +38,7 @@ class Guard:
         jobsets: int = 60,
         reference: str = "",
         num_disjoint: int | None = None,
+        refused: Mapping[str, str] | None = None,
     ) -> None:
         self._evaluate = partial(compare_policies, jobsets=JOBSETS[:jobsets], world=WORLD)
         first, rest = self._evaluate(baselines), self._evaluate(others)
@@ -48,6 +49,7 @@ class Guard:
             metric=metric,
             reference=next((one for one in [*first, *rest] if one.name == reference), None),
             num_disjoint=num_disjoint,
+            refused=refused,
         )
         self.heuristic = [*baselines, *others][self._judge.best]
         self.reference = self._judge.reference
@@ -217,6 +219,23 @@ def test_side_metrics_are_compared_with_a_given_reference_or_the_best_baseline()
     for judge in judges:
         assert (judge.reference, judge.heuristic.name) == ("sjf!", "sjf!")
         assert judge.decide(heuristic("hold:9")).candidates[-1].too_dear.endswith("of sjf!")
+
+
+def test_what_is_refused_for_another_reason_is_not_used() -> None:
+    """Such as waits that build up over months, and are in no window."""
+    free = Guard(groups("packer", "sjf"), limits={})
+    assert free.heuristic.name == "sjf!"
+    judge = Guard(groups("packer", "sjf"), limits={}, refused={"sjf!": "its queue grows"})
+    assert (judge.heuristic.name, judge.reference) == ("sjf!", "sjf!")  # the reference is used
+    held = Guard(groups("packer"), others=groups("sjf"), limits={}, refused={"sjf!": "it starves"})
+    assert (held.heuristic.name, held.reference) == ("packer!", "packer!")
+    (learned,) = compare_policies([PolicyGroup("sjf", (heuristic("sjf"),))], JOBSETS, WORLD)
+    decide = partial(held._judge.decide, learned, heuristic("sjf"), held.heuristic)
+    assert decide().learned_is_used
+    decision = decide("it starves users")
+    assert not decision.learned_is_used
+    assert decision.reason.endswith(", but it starves users")
+    assert [one.too_dear for one in decision.candidates] == ["it starves", "", "it starves users"]
 
 
 @pytest.mark.parametrize(
