@@ -276,7 +276,7 @@ def _later_text(protocol: EvaluationProtocol, decision: GuardDecision, later: La
     if broken:
         words = f"There {decision.name} does not keep its limits: {', '.join(broken)}."
     if later.in_one_go:
-        words += f" Of all later weeks, {later.in_one_go}."
+        words += f" {'Also' if broken else 'But'}, {later.in_one_go}."
     windows = [] if later.num_disjoint is None else [about_windows(later.num_disjoint)]
     title = f"Later: {later.num_jobsets:,} held-out jobsets, not used for the decision"
     return [
