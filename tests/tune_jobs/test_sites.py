@@ -201,7 +201,7 @@ def test_another_bound_holds_for_all_logs(
 
 
 def read_all(folder: Path) -> dict[str, bytes]:
-    names = ("sites.csv", "sites-weeks.csv", "sites.md")
+    names = ("sites.csv", "sites-weeks.csv", "sites.md", "sites.jsonl")
     return {name: (folder / name).read_bytes() for name in names}
 
 
@@ -250,7 +250,7 @@ def test_a_call_that_was_stopped_goes_on_where_it_was(
         again = counted(patch)
         make(folder, tmp_path)
         assert not again
-        make(folder, tmp_path, task_options={"max-wait": "3d"})  # none of these is known
+        make(folder, tmp_path, task_options={"max-wait": "3d"})  # nothing is known of it
     assert len(again) == num_units
 
 

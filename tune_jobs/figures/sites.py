@@ -22,7 +22,7 @@ from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.kit.dots import draw_dots, name_lines
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.site_page import BUSY, PRICE, REFERENCE, page_of, read_sites
-from tune_jobs.figures.site_units import MAX_WAIT, NO_BOUND, Contender, Found, Unit, find_all
+from tune_jobs.figures.site_units import MAX_WAIT, NO_BOUND, Contender, Found, Unit, find_all, keep
 from tune_jobs.figures.style import (
     TABLE_DPI,
     color_of,
@@ -109,8 +109,11 @@ def collect(request: FigureRequest) -> list[Row]:
         logs.sort(key=lambda log: (-log.facts["jobs"], log.name))
         _check(contenders, logs[-1])
         replays = [log.under(contender) for log in logs for contender in contenders]
-        results = iter(find_all(replays, kept, spread, request.progress, "replay"))
-    played = {log: dict(zip(contenders, results, strict=False)) for log in logs}
+        results = find_all(replays, kept, spread, request.progress, "replay")
+    if kept is not None:
+        keep(kept, [*units.values(), *replays], [*described, *results])
+    of_log = iter(results)
+    played = {log: dict(zip(contenders, of_log, strict=False)) for log in logs}
     by_name = sorted(logs, key=lambda log: log.name)
     if request.out is not None:
         write_table(request.out / WEEKS, pd.concat(_weeks(log, played[log]) for log in by_name))
