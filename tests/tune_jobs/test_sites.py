@@ -446,7 +446,17 @@ def test_a_real_log_has_the_facts_that_are_known_of_it(golden: Path) -> None:
     assert sum(found["week_jobs"]) == 22_605
 
 
-@pytest.mark.skipif(not (RECORDED / "sites.csv").is_file(), reason="not recorded yet")
 def test_the_recorded_page_is_that_of_the_recorded_table() -> None:
     assert (RECORDED / "sites.md").read_text() == page_of(RECORDED / "sites.csv")
     assert (RECORDED / "sites.png").stat().st_size < 200_000
+
+
+@pytest.mark.parametrize("name", ["hpc-hold", "hpc-hold-limits", "hpc-limits"])
+def test_cards_of_policies_that_hold_have_the_ratios_of_the_recorded_page(name: str) -> None:
+    card = " ".join((SHIPPED[name] / "README.md").read_text().split())
+    ratio = r"\d\.\d\d \[\d\.\d\d, \d\.\d\d\]"
+    found = re.search(rf"slowdowns are ({ratio}) times .* and ({ratio}) without the hold", card)
+    assert found is not None
+    page = (RECORDED / "sites.md").read_text()
+    for policy, shown in zip((name, f"{name} (no hold)"), found.groups(), strict=True):
+        assert re.search(rf"^{re.escape(policy)} +{re.escape(shown)} ", page, re.MULTILINE)

@@ -50,9 +50,8 @@ DEFAULT = "hpc-order"
 
 _WIDTH = 120  # characters of a line of prose
 _COLUMNS = (
-    "*Highest* is the largest ratio of a busy log. *Whole busy logs* compares means of whole logs, "
-    "which depend on few jobs. Points of utilization and the mean wait are relative to the best "
-    "rule."
+    "Utilization (points) and mean wait (ratio) are relative to the best rule. Means of whole logs "
+    "depend on few jobs."
 )
 _ARCHIVES = Path(__file__).with_name("archives.yaml")
 Write = Callable[[pd.Series], str]
@@ -91,9 +90,10 @@ def page_of(table: Path) -> str:
         _over_logs(rows),
         f"![Slowdowns over that of each log's best rule]({table.stem}.png)",
         "## Each log",
-        f"Of two values, the second is that of `{policy}`, the learned policy {why}:",
+        f"The second value is that of `{policy}`, the learned policy {why}:",
         _each_log(rows, policy),
-        f"[{table.name}]({table.name}) has all policies on each log, also by size and by user.",
+        f"[{table.name}]({table.name}) has all policies on each log, also by size and by user; "
+        f"[weekly means]({table.stem}-weeks.csv) are apart.",
         "## Where the logs are",
         *_origins(logs),
     ]
@@ -170,7 +170,7 @@ def _over_logs(rows: pd.DataFrame) -> str:
         points=100 * (rows["utilization"] - rows["log"].map(best["utilization"])),
         of_wait=rows["mean_wait"] / rows["log"].map(best["mean_wait"]),
     )
-    head = ["Policy", "Busy logs [95%]", "Highest", "Whole busy logs", "Points, mean wait"]
+    head = ["Policy", "Busy logs [95%]", "Highest", "Whole logs", "Utilization, wait"]
     lines = [[*head, "Calm logs [95%]"]]
     ranked = rows[rows["kind"] == "busy"] if (rows["kind"] == "busy").any() else rows
     for policy in _mean_logs(ranked).sort_values(kind="stable").index:
@@ -223,7 +223,7 @@ def _shown_policy(rows: pd.DataFrame) -> tuple[str, str]:
     """The learned policy that stands beside the best rule of each log, and why."""
     learned = rows[rows["learned"] == "True"]
     if (learned["policy"] == DEFAULT).any():
-        return DEFAULT, "that ships as default"
+        return DEFAULT, "that is the default"
     return str(_mean_logs(learned).idxmin()), "with the lowest ratio"
 
 
