@@ -16,6 +16,7 @@ from rllib_configs.policies import learned_policy, save_policy
 from rllib_configs.policy_files import load_policy
 from rllib_configs.registries import prepare
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, judged_by_all, units_of
+from rllib_configs.runners.searching import search_here
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.search_problem import joined, judge_of
 from tests.rllib_configs.training import (
@@ -161,3 +162,15 @@ def test_a_scorer_needs_a_search_and_the_world_hpc() -> None:
     config = load_config("deeprm", ["training.algorithm=evolution", "training.network=hpc_scorer"])
     with pytest.raises(InputError, match="the world hpc alone"):
         CandidateWork(config)
+
+
+@pytest.mark.usefixtures("local_ray")
+def test_a_search_in_one_process_finds_what_a_training_finds() -> None:
+    config = config_of("training.iterations=3", preset="hpc-hold")
+    weights, _ = train(config, 3)
+    shapes = network_of(config).shapes(config, config.task.world)
+    algorithm = build_algorithm(config)
+    begin = module_weights(algorithm)
+    algorithm.stop()
+    found = search_here(config, {name: begin[name] for name in shapes})
+    assert_equal({name: found[name] for name in shapes}, {name: weights[name] for name in shapes})

@@ -68,7 +68,7 @@ def collect(request: FigureRequest) -> list[Row]:
     sizes = _sizes(str(options.pop("processors", "")))
     said = str(options.setdefault(MAX_WAIT, DEFAULT_BOUND))
     contenders = _contenders(request.runs)
-    files = list(_files(request.traces))
+    files = list(logs_of(request.traces))
     named = _by_name(files)
     _refuse_unknown(sizes, named)
     logs = [
@@ -134,7 +134,7 @@ def _with_size(
     return given if size is None else {**given, "processors": size}
 
 
-def _files(traces: Sequence[Path]) -> Iterator[Path]:
+def logs_of(traces: Sequence[Path]) -> Iterator[Path]:
     """The files that were named, and those of the folders, by name; hidden ones are none."""
     if not traces:
         raise InputError("this figure shows job logs: name a folder of them with --trace FOLDER")
