@@ -10,9 +10,10 @@ its own scheduler.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +22,6 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from cluster_env.workloads.histories import COLUMNS, ends_in_log, group, histories
 from cluster_env.workloads.recorded import RecordedJobs
-
-if TYPE_CHECKING:
-    from sklearn.ensemble import HistGradientBoostingRegressor
 
 USER = "user"
 """The correction that leaves everything as the user asked for it."""
@@ -41,7 +39,17 @@ FIRST, GROWTH, MOST = 100, 1.15, 20_000
 """The learned correction begins when so many jobs have ended; it is fitted anew whenever their
 number has grown by that factor, to the latest of them up to so many."""
 
-_TREES = {"max_iter": 60, "learning_rate": 0.08, "max_leaf_nodes": 12, "min_samples_leaf": 15}
+_TREES: Mapping[str, Any] = MappingProxyType(
+    {
+        "loss": "quantile",
+        "max_iter": 60,
+        "learning_rate": 0.08,
+        "max_leaf_nodes": 12,
+        "min_samples_leaf": 15,
+        "early_stopping": False,
+        "random_state": 0,
+    }
+)
 
 SHORTEST_S = 10
 """Seconds that shorter jobs count as in the mixed correction, as in the bounded slowdown."""
@@ -154,16 +162,27 @@ def learned(jobs: RecordedJobs) -> Predicted:
     Raises:
         InputError: if scikit-learn is not installed.
     """
+    try:
+        # Both must be there before threads are limited: it counts for what is loaded by then.
+        from sklearn.ensemble import HistGradientBoostingRegressor
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        raise InputError(
+            "the learned correction needs scikit-learn, which is not installed"
+        ) from None
     columns, ratio = features(jobs), np.log(jobs.run / jobs.estimate)
     # A logarithm of 0, before the first fit, is the estimate itself.
     order, reserve = (np.zeros(jobs.num_jobs) for _ in range(2))
-    for rows, coming in _fits(jobs.submit, ends_in_log(jobs)):
-        # scikit-learn cannot bin a column without a value, as where no two jobs are alike.
-        known = ~np.isnan(columns[rows]).all(axis=0)
-        for quantile, out in ((ORDER_QUANTILE, order), (RESERVE_QUANTILE, reserve)):
-            trees = _boosting(quantile).fit(columns[rows][:, known], ratio[rows])
-            # Never above the estimate, which is the job's limit.
-            out[coming] = np.minimum(trees.predict(columns[coming][:, known]), 0)
+    # One thread: a fit is so short that several mostly wait for each other, at full load.
+    with threadpool_limits(1, user_api="openmp"):
+        for rows, coming in _fits(jobs.submit, ends_in_log(jobs)):
+            # scikit-learn cannot bin a column without a value, as where no two jobs are alike.
+            known = ~np.isnan(columns[rows]).all(axis=0)
+            for quantile, out in ((ORDER_QUANTILE, order), (RESERVE_QUANTILE, reserve)):
+                trees = HistGradientBoostingRegressor(quantile=quantile, **_TREES)
+                trees.fit(columns[rows][:, known], ratio[rows])
+                # Never above the estimate, which is the job's limit.
+                out[coming] = np.minimum(trees.predict(columns[coming][:, known]), 0)
     both = (order, np.maximum(order, reserve))  # fitted one by one, quantiles may cross
     seconds = (np.ceil(jobs.estimate * np.exp(log)).astype(np.int64) for log in both)
     return Predicted(*(np.clip(length, 1, jobs.estimate) for length in seconds))
@@ -225,15 +244,3 @@ def _fits(submit: Seconds, end: Seconds) -> Iterator[tuple[NDArray[np.int64], sl
     by_end = np.argsort(end, kind="stable")
     for begin, stop in zip(begins, [*begins[1:], submit.size], strict=True):
         yield by_end[: ended[begin]][-MOST:], slice(begin, stop)
-
-
-def _boosting(quantile: float) -> "HistGradientBoostingRegressor":
-    try:
-        from sklearn.ensemble import HistGradientBoostingRegressor
-    except ImportError:
-        raise InputError(
-            "the learned correction needs scikit-learn, which is not installed"
-        ) from None
-    return HistGradientBoostingRegressor(
-        loss="quantile", quantile=quantile, early_stopping=False, random_state=0, **_TREES
-    )

@@ -1,6 +1,7 @@
 """Evolution strategies on RLlib: same numbers however they are spread, resumed or disturbed."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
+from cluster_env.worlds.hpc import HPC
+from cluster_env.worlds.hpc.rules import Rule
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
@@ -18,7 +21,7 @@ from rllib_configs.registries import prepare
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, judged_by_all, units_of
 from rllib_configs.runners.searching import search_here
 from rllib_configs.schema import ExperimentConfig
-from rllib_configs.search_problem import joined, judge_of
+from rllib_configs.search_problem import SearchProblem, joined, judge_of, reference_of
 from tests.rllib_configs.training import (
     assert_equal,
     assert_same_numbers,
@@ -143,6 +146,35 @@ def test_settings_that_contradict_each_other_are_refused(change: list[str], word
     with pytest.raises(InputError, match=words) as error:
         config_of(*change, preset="hpc-hold")
     assert len(str(error.value)) < 500
+
+
+@pytest.mark.parametrize("family", ["any-site", "''"])
+def test_limits_may_refer_to_a_rule_at_a_bound_on_waits(family: str) -> None:
+    """The candidates have the same one, in a family, too."""
+    waits = []
+    for bound in (0, 1800):
+        reference = ("training.reference=sjf:skip", f"task.world.max_wait={bound}")
+        crowded = ("task.workload.jobs=200", "task.workload.load=1.2", f"training.family={family}")
+        config = config_of(*reference, *crowded, preset="hpc-order")
+        drawn = next(iter(SearchProblem(prepare(config)).draw(Split.TRAIN, [0])))
+        _, world, jobsets, _ = drawn
+        rule: Any = reference_of(config, world)
+        assert rule.rule == Rule("sjf", "skip")
+        assert isinstance(world, HPC)
+        assert world.max_wait == bound
+        schedule = evaluate(rule, jobsets[:1], world)
+        waits.append(int((schedule.start - schedule.arrival).max()))
+    assert waits[0] != waits[1]
+
+
+def test_the_preset_of_the_order_alone_searches_for_one() -> None:
+    config = config_of(preset="hpc-order")
+    assert config.training.mode == "easy"
+    assert network_of(config).without_hold(config) is None
+    held = config_of(preset="hpc-hold-limits")
+    unheld = network_of(held).without_hold(held)
+    assert unheld is not None
+    assert unheld.training.model_dump() == config.training.model_dump()
 
 
 def test_every_registered_metric_can_be_limited_and_null_takes_a_limit_out() -> None:

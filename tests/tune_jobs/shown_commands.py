@@ -104,6 +104,8 @@ def prepare_for(words: tuple[str, ...]) -> None:
             continue
         if name == "tune" and before == "--resume":
             _make_sweep(Path(word))
+        elif before == "--logs":
+            Path(word).mkdir()
         elif word.endswith(".yaml"):
             _make_yaml(name, Path(word))
         elif before in _READ or (

@@ -72,6 +72,7 @@ def test_the_estimates_of_a_log_count_whatever_a_policy_was_trained_with(tmp_pat
     assert {(row["policy"], row["num_jobs"]) for row in rows if row["protocol"] == "whole"} == {
         ("sjf", 40),
         ("hpc-hold", 40),
+        ("hpc-hold (no hold)", 40),
     }
     runs = load_runs(find_runs(["hpc-hold"]), "argmax")
     config = choose_config(None, [f"task.workload.trace={log}"], {}, runs)

@@ -156,7 +156,7 @@ def test_an_old_name_is_the_present_one_with_one_warning(
     assert str(configs[0].training.start) == new
     (warning,) = unwarned.messages
     assert warning == (
-        f"{old} is now called {new}: it holds jobs back, which is worth nothing on real logs; "
+        f"{old} is now called {new}: it holds jobs back, which does harm on most real logs; "
         "hpc-order never holds"
     )
 

@@ -1,11 +1,13 @@
 """Rules and policies on a folder of job logs: what is measured, kept, drawn and left out."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cluster_env.core.durations import duration
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation import evaluate
@@ -21,7 +23,7 @@ from tune_jobs.experiments import record, running
 from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.figures import site_units, sites
 from tune_jobs.figures.registry import FigureRequest, make_figure
-from tune_jobs.figures.site_page import page_of, read_sites, source_of
+from tune_jobs.figures.site_page import DEFAULT, page_of, read_sites, source_of
 from tune_jobs.figures.site_units import Contender, Unit, describe
 from tune_jobs.replaying.choices import task_of_log
 from tune_jobs.tables.frames import read_frame
@@ -31,7 +33,8 @@ from tune_jobs.terminal.running import run
 RECORDED = REPOSITORY / "tune_jobs" / "figures" / "recorded"
 WEEK = 7 * 24 * 3600
 FEW = ("fcfs:easy", "sjf:easy", "saf:strict")
-SHIPPED = list(get_spec("hpc").training.policies)
+SHIPPED = get_spec("hpc").training.policies
+LEARNED = [one.name for folder in SHIPPED.values() for one in Contender.of(folder)]
 
 
 def write_log(path: Path, num_jobs: int, weeks: float, *, processors: int = 16) -> Path:
@@ -86,9 +89,11 @@ def made(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_log_has_a_row_of_each_rule_and_shipped_policy(made: Path) -> None:
     rows = read_sites(made / "sites.csv")
     assert list(zip(rows["log"], rows["policy"], strict=True)) == [
-        (log, policy) for log in ("calm", "kth-sp2-part") for policy in (*FEW, *SHIPPED)
+        (log, policy) for log in ("calm", "kth-sp2-part") for policy in (*FEW, *LEARNED)
     ]
-    assert set(rows["policy"][rows["learned"] == "True"]) == set(SHIPPED)
+    assert set(rows["policy"][rows["learned"] == "True"]) == set(LEARNED)
+    assert "hpc-hold (no hold)" in LEARNED
+    assert "hpc-order (no hold)" not in LEARNED
     assert rows["size_from"].tolist() == ["log"] * (len(rows) // 2) + ["header"] * (len(rows) // 2)
 
 
@@ -227,7 +232,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, most: int = 1000) -> list[Unit]:
 def test_a_call_that_was_stopped_goes_on_where_it_was(
     folder: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    num_units = 5 + 2 * (len(FEW) + len(SHIPPED))  # files to describe, and replays
+    num_units = 5 + 2 * (len(FEW) + len(LEARNED))  # files to describe, and replays
     half = num_units // 2
     with monkeypatch.context() as patch:
         counted(patch, half)
@@ -250,7 +255,7 @@ def test_a_call_that_was_stopped_goes_on_where_it_was(
 
 
 def test_what_a_unit_rests_on_is_its_key(folder: Path, tmp_path: Path) -> None:
-    shipped = get_spec("hpc").training.policies[SHIPPED[0]]
+    shipped = SHIPPED[DEFAULT]
     copy = tmp_path / "mine"
     copy.mkdir()
     for path in shipped.glob("*"):
@@ -317,7 +322,7 @@ def test_a_folder_without_any_log_gives_status_2(
 
 def test_the_figure_shows_each_log_and_policy(made: Path) -> None:
     shown = texts(sites.draw(made / "sites.csv"))
-    for word in (*FEW, *SHIPPED, "calm (", "kth-sp2-part (", "intervals over weeks"):
+    for word in (*FEW, *LEARNED, "calm (", "kth-sp2-part (", "intervals over weeks"):
         assert word in shown
 
 
@@ -326,11 +331,14 @@ def test_the_page_has_prices_digests_and_where_the_log_is(folder: Path, made: Pa
     rows = read_sites(made / "sites.csv")
     for sha256 in set(rows["sha256"]):
         assert f"`{sha256}`" in page
-    assert "KTH-SP2-1996 (Parallel Workloads Archive)" in page
-    assert "https://www.cs.huji.ac.il/labs/parallel/workload/" in page
+    assert "[KTH-SP2-1996](https://www.cs.huji.ac.il/labs/parallel/workload/)" in page
+    assert "- Parallel Workloads Archive: acknowledge" in page
     assert "| calm | 60, " in page
     best = rows["best_rule"].iloc[-1]
-    assert f"| kth-sp2-part, `{best}` | 1.00 [1.00, 1.00] |" in page
+    own = rows[rows["log"] == "kth-sp2-part"].set_index("policy").loc[[best, DEFAULT]]
+    line = next(line for line in page.splitlines() if re.match(rf"kth-sp2-part +{best} ", line))
+    assert f" {own['ratio'].iloc[1]:.2f} [" in line
+    assert line.endswith(f" {', '.join(map(duration, own['longest_wait']))}")
     assert str(folder) not in page
     tables = markdown_of(made / "sites.csv")
     assert tables.count("| `saf:strict` |") == 2
@@ -408,10 +416,10 @@ def test_options_of_results_are_refused_where_nothing_uses_them(
 def test_all_that_is_said_reaches_the_figure(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    args = ("--policy", SHIPPED[0], "--processors", "calm=64", "--processors", "a=3")
+    args = ("--policy", DEFAULT, "--processors", "calm=64", "--processors", "a=3")
     assert results("sites", "--logs", str(folder), "--out", "R", *args, "--dry-run") == 0
     assert capsys.readouterr().out.splitlines() == [
-        f"metasched figure sites --trace {folder} --runs {SHIPPED[0]} --max-wait x2 "
+        f"metasched figure sites --trace {folder} --runs {DEFAULT} --max-wait x2 "
         "--processors calm=64,a=3 --out R/figures"
     ]
 

@@ -32,8 +32,8 @@ from rllib_configs.search_problem import prepare
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.kit.dots import draw_dots, name_lines
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.figures.site_units import MAX_WAIT, Unit, weeks_of
-from tune_jobs.figures.sites import DEFAULT_BOUND, RULES, logs_of
+from tune_jobs.figures.site_units import MAX_WAIT, weeks_of
+from tune_jobs.figures.sites import DEFAULT_BOUND, RULES, units_of_logs
 from tune_jobs.figures.style import TABLE_DPI, headline, new_figure, plain_ticks, styled
 from tune_jobs.replaying.description import WEEK_S
 from tune_jobs.tables.frames import Row, read_frame
@@ -86,6 +86,7 @@ _COLUMNS, _LINE, _HEAD = 3, 0.2, 0.75  # panels beside each other; inches
 class Site:
     """A log that is played as a whole."""
 
+    name: str
     path: Path
     task: Task  # at the bound
     jobs: RecordedJobs
@@ -140,7 +141,7 @@ def collect(request: FigureRequest) -> list[Row]:
         for name, make in methods.items():
             policy, chosen = make(site)
             played[name] = (chosen, site.play(policy))
-            request.progress.step(len(rows) + len(played), f"{site.path.name}, {name}")
+            request.progress.step(len(rows) + len(played), f"{site.name}, {name}")
         rows += _rows(site, played, str(request.task_options.get(MAX_WAIT, DEFAULT_BOUND)))
     request.progress.close()
     return [*rows, *_over_sites(rows)]
@@ -148,18 +149,16 @@ def collect(request: FigureRequest) -> list[Row]:
 
 def _sites(request: FigureRequest) -> Iterator[Site]:
     """The logs that can be played, and that have two weeks or more to measure."""
-    options = {MAX_WAIT: DEFAULT_BOUND, **dict(request.task_options)}
     found = False
-    for path in logs_of(request.traces):
-        unit = Unit(path, digest(path), tuple(request.overrides), options)
+    for name, unit in units_of_logs(request).items():
         try:
-            site = Site(path, *unit.task())
+            site = Site(name, unit.path, *unit.task())
         except InputError as error:
-            request.progress.say(f"{path.name} is left out: {error}")
+            request.progress.say(f"{unit.path.name} is left out: {error}")
             continue
         if site.later.size < 2:
             request.progress.say(
-                f"{path.name} is left out: fewer than 2 weeks of its later half have "
+                f"{unit.path.name} is left out: fewer than 2 weeks of its later half have "
                 f"{FEWEST_JOBS} jobs"
             )
             continue
@@ -241,7 +240,7 @@ def _rows(
     for name, (chosen, schedule) in played.items():
         ratio = jobset_interval(Pooled.each(logs[name] - logs[UNADAPTED]))
         yield {
-            "log": site.path.name.partition(".")[0],
+            "log": site.name,
             "sha256": digest(site.path),
             "bound": bound,
             "method": name,

@@ -1,7 +1,7 @@
 """The table of the figure ``sites``, and what people read of it: a page, or a table of each log."""
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,7 @@ from rllib_configs.loading import read_yaml
 from tune_jobs.replaying.outcomes import SIZES
 from tune_jobs.tables.columns import SHARE, shown, with_interval
 from tune_jobs.tables.frames import read_frame
-from tune_jobs.tables.printing import markdown
+from tune_jobs.tables.printing import aligned, markdown
 
 TEXTS = (
     *("log", "file", "sha256", "size_from", "bound", "kind", "best_rule", "best_rule_whole"),
@@ -45,11 +45,14 @@ REFERENCE = "fcfs:easy"
 BUSY = 3.0
 """Mean bounded slowdown under `REFERENCE` from which a log is busy; below, hardly anybody waits."""
 
+DEFAULT = "hpc-order"
+"""The shipped policy that stands beside the best rule of each log."""
+
 _WIDTH = 120  # characters of a line of prose
 _COLUMNS = (
-    "*Highest* is the largest ratio of a busy log. *Whole busy logs* compares the mean bounded "
-    "slowdowns of whole logs, which depend on few jobs. *Points* are differences in utilization; "
-    "these and the ratio of mean waits are relative to the best rule."
+    "*Highest* is the largest ratio of a busy log. *Whole busy logs* compares mean slowdowns of "
+    "whole logs, which depend on few jobs. Points of utilization and the mean wait are relative to "
+    "the best rule."
 )
 _ARCHIVES = Path(__file__).with_name("archives.yaml")
 Write = Callable[[pd.Series], str]
@@ -78,6 +81,7 @@ def page_of(table: Path) -> str:
     """The page of a table: what was played, all logs together, each log, where the logs are."""
     rows = read_sites(table)
     logs = rows.drop_duplicates("log")
+    policy, why = _shown_policy(rows)
     parts = [
         "# Rules and policies on real job logs",
         f"    {_command(logs)}",
@@ -87,9 +91,9 @@ def page_of(table: Path) -> str:
         _over_logs(rows),
         f"![Slowdowns over that of each log's best rule]({table.stem}.png)",
         "## Each log",
-        "The best rule, and the learned policy with the lowest ratio over all logs:",
-        _each_log(rows),
-        f"All policies on each log, also by size and by user, are in the [CSV]({table.name}).",
+        f"Of two values, the second is that of `{policy}`, the learned policy {why}:",
+        _each_log(rows, policy),
+        f"[{table.name}]({table.name}) has all policies on each log, also by size and by user.",
         "## Where the logs are",
         *_origins(logs),
     ]
@@ -153,8 +157,8 @@ def _setup(rows: pd.DataFrame, logs: pd.DataFrame) -> str:
         f"{learned} learned policies. All have the same bound on waits: {promise}. Ratios compare "
         "the mean bounded slowdowns of each week with those of the log's best rule. They are "
         "geometric means with intervals over weeks, which count as independent. The best rule is "
-        "chosen on the same weeks. A log is *busy* if the mean bounded slowdown of "
-        f"`{REFERENCE}` is at least {BUSY:g}, else *calm*."
+        f"chosen on the same weeks. A log is *busy* if the mean bounded slowdown of `{REFERENCE}` "
+        f"is at least {BUSY:g}, else *calm*."
     )
     return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
 
@@ -168,18 +172,24 @@ def _over_logs(rows: pd.DataFrame) -> str:
     )
     head = ["Policy", "Busy logs [95%]", "Highest", "Whole busy logs", "Points, mean wait"]
     lines = [[*head, "Calm logs [95%]"]]
-    ranked = np.log(rows["ratio"]).groupby([rows["kind"], rows["policy"]]).mean().sort_index()
-    for policy in ranked.loc[ranked.index[0][0]].sort_values(kind="stable").index:
+    ranked = rows[rows["kind"] == "busy"] if (rows["kind"] == "busy").any() else rows
+    for policy in _mean_logs(ranked).sort_values(kind="stable").index:
         own = rows[rows["policy"] == policy]
         busy, calm = (own[own["kind"] == kind] for kind in ("busy", "calm"))
         price = ["-", "-", "-"]
         if len(busy):
             whole, wait = np.exp(np.log(busy[["ratio_whole", "of_wait"]]).mean())
             price = [f"{busy['ratio'].max():.2f}", f"{whole:.2f}"]
-            price.append(f"{busy['points'].mean():+.1f}, {wait:.2f}")
+            points = round(busy["points"].mean(), 1) + 0.0  # not -0.0
+            price.append(f"{points:+.1f}, {wait:.2f}")
         ratios = [with_interval(_geometric(some)) for some in (busy, calm)]
-        lines.append([f"`{policy}`", ratios[0], *price, ratios[1]])
-    return markdown(lines, names=1)
+        lines.append([policy, ratios[0], *price, ratios[1]])
+    return _text(lines)
+
+
+def _mean_logs(rows: pd.DataFrame) -> pd.Series:
+    """Mean ln ratio of each policy."""
+    return np.log(rows["ratio"]).groupby(rows["policy"]).mean()
 
 
 def _geometric(rows: pd.DataFrame) -> tuple[float, float, float]:
@@ -192,18 +202,29 @@ def _geometric(rows: pd.DataFrame) -> tuple[float, float, float]:
     return float(np.exp(mean)), float(np.exp(mean - below)), float(np.exp(mean + above))
 
 
-def _each_log(rows: pd.DataFrame) -> str:
-    """Of each log the best rule and the learned policy that is best over all, with their prices."""
+def _each_log(rows: pd.DataFrame, policy: str) -> str:
+    """A policy beside the best rule of each log, and the prices of both."""
+    lines = [["Log", "Best rule", "Ratio [95%]", *_BOTH]]
+    for log, own in rows.groupby("log", sort=False):
+        pair = own.set_index("policy").loc[[own["best_rule"].iloc[0], policy]]
+        one = pair.loc[policy]
+        ratio = with_interval([one["ratio"], one["ratio_low"], one["ratio_high"]])
+        cells = [", ".join(map(write, pair[name])) for name, write in _BOTH.values()]
+        lines.append([log, pair.index[0], ratio, *cells])
+    return _text(lines, names=2)
+
+
+def _text(lines: Sequence[Sequence[str]], names: int = 1) -> str:
+    """A table as a terminal shows it, which is easier to read in a page's source."""
+    return "\n".join(["```text", *aligned(lines, names=names), "```"])
+
+
+def _shown_policy(rows: pd.DataFrame) -> tuple[str, str]:
+    """The learned policy that stands beside the best rule of each log, and why."""
     learned = rows[rows["learned"] == "True"]
-    best = np.log(learned["ratio"]).groupby(learned["policy"]).mean().idxmin()
-    shown_rows = rows[(rows["policy"] == rows["best_rule"]) | (rows["policy"] == best)]
-    columns: dict[str, Write] = {
-        "Log, policy": lambda row: f"{row['log']}, `{row['policy']}`",
-        **_VALUE,
-        **_PRICE,
-    }
-    order = [own.sort_values("ratio") for _, own in shown_rows.groupby("log", sort=False)]
-    return _table(pd.concat(order), columns)
+    if (learned["policy"] == DEFAULT).any():
+        return DEFAULT, "that ships as default"
+    return str(_mean_logs(learned).idxmin()), "with the lowest ratio"
 
 
 def _origins(logs: pd.DataFrame) -> list[str]:
@@ -213,11 +234,11 @@ def _origins(logs: pd.DataFrame) -> list[str]:
         "Log": lambda row: row["log"],
         "Jobs, load": lambda row: f"{row['jobs']:,.0f}, {row['load']:.0%}",
         "Bound": lambda row: duration(row["max_wait"]) if row["max_wait"] else "none",
-        "Archive": lambda row: _cell(found[row["log"]]),
+        "In its archive": lambda row: _cell(found[row["log"]]),
         "SHA-256 of the file": lambda row: f"`{row['sha256']}`",
     }
     archives = dict.fromkeys(one for one in found.values() if one is not None)
-    asks = {one.archive: f"- [{one.archive}]({one.url}): {one.asks}." for one in archives}
+    asks = {one.archive: f"- {one.archive}: {one.asks}." for one in archives}
     return [_table(logs, columns), "\n".join(asks.values())] if asks else [_table(logs, columns)]
 
 
@@ -226,7 +247,7 @@ def _slowdown_of(size: str) -> Write:
 
 
 def _cell(source: Source | None) -> str:
-    return "unknown" if source is None else f"{source.log} ({source.archive})"
+    return "unknown" if source is None else f"[{source.log}]({source.url})"
 
 
 def _bound(row: pd.Series) -> str:
@@ -243,6 +264,12 @@ _VALUE: dict[str, Write] = {
         [row["ratio"], row["ratio_low"], row["ratio_high"]]
     ),
     "Slowdown": lambda row: shown(row["bounded_slowdown"]),
+}
+_BOTH: dict[str, tuple[str, Callable[[float], str]]] = {
+    "Slowdown": ("bounded_slowdown", shown),
+    "Utilization": ("utilization", lambda value: shown(value, SHARE)),
+    "Mean wait": ("mean_wait", duration),
+    "Longest wait": ("longest_wait", duration),
 }
 _PRICE: dict[str, Write] = {
     "Utilization": lambda row: shown(row["utilization"], SHARE),

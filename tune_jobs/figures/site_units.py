@@ -22,7 +22,12 @@ from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.metrics import size_class, wait
 from cluster_env.objectives.standard import bounded_slowdown
 from cluster_env.workloads.recorded import RecordedJobs
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_spec
+from tune_jobs.comparing.policy_specs import (
+    PolicySpec,
+    beside_holding,
+    heuristic_spec,
+    learned_spec,
+)
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import load_runs
 from tune_jobs.replaying.choices import read_as_said, task_of_log
@@ -52,17 +57,24 @@ class Contender:
     Attributes:
         name: as tables show it.
         folder: of a learned policy; None for a rule.
+        holds: whether a policy that may delay jobs that fit does so, see `beside_holding`.
     """
 
     name: str
     folder: Path | None = None
+    holds: bool = True
 
     def spec(self) -> PolicySpec:
         """What plays; learned policies choose the likeliest action, as in ``replay``."""
         if self.folder is None:
             return heuristic_spec(self.name)
-        runs = load_runs([self.folder], "argmax")
-        return replace(learned_spec("", runs, "argmax"), key=self.name)
+        return _learned(self.folder)[0 if self.holds else 1]
+
+    @classmethod
+    def of(cls, folder: Path) -> list["Contender"]:
+        """The policy of a folder, and the same weights without a hold if it may hold jobs back."""
+        keys = [spec.key for spec in _learned(folder)]
+        return [cls(key, folder, not place) for place, key in enumerate(keys)]
 
     def content(self) -> list[str]:
         """Digests of the files that it consists of; empty for a rule."""
@@ -108,6 +120,12 @@ class Unit:
     def find(self) -> Found:
         """What the unit is made for; see `describe` and `measure`."""
         return describe(self) if self.contender is None else measure(self, self.contender)
+
+
+def _learned(folder: Path) -> list[PolicySpec]:
+    """A policy under the name of its folder, perhaps with the same weights without a hold."""
+    spec = learned_spec("", load_runs([folder], "argmax"), "argmax")
+    return beside_holding([replace(spec, key=folder.name)])
 
 
 def describe(unit: Unit) -> Found:

@@ -5,8 +5,8 @@ rule of their log: by ln ratios of the mean bounded slowdowns of the jobs submit
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.kit.dots import draw_dots, name_lines
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.site_page import BUSY, PRICE, REFERENCE, page_of, read_sites
-from tune_jobs.figures.site_units import MAX_WAIT, Contender, Found, Unit, find_all
+from tune_jobs.figures.site_units import MAX_WAIT, NO_BOUND, Contender, Found, Unit, find_all
 from tune_jobs.figures.style import (
     TABLE_DPI,
     color_of,
@@ -54,6 +54,31 @@ _TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100, 300, 1000)
 _DIGITS = 4  # of weekly means in their file
 
 
+@dataclass(frozen=True, eq=False)
+class Log:
+    """A log that can be played.
+
+    Attributes:
+        name: of its file, up to the first point where that tells it from the others.
+        unit: that describes it.
+        facts: what came of that.
+    """
+
+    name: str
+    unit: Unit
+    facts: Found
+
+    def under(self, contender: Contender) -> Unit:
+        """The log under a policy, at the bound on waits that was found for it."""
+        bound = f"{self.facts['max_wait']}s" if self.facts["max_wait"] else NO_BOUND
+        options = {**self.unit.options, MAX_WAIT: bound}
+        return replace(self.unit, options=options, contender=contender)
+
+
+Played = Mapping[Contender, Found]
+"""What came of a log under each policy."""
+
+
 def collect(request: FigureRequest) -> list[Row]:
     """Plays all logs under all rules, shipped policies and runs; see `site_page.NUMBERS`.
 
@@ -64,49 +89,49 @@ def collect(request: FigureRequest) -> list[Row]:
         InputError: if no log is named or can be used, a policy cannot act, or what was said of a
             machine names none of the logs.
     """
-    options = dict(request.task_options)
-    sizes = _sizes(str(options.pop("processors", "")))
-    said = str(options.setdefault(MAX_WAIT, DEFAULT_BOUND))
     contenders = _contenders(request.runs)
-    files = list(logs_of(request.traces))
-    named = _by_name(files)
-    _refuse_unknown(sizes, named)
-    logs = [
-        Unit(path, digest(path), tuple(request.overrides), _with_size(options, name, path, sizes))
-        for name, path in named.items()
-    ]
+    units = units_of_logs(request)
     kept = request.out / KEPT if request.out is not None else None
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
     count = num_local_cpus()
     with spreading(count if count > 1 else 0) as spread:
-        described = find_all(logs, kept, spread, request.progress, "log")
-        usable = []
-        for name, unit, found in zip(named, logs, described, strict=True):
-            if "reason" in found:
-                request.progress.say(f"{unit.path.name} is left out: {found['reason']}")
+        described = find_all(list(units.values()), kept, spread, request.progress, "log")
+        logs = []
+        for (name, unit), facts in zip(units.items(), described, strict=True):
+            if "reason" in facts:
+                request.progress.say(f"{unit.path.name} is left out: {facts['reason']}")
             else:
-                usable.append((name, unit, found))
-        if not usable:
-            raise InputError(f"none of {len(files)} files is a job log that can be played")
+                logs.append(Log(name, unit, facts))
+        if not logs:
+            raise InputError(f"none of {len(units)} files is a job log that can be played")
         # The longest first, so that no process is left with it at the end.
-        usable.sort(key=lambda log: (-log[2]["jobs"], log[0]))
-        _check(contenders, usable[-1][1])
-        units = [
-            _played(unit, found["max_wait"], contender)
-            for _, unit, found in usable
-            for contender in contenders
-        ]
-        results = find_all(units, kept, spread, request.progress, "replay")
-    size = len(contenders)
-    groups = {
-        name: (unit, found, dict(zip(contenders, results[k * size : (k + 1) * size], strict=True)))
-        for k, (name, unit, found) in enumerate(usable)
-    }
-    groups = dict(sorted(groups.items()))
+        logs.sort(key=lambda log: (-log.facts["jobs"], log.name))
+        _check(contenders, logs[-1])
+        replays = [log.under(contender) for log in logs for contender in contenders]
+        results = iter(find_all(replays, kept, spread, request.progress, "replay"))
+    played = {log: dict(zip(contenders, results, strict=False)) for log in logs}
+    by_name = sorted(logs, key=lambda log: log.name)
     if request.out is not None:
-        write_table(request.out / WEEKS, _weeks(groups))
-    return [row for name, log in groups.items() for row in _rows(name, *log, said)]
+        write_table(request.out / WEEKS, pd.concat(_weeks(log, played[log]) for log in by_name))
+    said = str(request.task_options.get(MAX_WAIT, DEFAULT_BOUND))
+    return [row for log in by_name for row in _rows(log, played[log], said)]
+
+
+def units_of_logs(request: FigureRequest) -> dict[str, Unit]:
+    """What describes each file, by the name of its log."""
+    options = {MAX_WAIT: DEFAULT_BOUND}
+    options |= {name: str(value) for name, value in request.task_options.items()}
+    sizes = _sizes(options.pop("processors", ""))
+    units = {}
+    for name, path in _by_name(list(_files(request.traces))).items():
+        said = [sizes[key] for key in (name, path.name, "") if key in sizes]
+        own = {**options, "processors": said[0]} if said else options
+        units[name] = Unit(path, digest(path), tuple(request.overrides), own)
+    known = {"", *units, *(unit.path.name for unit in units.values())}
+    for name in sizes.keys() - known:
+        raise InputError(f"--processors names '{name}', but there is no such file of a log")
+    return units
 
 
 def _sizes(text: str) -> dict[str, str]:
@@ -120,21 +145,7 @@ def _sizes(text: str) -> dict[str, str]:
     return sizes
 
 
-def _refuse_unknown(sizes: Mapping[str, str], named: Mapping[str, Path]) -> None:
-    known = {*named, *(path.name for path in named.values()), ""}
-    for name in sizes.keys() - known:
-        raise InputError(f"--processors names '{name}', but there is no such file of a log")
-
-
-def _with_size(
-    options: Mapping[str, Any], name: str, path: Path, sizes: Mapping[str, str]
-) -> dict[str, str]:
-    size = sizes.get(name) or sizes.get(path.name) or sizes.get("")
-    given = {key: str(value) for key, value in options.items()}
-    return given if size is None else {**given, "processors": size}
-
-
-def logs_of(traces: Sequence[Path]) -> Iterator[Path]:
+def _files(traces: Sequence[Path]) -> Iterator[Path]:
     """The files that were named, and those of the folders, by name; hidden ones are none."""
     if not traces:
         raise InputError("this figure shows job logs: name a folder of them with --trace FOLDER")
@@ -146,68 +157,59 @@ def logs_of(traces: Sequence[Path]) -> Iterator[Path]:
 def _by_name(files: Sequence[Path]) -> dict[str, Path]:
     """Files by their names up to the first point, or their whole names where these are the same."""
     short = [path.name.partition(".")[0] for path in files]
-    return {
+    named = {
         name if short.count(name) == 1 else path.name: path
         for name, path in zip(short, files, strict=True)
     }
+    if len(named) < len(files):
+        raise InputError("two files of logs have the same name; rename one")
+    return named
 
 
 def _contenders(runs: Sequence[str]) -> list[Contender]:
     """The rules, the policies that ship for the world, and the runs that were named."""
-    shipped = get_spec(WORLD).training.policies
-    folders = {folder: name for name, folder in shipped.items()}
-    folders |= {run: run.name for run in find_runs(split_names(runs)) if run not in folders}
-    learned = [Contender(name, folder) for folder, name in folders.items()]
+    shipped = get_spec(WORLD).training.policies.values()
+    folders = dict.fromkeys([*shipped, *find_runs(split_names(runs))])
+    learned = [contender for folder in folders for contender in Contender.of(folder)]
     return [*map(Contender, RULES), *learned]
 
 
-def _check(contenders: Sequence[Contender], unit: Unit) -> None:
+def _check(contenders: Sequence[Contender], log: Log) -> None:
     """Finds out on one log whether all can act, before hours are spent."""
-    task, _ = _played(unit, 0, contenders[0]).task()
+    task, _ = log.under(contenders[0]).task()
     check_specs(EvaluationProtocol(task, num_jobsets=1), [one.spec() for one in contenders])
 
 
-def _played(unit: Unit, max_wait: int, contender: Contender) -> Unit:
-    """A log under a policy, at the bound in seconds that was found for the log."""
-    options = {**unit.options, MAX_WAIT: f"{max_wait}s" if max_wait else "0"}
-    return Unit(unit.path, unit.sha256, unit.overrides, options, contender)
-
-
-def _weeks(groups: Mapping[str, tuple[Unit, Found, Mapping[Contender, Found]]]) -> pd.DataFrame:
+def _weeks(log: Log, played: Played) -> pd.DataFrame:
     """Weekly mean bounded slowdowns: a row for each week of a log, a column for each policy."""
-    frames = []
-    for name, (_, found, played) in groups.items():
-        jobs = found["week_jobs"]
-        head = {"log": name, "week": range(1, len(jobs) + 1), "jobs": jobs}
-        means = {one.name: np.round(result["weeks"], _DIGITS) for one, result in played.items()}
-        frames.append(pd.DataFrame({**head, **means}))
-    return pd.concat(frames)
+    jobs = log.facts["week_jobs"]
+    means = {one.name: np.round(found["weeks"], _DIGITS) for one, found in played.items()}
+    return pd.DataFrame({"log": log.name, "week": range(1, len(jobs) + 1), "jobs": jobs, **means})
 
 
-def _rows(
-    name: str, unit: Unit, found: Found, played: Mapping[Contender, Found], said: str
-) -> Iterator[Row]:
+def _rows(log: Log, played: Played, said: str) -> Iterator[Row]:
     """The rows of a log: each policy relative to the rule with the lowest weekly slowdowns."""
     # Weeks without a job carry no information; all policies have the same ones.
-    logs = {one: np.log(np.array(result["weeks"], float)) for one, result in played.items()}
+    facts = log.facts
+    logs = {one: np.log(found["weeks"]) for one, found in played.items()}
     rules = [one for one in played if one.folder is None]
     best = min(rules, key=lambda one: float(np.nanmean(logs[one])))
-    whole = {one: float(result["bounded_slowdown"]) for one, result in played.items()}
+    whole = {one: float(found["bounded_slowdown"]) for one, found in played.items()}
     best_whole = min(rules, key=whole.__getitem__)
     reference = next(one for one in rules if one.name == REFERENCE)
     head = {
-        "log": name,
-        "file": unit.path.name,
-        "sha256": unit.sha256,
-        **{key: found[key] for key in ("jobs", "left_out", "processors", "size_from")},
-        **{key: found[key] for key in ("days", "load", "users", "max_wait")},
+        "log": log.name,
+        "file": log.unit.path.name,
+        "sha256": log.unit.sha256,
+        **{key: facts[key] for key in ("jobs", "left_out", "processors", "size_from")},
+        **{key: facts[key] for key in ("days", "load", "users", "max_wait")},
         "bound": said,
         "kind": "busy" if whole[reference] >= BUSY else "calm",
-        "weeks": sum(count > 0 for count in found["week_jobs"]),
+        "weeks": sum(count > 0 for count in facts["week_jobs"]),
         "best_rule": best.name,
         "best_rule_whole": best_whole.name,
     }
-    for one, result in played.items():
+    for one, found in played.items():
         difference = logs[one] - logs[best]
         ratio = jobset_interval(Pooled.each(difference[np.isfinite(difference)]))
         yield {
@@ -218,7 +220,7 @@ def _rows(
             "ratio_low": float(np.exp(ratio.low)),
             "ratio_high": float(np.exp(ratio.high)),
             "ratio_whole": whole[one] / whole[best_whole],
-            **{key: result.get(key, np.nan) for key in PRICE},
+            **{key: found.get(key, np.nan) for key in PRICE},
         }
 
 

@@ -226,7 +226,7 @@ def _bounded(machine: Machine, episode: Episode, plan: Plan, action: int) -> int
     if not place - status.head <= action < status.tail - status.head:
         return int(options.queue)
     job = episode.queue[status.head + action]
-    seconds = episode.jobs[job].order_estimate
+    seconds = episode.jobs[job].limit
     free = has_room(plan, episode.demand[job], seconds, status.time)
     return int(action) if free else int(options.queue)
 

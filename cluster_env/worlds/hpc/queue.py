@@ -315,11 +315,12 @@ def number_alike(jobs: Jobs, room: NDArray[np.int32]) -> None:
 
 @njit_inlined
 def _are_alike(jobs: Jobs, one: int, other: int) -> bool:
-    """Whether two jobs have the same user, estimate and demands."""
+    """Whether two jobs have the same user, estimates and demands."""
     records, same = jobs.records, True
     for r in range(jobs.demand.shape[1]):
         same = same and jobs.demand[one, r] == jobs.demand[other, r]
     same = same and records[one].user == records[other].user
+    same = same and records[one].limit == records[other].limit
     return bool(same and records[one].order_estimate == records[other].order_estimate)
 
 

@@ -230,7 +230,8 @@ def start_bounded(episode: Episode, rule: RuleTable, plan: Plan, now: int) -> No
     """Starts jobs where the first of the queue are overdue, and nothing may delay these.
 
     Overdue jobs get reservations one after the other; then the rule goes on in what they leave. The
-    first job that EASY cannot start has a reservation behind theirs.
+    first job that EASY cannot start has a reservation behind theirs. All of it goes by what users
+    asked for: a job that is believed too short would break the bound.
     """
     status, mode, blocked, passed = episode.status[0], rule.mode, False, np.int64(0)
     status.as_planned = False
@@ -239,7 +240,7 @@ def start_bounded(episode: Episode, rule: RuleTable, plan: Plan, now: int) -> No
     while passed + hopeless < status.tail - status.head:
         place = status.head + passed
         job = episode.queue[place]
-        demand, seconds = episode.demand[job], episode.jobs[job].order_estimate
+        demand, seconds = episode.demand[job], episode.jobs[job].limit
         overdue = is_overdue(episode, job, now, rule.max_wait)
         books = overdue or mode == CONSERVATIVE or (mode == EASY and not blocked)
         if not books:
@@ -270,7 +271,7 @@ def book_overdue(episode: Episode, plan: Plan, max_wait: int, place: int, now: i
         if place + hopeless == episode.status[0].tail:
             return int(episode.status[0].tail)
         job = episode.queue[place]
-        start = book(plan, episode.demand[job], episode.jobs[job].order_estimate)
+        start = book(plan, episode.demand[job], episode.jobs[job].limit)
         begins_now = start == now
         place += not begins_now
     return place
@@ -297,7 +298,7 @@ def _hopeless(episode: Episode, plan: Plan, passed: int, known: int, now: int) -
     status, hopeless, room = episode.status[0], known, False
     while not room and passed + hopeless < status.tail - status.head:
         job = episode.queue[status.tail - 1 - hopeless]
-        room = has_room(plan, episode.demand[job], episode.jobs[job].order_estimate, now)
+        room = has_room(plan, episode.demand[job], episode.jobs[job].limit, now)
         hopeless += not room
     return hopeless
 

@@ -205,7 +205,7 @@ def _start_next(episode: Episode, scoring: Scoring, now: int) -> int:
         if place == _NONE:
             break
         job = np.int64(episode.queue[place])
-        demand, seconds = episode.demand[job], episode.jobs[job].order_estimate
+        demand, seconds = episode.demand[job], episode.jobs[job].limit
         starts = instant[LOOK] != ALL or fits(episode.demand, job, episode.free)
         if instant[BOUNDED] and starts:
             starts = has_room(scoring.plan, demand, seconds, now)
@@ -338,7 +338,7 @@ def _best(episode: Episode, factors: Factors, scoring: Scoring, now: int) -> int
         if look == BACKFILLING and job == instant[BLOCKED]:
             continue
         if look != ALL and instant[BOUNDED]:
-            seconds = episode.jobs[job].order_estimate
+            seconds = episode.jobs[job].limit
             if not has_room(scoring.plan, episode.demand[job], seconds, now):
                 continue
         elif look == BACKFILLING and not delays_nobody(episode, job, now, instant[SHADOW]):

@@ -40,7 +40,7 @@ _SHIPPED = Path(__file__).parent / "policies"
 _BACKFILLED = ("saf", "sjf", "wspt", "fcfs", "unicep", "wfp3")
 """Baselines whose backfilling is that of the world."""
 
-_HOLDS = "it holds jobs back, which is worth nothing on real logs; hpc-order never holds"
+_HOLDS = "it holds jobs back, which does harm on most real logs; hpc-order never holds"
 
 
 def columns(task: Task) -> dict[str, Value]:

@@ -66,7 +66,9 @@ def plain_starts(
         overdue = [j for j in waiting if max_wait and now - arrival[j] > max_wait]
         if overdue:
             order = [*overdue, *(j for j in order if j not in overdue)]
-            begun = _bounded(rule, overdue, order, free, ends, now, size, ordered, processors)
+            begun = _bounded(
+                rule, overdue, order, free, ends, now, size, limit, ordered, processors
+            )
         elif rule.reserve is not None:
             begun = _with_reserve(rule.reserve, order, free, size, ordered, processors)
         else:
@@ -109,13 +111,16 @@ def _chosen(rule, order, free, ends, now, size, ordered, estimate) -> list[int]:
     return started
 
 
-def _bounded(rule, overdue, order, free, ends, now, size, estimate, processors) -> list[int]:
-    """Overdue jobs are booked one after the other, and the rule goes on in what they leave."""
-    last = max([end for end, _ in ends], default=now) + sum(estimate[j] for j in order) + 1
+def _bounded(rule, overdue, order, free, ends, now, size, limit, ordered, processors) -> list[int]:
+    """Overdue jobs are booked one after the other, and the rule goes on in what they leave.
+
+    What is believed of jobs counts for their order alone.
+    """
+    last = max([end for end, _ in ends], default=now) + sum(limit[j] for j in order) + 1
     room = {t: free + _ended(ends, t) for t in range(now, last + 1)}
 
     def fits(j: int, at: int) -> bool:
-        return all(room.get(t, processors) >= size[j] for t in range(at, at + estimate[j]))
+        return all(room.get(t, processors) >= size[j] for t in range(at, at + limit[j]))
 
     started, blocked, left = [], False, free
     for j in order:
@@ -124,11 +129,11 @@ def _bounded(rule, overdue, order, free, ends, now, size, estimate, processors) 
             at = next(t for t in range(now, last + 1) if fits(j, t))
         else:
             leaves = rule.reserve is None or _with_reserve(
-                rule.reserve, [j], left, size, estimate, processors
+                rule.reserve, [j], left, size, ordered, processors
             )
             at = now if leaves and fits(j, now) else -1
         if at >= 0:
-            for t in range(at, min(at + estimate[j], last + 1)):
+            for t in range(at, min(at + limit[j], last + 1)):
                 room[t] -= size[j]
         if at == now:
             started.append(j)

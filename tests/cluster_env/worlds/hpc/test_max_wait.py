@@ -54,12 +54,12 @@ def assert_promise(jobset: JobSet, schedule: Schedule, max_wait: int) -> None:
 
 @pytest.mark.parametrize("backfilling", BACKFILLING)
 @pytest.mark.parametrize("order", ORDERS)
-@given(jobset=small_jobsets(), max_wait=bounds)
+@given(jobset=small_jobsets(corrected=True), max_wait=bounds)
 @settings(max_examples=50)
 def test_bounded_rules_are_those_of_a_plain_loop(
     order: str, backfilling: str, jobset: JobSet, max_wait: int
 ) -> None:
-    """Estimates may be wrong in both directions."""
+    """Estimates may be wrong in both directions, and corrected."""
     rule, world = Rule(order, backfilling), bounded(max_wait)
     schedule = played(world, [jobset], rule)
     check_schedule(schedule, [jobset], complete_until=world.max_time)
@@ -107,6 +107,21 @@ def test_scorers_keep_the_promise_and_choose_as_they_play(
     scorer = Scorer(np.random.default_rng(seed).standard_normal((SIZE, SIZE)), mode)
     assert_promise(jobset, played(bounded(max_wait), [jobset], scorer), max_wait)
     assert_same(bounded(max_wait), [jobset], scorer)
+
+
+@pytest.mark.parametrize("backfilling", BACKFILLING)
+@given(jobset=patient_jobsets(), max_wait=bounds, seed=st.integers(0, 10**6))
+@settings(max_examples=40)
+def test_the_promise_holds_whatever_is_believed_of_jobs_that_wait(
+    backfilling: str, jobset: JobSet, max_wait: int, seed: int
+) -> None:
+    """Who is believed too short goes first and is backfilled, but never before overdue jobs."""
+    rng = np.random.default_rng(seed)
+    believed = rng.integers(1, jobset.attributes["estimate"], endpoint=True)
+    jobset = replace(jobset, attributes={**jobset.attributes, "order_estimate": believed})
+    scorer = Scorer(rng.standard_normal((SIZE, SIZE)), "easy")
+    for policy in (Rule("sjf", backfilling), scorer):
+        assert_promise(jobset, played(bounded(max_wait), [jobset], policy), max_wait)
 
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
