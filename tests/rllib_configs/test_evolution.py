@@ -206,3 +206,29 @@ def test_a_search_in_one_process_finds_what_a_training_finds() -> None:
     algorithm.stop()
     found = search_here(config, {name: begin[name] for name in shapes})
     assert_equal({name: found[name] for name in shapes}, {name: weights[name] for name in shapes})
+
+
+def test_windows_in_which_no_job_counts_are_alike_for_all_candidates(tmp_path: Path) -> None:
+    """In between bursts nobody submits: some windows hold jobs of their warm-up alone."""
+    submit = np.concatenate([100_000 * burst + np.arange(0, 1000, 10) for burst in range(10)])
+    rows = [f"{second},500,900,{1 + k % 4}" for k, second in enumerate(submit.tolist())]
+    log = tmp_path / "bursts.csv"
+    log.write_text("\n".join(["arrival,duration,estimate,processors", *rows]))
+    on_log = [
+        *(f"task.workload.trace={log}", "task.world.processors=8", 'training.family=""'),
+        *("task.workload.whole=false", "task.workload.window=3000", "task.workload.jobs=null"),
+        *("task.workload.warmup=2000", "training.limits.wait=0"),
+    ]
+    sizes = [text for text in SIZES if "workload" not in text]
+    config = prepare(load_config("hpc-hold", [*sizes, *on_log]))
+    jobsets = config.task.build().jobsets(Split.TRAIN, range(40))
+    empty = np.array([not one.counted.any() for one in jobsets])
+    assert 0 < empty.sum() < 40
+    work = CandidateWork(config)
+    flat = np.zeros(sum(int(np.prod(shape)) for shape in work.shapes.values()), np.float32)
+    work.set_weights({CANDIDATES: flat[None]})
+    parts = [work.play(unit)[0] for unit in units_of(Split.TRAIN, 0, 40, 1, 1)]
+    judged = np.concatenate([part.per_unit[k][0] for k, part in enumerate(parts)])
+    assert np.isfinite(judged).all()
+    assert (judged[empty] == [0.0, -1.0]).all()
+    assert (judged[~empty, 0] > 0).any()
