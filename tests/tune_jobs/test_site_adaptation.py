@@ -9,6 +9,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation import evaluate
 from cluster_env.workloads.swf import write_swf
+from cluster_env.worlds import get_spec
 from rllib_configs.policy_files import load_policy
 from tests.tune_jobs.drawing import texts
 from tests.tune_jobs.test_sites import slowdowns, write_log
@@ -137,6 +138,14 @@ def test_what_has_too_few_weeks_is_named_and_nothing_else_is_an_error(
         make_figure("site-adaptation", FigureRequest(traces=[folder / "short.swf"]), tmp_path)
     with pytest.raises(InputError, match="name a folder"):
         make_figure("site-adaptation", FigureRequest(), tmp_path)
+
+
+def test_a_run_that_cannot_be_adapted_is_refused_at_once(folder: Path, tmp_path: Path) -> None:
+    shipped = get_spec("hpc").training.policies[POLICY]
+    request = FigureRequest(runs=[str(shipped)], traces=[folder])
+    with pytest.raises(InputError, match="set_scorer"):
+        make_figure("site-adaptation", request, tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_it_is_drawn_from_its_table_alone(made: Path) -> None:

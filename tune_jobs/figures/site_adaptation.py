@@ -207,12 +207,13 @@ def searched(site: Site, seed: int) -> Policy:
 
 
 def _adapted_run(run: Path, seed: int) -> Callable[[Site], tuple[Policy, str]]:
-    """Adapts a meta-trained run as ``metasched adapt`` does, to the earlier half."""
+    """Adapts a run as ``metasched adapt`` does, to windows of the earlier half."""
+    # Only now, because it imports PyTorch; and not later, so that a run is refused at once.
+    from meta.adaptation import adapt_policy, load_meta_policy
+
+    policy = load_meta_policy(run)
 
     def adapt(site: Site) -> tuple[Policy, str]:
-        from meta.adaptation import adapt_policy, load_meta_policy
-
-        policy = load_meta_policy(run)
         workload: Any = site.task.workload
         splits = (VALIDATED_FROM, HALF)
         earlier = replace(workload, whole=False, jobs=None, splits=splits, window=site.window)
