@@ -76,7 +76,8 @@ NUMBERS = (
 it is shipped, as a geometric mean over the later weeks, with the interval of such a mean. The last
 four columns are of the jobs that were submitted in these weeks; times are seconds."""
 
-_TICKS = (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 5, 10)
+_TICKS = (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
+_MOST_TICKS = 6  # of a panel
 _LOOKS = {UNADAPTED: ("#8a8a8a", "x"), CHOSEN: ("#e69f00", "s"), SEARCHED: ("#0072b2", "o")}
 _OF_RUNS = ("#d55e00", "D")
 _COLUMNS, _LINE, _HEAD = 3, 0.2, 0.75  # panels beside each other; inches
@@ -304,17 +305,23 @@ def draw(table: Path) -> Figure:
     with styled():
         height = lines * (_HEAD + _LINE * len(methods)) + 1.0
         figure = new_figure(height, 2.5 + 2.5 * columns, TABLE_DPI)
-        panels = figure.subplots(lines, columns, squeeze=False, sharey=True, sharex=True).ravel()
-        low, high = np.nanmin(rows["ratio_low"]) * 0.95, np.nanmax(rows["ratio_high"]) * 1.05
+        panels = figure.subplots(lines, columns, squeeze=False, sharey=True).ravel()
         for axes, (log, own) in zip(panels, logs, strict=False):
+            own = own.set_index("method", drop=False).reindex(methods)
             axes.axvline(1, color="#8a8a8a", linewidth=0.8, zorder=1)
             draw_dots(axes, own, "ratio", size=4.5, width=1.5)
             axes.set_xscale("log")
-            axes.set_xlim(min(low, 0.9), max(high, 1.1))
-            plain_ticks(axes.xaxis, [tick for tick in _TICKS if low <= tick <= high or tick == 1])
+            low = min(np.nanmin(own["ratio_low"]), 0.9) * 0.95
+            high = max(np.nanmax(own["ratio_high"]), 1.1) * 1.05
+            axes.set_xlim(low, high)
+            within = [tick for tick in _TICKS if low <= tick <= high]
+            step = -(-len(within) // _MOST_TICKS)
+            plain_ticks(axes.xaxis, within[within.index(1) % step :: step])
             axes.tick_params(axis="x", labelsize=8)
             axes.set_title(f"{log}, {own['weeks'].iloc[0]:.0f} weeks", fontsize=9)
         name_lines(panels[0], methods, size=8.5)
+        for axes in panels:
+            axes.tick_params(axis="y", labelsize=8.5, length=0)
         for axes in panels[len(logs) :]:
             axes.set_visible(False)
         note = (
