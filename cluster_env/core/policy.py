@@ -5,6 +5,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.jobs import JobSet
+
 
 @runtime_checkable
 class Policy(Protocol):
@@ -51,6 +53,18 @@ class ChoosingPolicy(Policy, Protocol):
 
         Rows are int32 ``(m,)``, uniforms float64 ``(m,)`` in [0, 1).
         """
+
+
+@runtime_checkable
+class ViewingPolicy(Policy, Protocol):
+    """A policy that expects more of jobs than they say, such as how long they will run.
+
+    Whoever evaluates it plays the jobs as it sees them. They arrive, ask for and take what they did
+    before, so that the schedule is one of these jobs.
+    """
+
+    def view(self, world: Any, jobset: JobSet) -> JobSet:
+        """The jobs of a jobset in a world, with further attributes."""
 
 
 def choose(

@@ -440,11 +440,13 @@ def test_strangers_to_a_log_are_judged_on_all_of_it_but_the_held_out_part(
     path = tmp_path / "run"
     began = config.training.model_copy(update={"start": tmp_path / "other"})
     knowing = config.model_copy(update={"task": TaskSection.of(task)})
-    others = [config.model_copy(update={"training": began}), knowing]
+    on_sites = config.training.model_copy(update={"family": "real-sites"})
+    learned = [config.model_copy(update={"training": one}) for one in (began, on_sites)]
+    others = [*learned, knowing]
     runs = [stranger, *(replace(stranger, path=path, config=one) for one in (config, *others))]
     whole = EvaluationProtocol(task, num_guard_jobsets=3)
     found = [with_guard_jobs(whole, learned_specs([one], "argmax")) for one in runs]
-    assert [one.all_before for one in found] == [True, True, False, False]
+    assert [one.all_before for one in found] == [True, True, False, False, False]
     all_before, part = found[0], found[-1]
     assert all_before.num_disjoint is not None
     assert part.num_disjoint is not None

@@ -90,7 +90,7 @@ def collect(request: FigureRequest) -> list[Row]:
             machine names none of the logs.
     """
     contenders = _contenders(request.runs)
-    units = _units(request)
+    units = units_of_logs(request)
     kept = request.out / KEPT if request.out is not None else None
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ def collect(request: FigureRequest) -> list[Row]:
     return [row for log in by_name for row in _rows(log, played[log], said)]
 
 
-def _units(request: FigureRequest) -> dict[str, Unit]:
+def units_of_logs(request: FigureRequest) -> dict[str, Unit]:
     """What describes each file, by the name of its log."""
     options = {MAX_WAIT: DEFAULT_BOUND}
     options |= {name: str(value) for name, value in request.task_options.items()}
