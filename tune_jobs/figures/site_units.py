@@ -33,7 +33,7 @@ from tune_jobs.comparing.trained_runs import load_runs
 from tune_jobs.replaying.choices import read_as_said, task_of_log
 from tune_jobs.replaying.description import WEEK_S
 from tune_jobs.replaying.outcomes import SIZES, of_groups, outcome
-from tune_jobs.terminal.files import append_whole, digest
+from tune_jobs.terminal.files import append_whole, digest, replacing
 from tune_jobs.terminal.pieces import Spread
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.tracking.provenance import made_with
@@ -230,8 +230,19 @@ def _find_and_keep(kept: Path | None, piece: tuple[str, Unit]) -> Found:
     key, unit = piece
     found = unit.find()
     if kept is not None:
-        append_whole(kept, f"{json.dumps({'key': key, 'found': found})}\n")
+        append_whole(kept, _line(key, found))
     return found
+
+
+def keep(kept: Path, units: Sequence[Unit], found: Sequence[Found]) -> None:
+    """Writes the file of `find_all` anew, so that it does not tell which unit ended first."""
+    lines = [_line(unit.key(), one) for unit, one in zip(units, found, strict=True)]
+    with replacing(kept) as aside:
+        aside.write_text("".join(lines), encoding="utf-8")
+
+
+def _line(key: str, found: Found) -> str:
+    return f"{json.dumps({'key': key, 'found': found})}\n"
 
 
 def _read(kept: Path) -> Iterator[tuple[str, Found]]:
