@@ -68,6 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sites, "num_local_cpus", lambda: 1)
     monkeypatch.setattr(sites, "RULES", FEW)
+    monkeypatch.setattr(sites, "BY_PREDICTIONS", FEW[:1])
 
 
 def make(folder: Path, out: Path, **said: object) -> Path:
@@ -82,6 +83,7 @@ def made(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sites, "num_local_cpus", lambda: 1)
         patch.setattr(sites, "RULES", FEW)
+        patch.setattr(sites, "BY_PREDICTIONS", FEW[:1])
         make(folder, out)
     return out
 
@@ -89,7 +91,9 @@ def made(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_log_has_a_row_of_each_rule_and_shipped_policy(made: Path) -> None:
     rows = read_sites(made / "sites.csv")
     assert list(zip(rows["log"], rows["policy"], strict=True)) == [
-        (log, policy) for log in ("calm", "kth-sp2-part") for policy in (*FEW, *LEARNED)
+        (log, policy)
+        for log in ("calm", "kth-sp2-part")
+        for policy in (*FEW, f"{FEW[0]} (predicted)", *LEARNED)
     ]
     assert set(rows["policy"][rows["learned"] == "True"]) == set(LEARNED)
     assert "hpc-hold (no hold)" in LEARNED
@@ -110,8 +114,8 @@ def test_what_is_no_log_is_named_with_the_reason(
     assert str(folder) not in said
 
 
-def schedule_of(path: Path, rule: str, max_wait: int) -> Schedule:
-    task, _, _ = task_of_log(path, [], {"max-wait": f"{max_wait}s"}, guess=True)
+def schedule_of(path: Path, rule: str, max_wait: int, *overrides: str) -> Schedule:
+    task, _, _ = task_of_log(path, overrides, {"max-wait": f"{max_wait}s"}, guess=True)
     jobset = task.workload.recorded.jobset()  # type: ignore[attr-defined]
     return evaluate(get_heuristic(rule, task.world), [jobset], task.world)
 
@@ -122,6 +126,17 @@ def slowdowns(schedule: Schedule) -> list[float]:
         max((wait + length) / max(length, 10), 1.0)
         for wait, length in zip(waits, schedule.duration.tolist(), strict=True)
     ]
+
+
+def test_a_rule_with_predicted_run_times_is_no_reference(folder: Path, made: Path) -> None:
+    rows = read_sites(made / "sites.csv")
+    assert not rows["best_rule"].str.endswith("(predicted)").any()
+    row = rows[(rows["log"] == "kth-sp2-part") & (rows["policy"] == f"{FEW[0]} (predicted)")].iloc[
+        0
+    ]
+    path, bound = folder / "kth-sp2-part.swf.gz", int(float(row["max_wait"]))
+    schedule = schedule_of(path, FEW[0], bound, "task.workload.run_times=mixed")
+    assert row["bounded_slowdown"] == pytest.approx(np.mean(slowdowns(schedule)))
 
 
 def test_prices_are_those_of_plain_loops_over_the_jobs(folder: Path, made: Path) -> None:

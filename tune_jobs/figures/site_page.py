@@ -39,6 +39,9 @@ over that of ``best_rule_whole``, the rule with the lowest.
 PRICE = NUMBERS[NUMBERS.index("bounded_slowdown") :]
 """Those of a log under one policy."""
 
+PREDICTED = " (predicted)"
+"""What a rule's name ends in where it goes by predicted run times, and not by estimates."""
+
 REFERENCE = "fcfs:easy"
 """The rule that says whether a log is busy, and from whose waits the bound comes."""
 
@@ -149,13 +152,15 @@ def _command(logs: pd.DataFrame) -> str:
 def _setup(rows: pd.DataFrame, logs: pd.DataFrame) -> str:
     """What was played, and what the numbers are."""
     learned = rows.loc[rows["learned"] == "True", "policy"].nunique()
+    predicted = sum(name.endswith(PREDICTED) for name in rows["policy"].unique())
     bound = logs["bound"].iloc[0]
     words = {"x2": f"twice the longest wait of `{REFERENCE}` in the earlier half of a log"}
     promise = words.get(bound, f"`--max-wait {bound}`")
     text = (
-        f"{len(logs)} whole logs are played under {rows['policy'].nunique() - learned} rules and "
-        f"{learned} learned policies, all with the same bound on waits: {promise}. Ratios compare "
-        "the mean bounded slowdown of each week with that of the log's best rule, which is chosen "
+        f"{len(logs)} whole logs are played under "
+        f"{rows['policy'].nunique() - learned - predicted} rules, {predicted} of them also with "
+        f"predicted run times (`--run-times mixed`), and {learned} learned policies, all with the "
+        f"same bound on waits: {promise}. Ratios compare the mean bounded slowdown of each week with that of the log's best rule, which is chosen "
         "on the same weeks. They are geometric means; in their intervals, weeks count as "
         f"independent. A log is *busy* if the mean slowdown of `{REFERENCE}` is at least {BUSY:g}, "
         "else *calm*."

@@ -30,6 +30,7 @@ from tune_jobs.comparing.policy_specs import (
 )
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import load_runs
+from tune_jobs.figures.site_page import PREDICTED
 from tune_jobs.replaying.choices import read_as_said, task_of_log
 from tune_jobs.replaying.description import WEEK_S
 from tune_jobs.replaying.outcomes import SIZES, of_groups, outcome
@@ -58,16 +59,18 @@ class Contender:
         name: as tables show it.
         folder: of a learned policy; None for a rule.
         holds: whether a policy that may delay jobs that fit does so, see `beside_holding`.
+        rule: of a rule that goes by predicted run times, its own name; see `predicting`.
     """
 
     name: str
     folder: Path | None = None
     holds: bool = True
+    rule: str = ""
 
     def spec(self) -> PolicySpec:
         """What plays; learned policies choose the likeliest action, as in ``replay``."""
         if self.folder is None:
-            return heuristic_spec(self.name)
+            return replace(heuristic_spec(self.rule or self.name), key=self.name)
         return _learned(self.folder)[0 if self.holds else 1]
 
     @classmethod
@@ -75,6 +78,16 @@ class Contender:
         """The policy of a folder, and the same weights without a hold if it may hold jobs back."""
         keys = [spec.key for spec in _learned(folder)]
         return [cls(key, folder, not place) for place, key in enumerate(keys)]
+
+    @classmethod
+    def predicting(cls, rule: str) -> "Contender":
+        """A rule that goes by the run times that `hpc-order` predicts, and not by estimates."""
+        return cls(f"{rule}{PREDICTED}", rule=rule)
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """What it changes of the task."""
+        return ("task.workload.run_times=mixed",) if self.rule else ()
 
     def content(self) -> list[str]:
         """Digests of the files that it consists of; empty for a rule."""
@@ -114,7 +127,9 @@ class Unit:
         Raises:
             InputError: if the log or what was said of it cannot be used.
         """
-        task, jobs, _ = task_of_log(self.path, self.overrides, dict(self.options), guess=True)
+        own = () if self.contender is None else self.contender.overrides
+        overrides = (*self.overrides, *own)
+        task, jobs, _ = task_of_log(self.path, overrides, dict(self.options), guess=True)
         return task, jobs
 
     def find(self) -> Found:

@@ -47,6 +47,10 @@ RULES = (
 weighted sum of Slurm's sites. Conservative backfilling is left out: with thousands of waiting jobs
 it takes hours."""
 
+BY_PREDICTIONS = ("sjf:easy", "saf:easy", "wspt:easy", "wspt:skip")
+"""Rules that are also played with predicted run times, as `hpc-order` predicts them: how much of
+what it gains is in the predictions, and how much in the order. They are no reference."""
+
 DEFAULT_BOUND = "x2"
 KEPT, WEEKS = "sites.jsonl", "sites-weeks.csv"
 _COLUMNS, _LINE, _HEAD = 3, 0.17, 0.75  # panels beside each other; inches
@@ -174,7 +178,7 @@ def _contenders(runs: Sequence[str]) -> list[Contender]:
     shipped = get_spec(WORLD).training.policies.values()
     folders = dict.fromkeys([*shipped, *find_runs(split_names(runs))])
     learned = [contender for folder in folders for contender in Contender.of(folder)]
-    return [*map(Contender, RULES), *learned]
+    return [*map(Contender, RULES), *map(Contender.predicting, BY_PREDICTIONS), *learned]
 
 
 def _check(contenders: Sequence[Contender], log: Log) -> None:
@@ -195,7 +199,7 @@ def _rows(log: Log, played: Played, said: str) -> Iterator[Row]:
     # Weeks without a job carry no information; all policies have the same ones.
     facts = log.facts
     logs = {one: np.log(found["weeks"]) for one, found in played.items()}
-    rules = [one for one in played if one.folder is None]
+    rules = [one for one in played if one.name in RULES]
     best = min(rules, key=lambda one: float(np.nanmean(logs[one])))
     whole = {one: float(found["bounded_slowdown"]) for one, found in played.items()}
     best_whole = min(rules, key=whole.__getitem__)
