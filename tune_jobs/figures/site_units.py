@@ -70,7 +70,8 @@ class Contender:
     def spec(self) -> PolicySpec:
         """What plays; learned policies choose the likeliest action, as in ``replay``."""
         if self.folder is None:
-            return replace(heuristic_spec(self.rule or self.name), key=self.name)
+            spec = heuristic_spec(self.rule or self.name)
+            return replace(spec, key=self.name, named=not self.rule)
         return _learned(self.folder)[0 if self.holds else 1]
 
     @classmethod
