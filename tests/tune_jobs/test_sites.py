@@ -247,7 +247,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, most: int = 1000) -> list[Unit]:
 def test_a_call_that_was_stopped_goes_on_where_it_was(
     folder: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    num_units = 5 + 2 * (len(FEW) + len(LEARNED))  # files to describe, and replays
+    num_units = 5 + 2 * (len(FEW) + 1 + len(LEARNED))  # files to describe, and replays
     half = num_units // 2
     with monkeypatch.context() as patch:
         counted(patch, half)

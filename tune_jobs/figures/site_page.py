@@ -161,7 +161,8 @@ def _setup(rows: pd.DataFrame, logs: pd.DataFrame) -> str:
         f"{rows['policy'].nunique() - learned - predicted} rules, {predicted} of them also with "
         f"predicted run times (`--run-times mixed`), and {learned} learned policies, all with the "
         f"same bound on waits: {promise}. Ratios compare the mean bounded slowdown of each week "
-        "with that of the log's best rule without predictions, which is chosen on the same weeks. They are geometric means; in their intervals, weeks count as "
+        "with that of the log's best rule without predictions, which is chosen on the same weeks. "
+        "They are geometric means; in their intervals, weeks count as "
         f"independent. A log is *busy* if the mean slowdown of `{REFERENCE}` is at least {BUSY:g}, "
         "else *calm*."
     )
