@@ -236,6 +236,7 @@ class BatchSimulator(ABC):
     def __init__(self, world: Any) -> None:
         self.world = world
         self.batch: Batch
+        self.objective: Objective
 
     @property
     def num_rows(self) -> int:
@@ -247,6 +248,7 @@ class BatchSimulator(ABC):
     ) -> None:
         """Takes the jobs of the next episodes and resets; see `Simulator.load`."""
         self.require(objective)
+        self.objective = objective
         self.batch = Batch.load(self.world, jobsets, objective, episodes_per_jobset, self.check)
         self.episode = np.arange(self.batch.num_episodes, dtype=np.int32)
         self.allocate()
