@@ -99,7 +99,6 @@ class ExpertIteration(UnitAlgorithm):
         new = Labels.joined([played.part.per_unit[unit.index] for unit in units])
         self._kept = [*self._kept, new][-training.memory :]
         fitted = self._fit(weights)
-        ended_fit = perf_counter()
         moved = self._move(weights, fitted)
         ended = perf_counter()
         sums = played.part.sums
@@ -112,7 +111,6 @@ class ExpertIteration(UnitAlgorithm):
                 f"train/{self.headline}": sums["headline"] / max(sums["headline_count"], 1),
                 "train/unfinished_jobs": sums["unfinished"],
                 "train/decisions_per_episode": sums["decisions"] / sums["episodes"],
-                "train/choices_per_episode": sums["choices"] / sums["episodes"],
                 "train/labels": len(proven),
                 "train/changed_share": float((proven > 0).mean()) if proven.size else 0.0,
                 "train/mean_gain": float(proven.mean()) if proven.size else 0.0,
@@ -121,8 +119,6 @@ class ExpertIteration(UnitAlgorithm):
                 **moved,
                 "time/sample_s": labeled - started,
                 "time/runner_s": played.runner_s,
-                "time/fit_s": ended_fit - labeled,
-                "time/validation_s": ended - ended_fit,
                 "time/learn_s": ended - labeled,
                 "time/iteration_s": ended - started,
             },

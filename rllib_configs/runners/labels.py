@@ -73,7 +73,7 @@ class LabelWork:
         playing = self._playing(unit)
         decide, rewards = chooser(self._policy), np.empty(len(jobsets))
         rows = np.flatnonzero(simulator.active).astype(np.int32)
-        sums = dict.fromkeys(("decisions", "choices", "returns"), 0.0)
+        sums = dict.fromkeys(("decisions", "returns"), 0.0)
         sums["episodes"] = float(len(jobsets))
         most, decision = 1 + training.others, 0
         labels: list[Labels] = [_no_labels(simulator, most)]
@@ -83,9 +83,7 @@ class LabelWork:
             ranked = candidates(self._policy, simulator, rows, actions, most)
             chosen = uniforms(playing.chosen_keys[rows], decision) < training.label_share
             for place, row in enumerate(rows):
-                choice = ranked[place].size > 1
-                sums["choices"] += choice
-                if choice and chosen[place]:
+                if chosen[place] and ranked[place].size > 1:
                     key = decision_key(numbers[place])
                     labels.append(self._label(simulator, int(row), ranked[place], key, playing))
             sums["decisions"] += rows.size

@@ -170,5 +170,5 @@ def test_settings_that_make_no_sense_are_refused(overrides: list[str], words: st
 def test_a_world_without_futures_is_refused() -> None:
     settings = ["training.algorithm=expert_iteration", "training.network=set_scorer"]
     settings += ["training.episodes_per_jobset=1", "training.gamma=1"]
-    with pytest.raises(InputError, match="need sampled futures, which .* in the world accrual"):
+    with pytest.raises(InputError, match=r"need sampled futures, which .* in the world accrual"):
         prepare(load_config("accrual-smoke", settings))

@@ -212,14 +212,14 @@ def test_futures_follow_what_varies_and_end_where_asked() -> None:
 
 def test_what_cannot_be_played_on_is_refused() -> None:
     task = deeprm_task()
-    with pytest.raises(InputError, match="at least 2 futures, .* but 1 was given"):
+    with pytest.raises(InputError, match=r"at least 2 futures, .* but 1 was given"):
         Lookahead(task, 1)
-    with pytest.raises(InputError, match="need sampled futures, which .* world accrual"):
+    with pytest.raises(InputError, match=r"need sampled futures, which .* world accrual"):
         Lookahead(replace(task, world=Accrual()), 4)
     simulator = played_up_to(task, task.jobsets(Split.TRAIN, [0])[0], [])
     policy, actions = get_heuristic("sjf", task.world), np.array([0, 1], np.int32)
     other = Lookahead(replace(task, objective=get_objective("makespan")), 4)
-    with pytest.raises(InputError, match="for the objective makespan need .* not slowdown"):
+    with pytest.raises(InputError, match=r"for the objective makespan need .* not slowdown"):
         other.compare(policy, simulator, 0, actions, 1)
     with pytest.raises(InputError, match="cannot act on states alone"):
         RolloutPolicy("r", policy, Lookahead(task, 4)).act(simulator.states, np.zeros(1))
