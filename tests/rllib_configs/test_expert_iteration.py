@@ -17,7 +17,7 @@ from rllib_configs.networks.registry import network_of
 from rllib_configs.policies import start_from
 from rllib_configs.policy_files import policy_of, read_weights, write_policy
 from rllib_configs.registries import prepare
-from rllib_configs.runners.labels import LabelWork
+from rllib_configs.runners.labels import Labels, LabelWork
 from rllib_configs.runners.sampling import SampleUnit, iteration_units
 from rllib_configs.schema import ExperimentConfig
 from tests.rllib_configs.training import (
@@ -101,7 +101,7 @@ def test_labels_depend_neither_on_the_unit_nor_on_who_is_beside() -> None:
     part, _ = work_of(config_of("training.jobsets_per_unit=4")).play(together)
     found = part.per_unit[0]
 
-    def rows(labels: object) -> list[bytes]:
+    def rows(labels: Labels) -> list[bytes]:
         return sorted(
             b"".join(np.ascontiguousarray(column[k]).tobytes() for column in labels)
             for k in range(len(labels.states))

@@ -1,6 +1,7 @@
 """``rollout:POLICY:FUTURES`` in comparisons: its lines, whoever evaluates, and what is refused."""
 
 import json
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -18,9 +19,10 @@ JOBSETS = ("--jobsets", "2", "--loads", "0.9", "--window", "40", "--rules", "rel
 NAMES = "fcfs,rollout:fcfs:8,deeprm-operation,rollout:deeprm-operation:4,rollout:tetris:0.002:3"
 
 
-def rows_of(*args: str) -> list[dict[str, object]]:
+def rows_of(*args: str) -> list[dict[str, Any]]:
     result = CliRunner().invoke(command, ["--json", *args], catch_exceptions=False)
-    return json.loads(result.stdout)
+    rows: list[dict[str, Any]] = json.loads(result.stdout)
+    return rows
 
 
 @pytest.mark.integration

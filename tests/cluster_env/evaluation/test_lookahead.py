@@ -117,8 +117,8 @@ def test_jobs_that_have_not_arrived_change_nothing(name: str) -> None:
     task, rule = TASKS[name][0](), TASKS[name][1]
     policy, lookahead = get_heuristic(rule, task.world), Lookahead(task, FUTURES, reach=REACH)
     (jobset,) = task.jobsets(Split.TRAIN, [0])
-    before = decisions_of(task, policy, jobset, 2)
-    before = before[len(before) // 2]
+    every = decisions_of(task, policy, jobset, 2)
+    before = every[len(every) // 2]
     simulator = played_up_to(task, jobset, before)
     now = int(simulator.time[0])
     arrived = int((jobset.arrival <= now).sum())
