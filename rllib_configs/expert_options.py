@@ -37,21 +37,22 @@ class ExpertOptions(BatchedOptions):
     """Actions that are compared with the policy's own, at most: the next best by its scores."""
     reach: WholeNumber = 0
     """How far futures reach, in steps or jobs as the world has it; 0: as far as is usual there."""
-    errors: Annotated[float, Field(ge=0)] = 2.0
-    """Standard errors by which another action has to be better, to be what is learned."""
-    memory: Count = 4
+    errors: Annotated[float, Field(ge=0)] = 3.0
+    """Standard errors by which another action has to be better, to be what is learned. Lower values
+    learn more actions that are better by chance."""
+    memory: Count = 10
     """Iterations whose decisions the policy is fitted to: the present one and those before."""
     temperature: Positive = 1.0
     """What scores are divided by, before a softmax makes probabilities of them."""
-    lr: Positive = 0.01
+    lr: Positive = 0.02
     """Learning rate of the fit, which is made with Adam."""
     fit_steps: Count = 200
     """Steps of the fit, each with all decisions."""
-    stay: Annotated[float, Field(ge=0)] = 1.0
+    stay: Annotated[float, Field(ge=0)] = 0.03
     """Weight of the squared distance to the present weights, in the loss of the fit."""
     smoothing: Share = 0.0
     """Share of a target that all compared actions have alike."""
-    validation_jobsets: Count = 128
+    validation_jobsets: Count = 400
     """Jobsets, new ones in each iteration, on which the fitted weights and those between them and
     the present ones are tried; the best become the policy."""
 

@@ -16,7 +16,8 @@ def test_the_target_is_the_best_of_what_is_certain_and_counts_by_what_is_lost() 
     # 4 is certain, 6 is not; 3 is certainly lost; nothing is certain in the last row.
     assert found.probability.argmax(axis=1).tolist() == [0, 1, 0]
     assert found.probability.sum(axis=1) == pytest.approx([1, 1, 1])
-    assert found.weight == pytest.approx(np.array([4.0, 3.0, 0.0]) / 3.5)
+    weight = np.sqrt([4.0, 3.0, 0.0])
+    assert found.weight == pytest.approx(2 * weight / weight.sum())
     smooth = targets_of(ACTIONS, gains, errors, 4, threshold=2.0, smoothing=0.3)
     assert smooth.probability[0] == pytest.approx([0.8, 0.1, 0.1, 0.0])
     assert smooth.probability[1] == pytest.approx([0.0, 0.85, 0.0, 0.15])
