@@ -19,7 +19,12 @@ IMPORTS = "METASCHED_IMPORTS"
 GROUP = "metasched"
 """Entry points whose modules are imported."""
 # What stands above registers itself like any extension.
-_OWN = ("rllib_configs.worlds", "meta.maml.options", "meta.panda.options")
+_OWN = (
+    "rllib_configs.worlds",
+    "rllib_configs.expert_options",
+    "meta.maml.options",
+    "meta.panda.options",
+)
 
 _loaded: set[str] = set()
 

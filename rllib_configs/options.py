@@ -123,6 +123,12 @@ class TrainingSection(Section):
                 f"{self.algorithm} needs; take the algorithm "
                 f"{_names(ALGORITHMS, lambda one: not one.needs_gradient, ' or ')}"
             )
+        if algorithm.fits_scores and not (network.has_gradient or network.can_be_fitted):
+            raise InputError(
+                f"the network {self.network} cannot be fitted to given actions, as the algorithm "
+                f"{self.algorithm} does; take the network "
+                f"{_names(NETWORKS, lambda one: one.has_gradient or one.can_be_fitted, ' or ')}"
+            )
         if getattr(self, "conditioned_on", ()) and not algorithm.varies_objective:
             raise InputError(
                 "training.conditioned_on needs an algorithm that learns from several "

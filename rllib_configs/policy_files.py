@@ -72,6 +72,13 @@ class LearnedPolicy:
         network_view = getattr(self.network, "view", None)
         return jobset if network_view is None else network_view(world, jobset)
 
+    def scores(self, states: State) -> NDArray[np.float32]:
+        """See `cluster_env.core.policy.ScoringPolicy`: logits, of which ``argmax`` is the best."""
+        logits = self.network.logits(states)
+        if self.void_bias:
+            logits[:, -1] += np.float32(self.void_bias)
+        return logits
+
     def act(self, states: State, uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
         """See `cluster_env.core.policy.Policy`."""
         if self.decode == "sample":
@@ -80,10 +87,7 @@ class LearnedPolicy:
         if likeliest is not None:
             done: NDArray[np.int32] = likeliest(states, self.void_bias)
             return done
-        logits = self.network.logits(states)
-        if self.void_bias:
-            logits[:, -1] += np.float32(self.void_bias)
-        return logits.argmax(axis=1).astype(np.int32)
+        return self.scores(states).argmax(axis=1).astype(np.int32)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ class Algorithm:
         needs_item_scores: whether it takes only networks that score items one by one, and so fit
             clusters of any size.
         needs_gradient: whether it takes only networks that have one.
+        fits_scores: whether it fits scores to given actions, and takes networks whose scores have a
+            gradient, though nothing is sampled from them.
         varies_objective: whether it learns from several objectives, so that a policy can be told
             which of them counts.
         prepare: makes what only this algorithm needs of a config before a run begins, from the
@@ -47,6 +49,7 @@ class Algorithm:
     config: type[Any] | str
     needs_item_scores: bool = False
     needs_gradient: bool = True
+    fits_scores: bool = False
     varies_objective: bool = False
     prepare: Callable[[Any], Any] | str | None = None
 
@@ -61,12 +64,15 @@ class NetworkEntry:
         scores_items: whether it scores items one by one, so that its weights serve worlds of
             other sizes, and `meta` can adapt it.
         has_gradient: whether RLlib can compute one; a search does without.
+        can_be_fitted: whether the scores of one without have a gradient, with which it can be
+            fitted to given actions.
     """
 
     options: type[Section]
     network: Any
     scores_items: bool = False
     has_gradient: bool = True
+    can_be_fitted: bool = False
 
 
 class ConditionOption(Section):

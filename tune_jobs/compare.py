@@ -25,7 +25,8 @@ from tune_jobs.terminal.task_command import TaskCommand
     metavar="NAME,...",
     multiple=True,
     help="Heuristics, run directories and globs of them; can be repeated. By default all "
-    "heuristics of the world.",
+    "heuristics of the world. rollout:POLICY:FUTURES improves a policy by playing on through "
+    "sampled futures, which is slow.",
 )
 @at_option
 @click.option(

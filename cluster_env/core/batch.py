@@ -142,9 +142,16 @@ class Batch:
         index: NDArray[np.int64] = np.arange(self.num_places) + np.repeat(shift, self.num_jobs)
         return index
 
-    def places(self, episodes: NDArray[np.int32]) -> NDArray[np.int64]:
-        """The places of the jobs of some episodes, one after the other, int64."""
+    def places(
+        self, episodes: NDArray[np.int32], most: NDArray[np.int64] | None = None
+    ) -> NDArray[np.int64]:
+        """The places of the jobs of some episodes, one after the other, int64.
+
+        With ``most``, int64 ``(m,)``, those of so many first jobs of each.
+        """
         counts = self.num_jobs[episodes]
+        if most is not None:
+            counts = np.minimum(counts, most)
         shift = self.place[episodes] - (np.cumsum(counts) - counts)
         places: NDArray[np.int64] = np.arange(counts.sum()) + np.repeat(shift, counts)
         return places
@@ -160,8 +167,10 @@ class Batch:
 
         Episodes ``source`` of the other one run the jobsets of ``target`` here, both int32
         ``(m,)``; ``columns`` are pairs of arrays, here and there, with an element for each place.
+        Jobsets may differ in the jobs that have not arrived yet, and in their number.
         """
-        here, there = self.places(target), other.places(source)
+        here = self.places(target, other.num_jobs[source])
+        there = other.places(source, self.num_jobs[target])
         for own, others in columns:
             own[here] = others[there]
 
@@ -236,6 +245,7 @@ class BatchSimulator(ABC):
     def __init__(self, world: Any) -> None:
         self.world = world
         self.batch: Batch
+        self.objective: Objective
 
     @property
     def num_rows(self) -> int:
@@ -247,6 +257,7 @@ class BatchSimulator(ABC):
     ) -> None:
         """Takes the jobs of the next episodes and resets; see `Simulator.load`."""
         self.require(objective)
+        self.objective = objective
         self.batch = Batch.load(self.world, jobsets, objective, episodes_per_jobset, self.check)
         self.episode = np.arange(self.batch.num_episodes, dtype=np.int32)
         self.allocate()

@@ -1,11 +1,18 @@
 """What the simulators ask of a scheduler, trained or not."""
 
+from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
+
+Choose = Callable[[Any, NDArray[np.int32], NDArray[np.float64]], NDArray[np.int32]]
+"""From a simulator, active rows and uniforms to actions, see `choose`."""
+
+NOT_ALLOWED = np.float32(-1e9)
+"""Score of an action that is not allowed: finite, so that where nothing is allowed no NaN comes."""
 
 
 @runtime_checkable
@@ -67,6 +74,17 @@ class ViewingPolicy(Policy, Protocol):
         """The jobs of a jobset in a world, with further attributes."""
 
 
+@runtime_checkable
+class ScoringPolicy(Policy, Protocol):
+    """A policy that says how good it finds each action, and not only which is best."""
+
+    def scores(self, states: NDArray[Any]) -> NDArray[np.float32]:
+        """Scores of actions in states ``(n, state_size)``, float32 ``(n, num_actions)``.
+
+        Those that are not allowed have `NOT_ALLOWED`.
+        """
+
+
 def choose(
     policy: Policy, simulator: Any, rows: NDArray[np.int32], uniforms: NDArray[np.float64]
 ) -> NDArray[np.int32]:
@@ -75,6 +93,11 @@ def choose(
     Rows are int32 ``(m,)``, uniforms float64 ``(m,)`` in [0, 1). A `ChoosingPolicy` asks the
     simulator; any other policy sees the states of the rows.
     """
+    return chooser(policy)(simulator, rows, uniforms)
+
+
+def chooser(policy: Policy) -> Choose:
+    """`choose` of one policy; for loops, because to look what a policy can do takes its time."""
     if isinstance(policy, ChoosingPolicy):
-        return policy.choose(simulator, rows, uniforms)
-    return policy.act(simulator.states[rows], uniforms)
+        return policy.choose
+    return lambda simulator, rows, uniforms: policy.act(simulator.states[rows], uniforms)

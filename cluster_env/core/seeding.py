@@ -34,6 +34,7 @@ class Purpose(IntEnum):
     SHUFFLE = 6
     SWEEP = 7
     EVOLUTION = 8
+    FUTURE = 9
 
 
 class Split(IntEnum):

@@ -165,6 +165,25 @@ class Optimum:
 
 
 @dataclass(frozen=True)
+class Futures:
+    """How the jobs that may arrive after an instant are sampled.
+
+    Attributes:
+        workload: where they come from: jobsets that begin after the instant, from the workload of a
+            task and how far they reach. Of a log, it leaves out the jobs of other splits than
+            training.
+        arrived: how many jobs have arrived in each row of a simulator, ``(num_rows,)``.
+        reach: how far they usually reach, in units of time or in jobs as the world has it.
+        check: refuses jobs that cannot be mixed with sampled ones; from a jobset.
+    """
+
+    workload: Callable[[Any, int], Any]
+    arrived: Callable[[Any], NDArray[Any]]
+    reach: int
+    check: Callable[[JobSet], None] = lambda jobset: None
+
+
+@dataclass(frozen=True)
 class Presentation:
     """How commands, tables and figures show tasks of a world.
 
@@ -281,11 +300,13 @@ class Tools:
         protocols: jobsets by name that policies can be compared on beside unseen ones.
         warm: runs once what is compiled and what no rule, step or observation calls, as what
             learns; from a small world and some of its jobsets. See `cluster_env.warm`.
+        futures: how later jobs are sampled, for `cluster_env.evaluation.lookahead`.
     """
 
     optimum: Optimum | None = None
     protocols: Mapping[str, NamedJobsets] = field(default_factory=dict)
     warm: Callable[[Any, Sequence[JobSet]], None] = lambda world, jobsets: None
+    futures: Futures | None = None
 
 
 @dataclass(frozen=True)

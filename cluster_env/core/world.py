@@ -104,7 +104,8 @@ class Simulator(Protocol):
         """Copies the states of rows under way, all that the rest of an episode depends on.
 
         In the other simulator, of the same world, each source row runs the same jobset under the
-        same objective as its target row does here; both are int32 ``(m,)``.
+        same objective as its target row does here; both are int32 ``(m,)``. In worlds whose futures
+        can be sampled (`cluster_env.core.spec.Futures`), jobs that have not arrived may differ.
         """
 
     def schedule(self) -> Schedule:

@@ -63,12 +63,14 @@ def evaluate(
     for jobset in jobsets:
         world.check(jobset)
     simulator = world.simulator()
+    # Schedules do not depend on the objective, but what a policy that looks ahead does.
+    objective = getattr(policy, "objective", OBJECTIVES.get("completion_time"))
     # Whole jobsets to a batch, so that the episodes of one are simulated side by side.
     size = max(1, batch_episodes // episodes_per_jobset)
     parts = []
     for first in range(0, len(jobsets), size):
         batch = jobsets[first : first + size]
-        simulator.load(batch, OBJECTIVES.get("completion_time"), episodes_per_jobset)
+        simulator.load(batch, objective, episodes_per_jobset)
         # Keys follow from the position of a jobset among all, not from its place in the batch.
         start = first_position + first
         positions = range(start, start + len(batch))

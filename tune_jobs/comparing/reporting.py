@@ -22,6 +22,7 @@ from tune_jobs.comparing.policy_specs import (
     split_names,
 )
 from tune_jobs.comparing.protocol import UNSEEN
+from tune_jobs.comparing.rollout_specs import is_rollout, rollout_runs, rollout_spec
 from tune_jobs.comparing.table import COMPARED, format_rows
 from tune_jobs.comparing.trained_runs import TrainedRun, find_runs, is_heuristic, load_runs
 from tune_jobs.comparing.wording import jobs_in, spec_of_row, value_of
@@ -60,16 +61,24 @@ def evaluate_policies(
     values = parse_values(options.at) if isinstance(options.at, str) else options.at or ()
     # Others start while this one reads.
     with spreading(options.num_runners, options.address, progress.say) as spread:
-        others = [name for name in names if not is_heuristic(name)]
+        rollouts = [name for name in names if is_rollout(name)]
+        others = [name for name in names if not is_heuristic(name) and not is_rollout(name)]
         of_runs = options.source is None and len(others) > 1  # their world is that of the first
         runs = load_runs(find_runs(others, None if of_runs else options.heuristics), options.decode)
-        protocol = options.protocol(runs, CALIBRATION_JOBSETS if options.guard else 0)
+        bases = [run for name in rollouts for run in rollout_runs(name, options.decode)]
+        guarding = CALIBRATION_JOBSETS if options.guard else 0
+        protocol = options.protocol([*runs, *bases], guarding)
         every = protocol.task.spec.heuristics.names()
         heuristics = [name for name in names or (() if own else every) if is_heuristic(name)]
         learned = beside_holding(learned_specs(runs, options.decode))
         rows = compare(
             protocol,
-            [*map(heuristic_spec, heuristics), *learned, *own],
+            [
+                *map(heuristic_spec, heuristics),
+                *learned,
+                *(rollout_spec(name, options.decode) for name in rollouts),
+                *own,
+            ],
             protocol.values(values),
             progress,
             split_names(options.protocols) or [UNSEEN],

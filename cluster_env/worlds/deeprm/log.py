@@ -11,7 +11,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.workloads.formats import CSV, READ_OPTIONS, read_log
-from cluster_env.workloads.log import LogWorkload, warmup_marks
+from cluster_env.workloads.log import LogPart, LogWorkload, warmup_marks
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds.deeprm.cluster import Cluster
 
@@ -101,6 +101,11 @@ class DeepRMLog(LogWorkload):
     def shortest_share(self) -> float:
         """Share of the log's time that its shortest part has."""
         return min(round(end - begin, 9) for begin, end in map(self._shares, Split))
+
+    def after(self, steps: int) -> LogPart:
+        """Windows of so many steps of the part for training: what may arrive after an instant."""
+        windows = replace(self, window=steps, first_step=0, warmup=0, offset=-1, block=0)
+        return windows.part(Split.TRAIN)
 
     def read(self) -> RecordedJobs:
         """All jobs of the file; the latest files are remembered."""

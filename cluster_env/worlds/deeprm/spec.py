@@ -12,6 +12,7 @@ from cluster_env.core.spec import (
     Axis,
     CliOption,
     Environments,
+    Futures,
     Optimum,
     Presentation,
     Tools,
@@ -214,6 +215,11 @@ SPEC = WorldSpec(
             ),
             require=require_solver,
             time_limit_s=DEFAULT_TIME_LIMIT_S,
-        )
+        ),
+        futures=Futures(
+            workload=lambda workload, steps: workload.after(steps),
+            arrived=lambda simulator: simulator.state.next_job,
+            reach=150,
+        ),
     ),
 )

@@ -259,10 +259,22 @@ class BimodalWorkload:
         """The most time steps in which jobs of one jobset may arrive."""
         return max(self.vary.window or (self.window,))
 
+    def of_jobset(self, rng: np.random.Generator) -> "BimodalWorkload":
+        """The workload that one jobset comes from, drawn as `sample` does before the jobs."""
+        return self.vary.draw(self.point(), rng) if self.vary != Ranges() else self
+
+    def after(self, steps: int) -> "BimodalWorkload":
+        """The jobs that may arrive within so many steps after an instant, whatever is known then.
+
+        The window varies no more, and ends after these steps; a job may come in each of them.
+        """
+        vary = replace(self.vary, window=(), window_weights=(), window_loads=())
+        return replace(self, window=steps, first_step=0, vary=vary)
+
     def sample(self, rng: np.random.Generator) -> JobSet:
         """Draws one jobset; the same generator state gives the same jobset."""
         if self.vary != Ranges():
-            return self.vary.draw(self.point(), rng).sample(rng)
+            return self.of_jobset(rng).sample(rng)
         # In each step a job of either kind, whether it arrives or not.
         window, num_resources = self.window, self.cluster.num_resources
         arriving = rng.random(window)

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from cluster_env.core.durations import duration
+from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.core.spec import (
     Axis,
     CliOption,
     Environments,
+    Futures,
     Presentation,
     Tools,
     Training,
@@ -155,6 +157,18 @@ def warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
     PublishedPolicy("rls", "rls", "sjf").play(simulator, np.zeros(0, np.uint64))
 
 
+def _check_mixed(jobset: JobSet) -> None:
+    """Refuses jobs of users, whose numbers in a jobset depend on those who are still to come.
+
+    Raises:
+        InputError: if jobs have users.
+    """
+    if "user" in jobset.attributes:
+        raise InputError(
+            "rollouts cannot mix sampled jobs with those of users; take jobs without users"
+        )
+
+
 SPEC = WorldSpec(
     world=HPC,
     workloads=WORKLOADS,
@@ -260,5 +274,14 @@ SPEC = WorldSpec(
         },
         discount=lambda world: world.reward_discount if world.reward == "options" else 1.0,
     ),
-    tools=Tools(protocols=PROTOCOLS, warm=warm),
+    tools=Tools(
+        protocols=PROTOCOLS,
+        warm=warm,
+        futures=Futures(
+            workload=lambda workload, jobs: workload.after(jobs),
+            arrived=lambda simulator: simulator.rows.status.coming,
+            reach=64,
+            check=_check_mixed,
+        ),
+    ),
 )

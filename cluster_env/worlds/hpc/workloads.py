@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
+from cluster_env.core.seeding import Split
 from cluster_env.core.spec import WorkloadSpec
 from cluster_env.workloads.estimates import get_estimates
 from cluster_env.workloads.formats import READ_OPTIONS, read_log
 from cluster_env.workloads.log import LogWorkload
 from cluster_env.workloads.lublin import JobType, draw_jobs, pass_through_days, types_for
 from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.workloads.workload import Workload
 from cluster_env.worlds.hpc.world import HPC
 
 _SAMPLE = 20_000  # jobs that the load of a generator is measured on
@@ -39,6 +41,20 @@ _LIGHTER = (0.5, 1.1)
 _LONGEST_S = 7 * 86_400
 
 Jobs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]  # arrival, run, size
+
+
+@dataclass(frozen=True)
+class LaterJobs:
+    """Jobs that may arrive after an instant, in the order of their arrivals.
+
+    The first one of a jobset is left out, so that the next one keeps its distance from it.
+    """
+
+    source: Workload
+
+    def sample(self, rng: np.random.Generator) -> JobSet:
+        """Draws them; the same generator state gives the same jobs."""
+        return self.source.sample(rng).select(slice(1, None))
 
 
 @dataclass(frozen=True)
@@ -80,6 +96,10 @@ class LublinWorkload:
             raise InputError(
                 f"this model needs a machine of 4 processors or more, not {self.processors}"
             )
+
+    def after(self, jobs: int) -> LaterJobs:
+        """So many jobs that may arrive after an instant, at any time of the day."""
+        return LaterJobs(replace(self, jobs=jobs + 1, start_hour=-1.0))
 
     def sample(self, rng: np.random.Generator) -> JobSet:
         """Draws one jobset; the same generator state gives the same jobset."""
@@ -143,6 +163,10 @@ class LognormalWorkload:
             raise InputError("spread_run, spread_size and burstiness must be 0 or larger")
         if not 0 <= self.daily_cycle <= 1:
             raise InputError(f"daily_cycle must be 0 to 1, but {self.daily_cycle:g} was given")
+
+    def after(self, jobs: int) -> LaterJobs:
+        """So many jobs that may arrive after an instant, at any time of the day."""
+        return LaterJobs(replace(self, jobs=jobs + 1, start_hour=-1.0))
 
     def sample(self, rng: np.random.Generator) -> JobSet:
         """Draws one jobset; the same generator state gives the same jobset."""
@@ -239,6 +263,11 @@ class HPCLog(LogWorkload):
 
     capacity: tuple[int, ...] = field(default=(256,), kw_only=False)
     resources: tuple[str, ...] = field(default=("processors",), kw_only=False)
+
+    def after(self, jobs: int) -> LaterJobs:
+        """Windows of so many jobs of the part for training: what may arrive after an instant."""
+        windows = replace(self, jobs=jobs + 1, window=0, warmup=0, offset=-1, block=0)
+        return LaterJobs(windows.part(Split.TRAIN))
 
     def fitting(self, read: RecordedJobs) -> RecordedJobs:
         """The jobs that fit the machine."""

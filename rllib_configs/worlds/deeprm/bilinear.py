@@ -13,6 +13,7 @@ from cluster_env.core.checks import require_states
 from cluster_env.core.world import World
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.features import IDLE_PATIENCE
+from cluster_env.worlds.deeprm.state import StateShape
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 from rllib_configs.networks.sampling import Draws
 from rllib_configs.schema import ExperimentConfig
@@ -63,11 +64,9 @@ class BilinearSampler:
     """
 
     def __init__(self, job: Floats, void: Floats, ahead: int, books: bool, world: DeepRM) -> None:
-        self._space, shape = world.state_space, world.layout.shape
-        ahead = min(ahead, shape.horizon - 1)
-        last = world.switches.try_last_start
+        self._space = world.state_space
         self.job, self.void = job, void
-        self._arguments = (shape, last, books, IDLE_PATIENCE, ahead, job, void)
+        self._arguments = (*seen_of(world, ahead, books), job, void)
 
     def logits(self, states: NDArray[np.uint8]) -> Floats:
         """Scores, float32 ``(n, num_actions)``.
@@ -85,13 +84,19 @@ class BilinearSampler:
         return actions, np.zeros(actions.size, np.float32)
 
 
+def seen_of(world: DeepRM, ahead: int, books: bool) -> tuple[StateShape, bool, bool, int, int]:
+    """What the kernels have to know beside states and weights; see `score`."""
+    shape, last = world.layout.shape, world.switches.try_last_start
+    return shape, last, books, IDLE_PATIENCE, min(ahead, shape.horizon - 1)
+
+
 class BilinearNetwork(Network):
     """The scorer as a network, which a search trains."""
 
-    module_place = "rllib_configs.networks.modules:HeldWeights"
+    module_place = "rllib_configs.worlds.deeprm.bilinear_module:BilinearModule"
 
     def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
-        """The weights that a search begins with."""
+        """The weights that training begins with, and what the scores depend on beside them."""
         start = {
             name: np.zeros(shape, np.float32)
             for name, shape in self.shapes(experiment, world).items()
@@ -100,7 +105,7 @@ class BilinearNetwork(Network):
         for name, weight in START.items():
             start["network.job"][JOB_FEATURES.index(name), constant] = weight
         start["network.void"][constant] = START_VOID
-        return {"start": start}
+        return {"start": start, "world": world, "training": experiment.training}
 
     def sampler(
         self, experiment: ExperimentConfig, weights: Weights, world: World

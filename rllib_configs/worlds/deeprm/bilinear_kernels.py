@@ -39,44 +39,79 @@ def score(
         job: weights of a job's features, a column for each of the state's.
         void: weights of waiting.
     """
-    num_slots, width = shape.num_slots, 1 + shape.capacity.size
+    num_slots = shape.num_slots
     scores = np.full((states.shape[0], num_slots + 1), NOT_ALLOWED, np.float32)
     copy = np.empty((1, states.shape[1]), np.uint8)  # where jobs are booked to see what follows
-    state = copy[0]
     starts = np.empty(num_slots, np.int64)
     seen, weights = np.empty(void.size), np.empty(job.shape[0])
     looks = np.empty(job.shape[0])
     for i in range(states.shape[0]):
-        state[:] = states[i]
+        copy[0] = states[i]
         if not _find_starts(states, i, shape, try_last_start, books, starts):
             scores[i, num_slots] = 0.0
             continue
-        _look_around(state, shape, ahead, starts, seen)
+        head, before = _look_around(states, i, shape, ahead, starts, seen)
         for f in range(weights.size):
             weights[f] = 0.0
             for g in range(seen.size):
                 weights[f] += job[f, g] * seen[g]
-        head = _oldest(state, shape, starts)
-        before = 0
-        if head >= 0:
-            place = shape.slots_at + head * width
-            before = first_free(states, i, place, shape.capacity, shape.horizon)
         for slot in range(num_slots):
             if starts[slot] < 0:
                 continue
-            _look_at(state, shape, starts, slot, looks)
-            _look_behind(copy, shape, starts, slot, head, before, looks)
+            _look_at(copy, shape, starts, slot, head, before, looks)
             total = 0.0
             for f in range(weights.size):
                 total += weights[f] * looks[f]
             scores[i, slot] = total
-        # An idle cluster that has waited for long enough must work.
-        if state[shape.since_at] < patience or state[: shape.slots_at].any():
+        if _may_wait(states[i], shape, patience):
             total = 0.0
             for g in range(seen.size):
                 total += void[g] * seen[g]
             scores[i, num_slots] = total
     return scores
+
+
+@njit(cache=True, nogil=True)
+def observe(
+    states: NDArray[np.uint8],
+    shape: StateShape,
+    try_last_start: bool,
+    books: bool,
+    patience: int,
+    ahead: int,
+    looks: Floats,
+    seen: Floats,
+    allowed: NDArray[np.bool_],
+) -> None:
+    """Writes what `score` multiplies; see there for the first arguments.
+
+    Looks are float32 ``(n, num_slots, job features)``, 0 for what is not allowed; what is seen is
+    float32 ``(n, state features)``, 0 where no job can start or be booked; allowed is bool
+    ``(n, num_actions)``.
+    """
+    num_slots = shape.num_slots
+    copy = np.empty((1, states.shape[1]), np.uint8)
+    starts = np.empty(num_slots, np.int64)
+    of_state, of_job = np.empty(seen.shape[1]), np.empty(looks.shape[2])
+    looks[:], seen[:], allowed[:] = 0.0, 0.0, False
+    for i in range(states.shape[0]):
+        copy[0] = states[i]
+        if not _find_starts(states, i, shape, try_last_start, books, starts):
+            allowed[i, num_slots] = True
+            continue
+        head, before = _look_around(states, i, shape, ahead, starts, of_state)
+        seen[i] = of_state
+        for slot in range(num_slots):
+            if starts[slot] >= 0:
+                _look_at(copy, shape, starts, slot, head, before, of_job)
+                looks[i, slot], allowed[i, slot] = of_job, True
+        allowed[i, num_slots] = _may_wait(states[i], shape, patience)
+
+
+@njit(cache=True, nogil=True)
+def _may_wait(state: State, shape: StateShape, patience: int) -> bool:
+    """False for an idle cluster that has waited for long enough: it must work."""
+    return bool(state[shape.since_at] < patience or state[: shape.slots_at].any())
 
 
 @njit(cache=True, nogil=True)
@@ -112,10 +147,19 @@ def _free(state: State, shape: StateShape, step: int) -> float:
 
 @njit(cache=True, nogil=True)
 def _look_around(
-    state: State, shape: StateShape, ahead: int, starts: Starts, seen: Doubles
-) -> None:
-    """Writes `STATE_FEATURES`."""
-    num_slots = shape.num_slots
+    states: NDArray[np.uint8],
+    i: int,
+    shape: StateShape,
+    ahead: int,
+    starts: Starts,
+    seen: Doubles,
+) -> tuple[int, int]:
+    """Writes `STATE_FEATURES` of a state.
+
+    Returns:
+        The slot of the oldest job that cannot start now, or -1, and the step from which it fits.
+    """
+    num_slots, state = shape.num_slots, states[i]
     filled, num_long, startable = 0, 0, 0
     for slot in range(num_slots):
         duration = state[shape.slots_at + slot * (1 + shape.capacity.size)]
@@ -133,6 +177,11 @@ def _look_around(
     seen[6] = startable / num_slots
     seen[7] = min(1.0, np.log(1.0 + backlog) / np.log(1.0 + most))
     seen[8] = 1.0
+    head = _oldest(state, shape, starts)
+    if head < 0:
+        return head, 0
+    place = shape.slots_at + head * (1 + shape.capacity.size)
+    return head, first_free(states, i, place, shape.capacity, shape.horizon)
 
 
 @njit(cache=True, nogil=True)
@@ -148,7 +197,22 @@ def _oldest(state: State, shape: StateShape, starts: Starts) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _look_at(state: State, shape: StateShape, starts: Starts, slot: int, looks: Doubles) -> None:
+def _look_at(
+    copy: NDArray[np.uint8],
+    shape: StateShape,
+    starts: Starts,
+    slot: int,
+    head: int,
+    before: int,
+    looks: Doubles,
+) -> None:
+    """Writes `JOB_FEATURES` of a job that can start or be booked; see `_look_behind`."""
+    _look_upon(copy[0], shape, starts, slot, looks)
+    _look_behind(copy, shape, starts, slot, head, before, looks)
+
+
+@njit(cache=True, nogil=True)
+def _look_upon(state: State, shape: StateShape, starts: Starts, slot: int, looks: Doubles) -> None:
     """Writes those of `JOB_FEATURES` that are of the job, its wait and where it would run."""
     capacity, horizon, resources = shape.capacity, shape.horizon, shape.capacity.size
     place = shape.slots_at + slot * (1 + resources)

@@ -32,7 +32,10 @@ class BilinearOptions(Section):
 NETWORKS.register("deeprm_mlp")(NetworkEntry(MLPOptions, "rllib_configs.worlds.deeprm.mlp:NETWORK"))
 NETWORKS.register("bilinear_scorer")(
     NetworkEntry(
-        BilinearOptions, "rllib_configs.worlds.deeprm.bilinear:NETWORK", has_gradient=False
+        BilinearOptions,
+        "rllib_configs.worlds.deeprm.bilinear:NETWORK",
+        has_gradient=False,
+        can_be_fitted=True,
     )
 )
 CONVERSIONS.register("bilinear_scorer to set_scorer")(

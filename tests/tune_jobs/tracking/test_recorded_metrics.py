@@ -17,6 +17,8 @@ SMALL += ["resources.num_runners=0"]
 CRITIC = [*SMALL, UNIT, "training.critic=true", "training.minibatches=1"]
 META = [*SMALL, "training.tasks=2", "training.epochs=1"]
 SEARCH = [*SMALL, UNIT, "training.validate_every=1", "training.validation_jobsets=2"]
+EXPERT = ["training.jobsets=2", "training.futures=3", "training.validation_jobsets=2"]
+EXPERT += ["task.workload.window=30", "resources.num_runners=0"]
 
 
 def listed() -> list[str]:
@@ -53,7 +55,12 @@ def test_names_are_unique_and_hold_every_metric_of_a_schedule() -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize(
     ("preset", "overrides"),
-    [("deeprm-ppo", CRITIC), ("deeprm-maml", META), ("hpc-hold-limits", SEARCH)],
+    [
+        ("deeprm-ppo", CRITIC),
+        ("deeprm-maml", META),
+        ("hpc-hold-limits", SEARCH),
+        ("deeprm-expert", EXPERT),
+    ],
 )
 def test_an_iteration_records_what_the_table_lists(
     local_ray: None, preset: str, overrides: list[str]

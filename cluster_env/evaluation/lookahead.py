@@ -1,0 +1,322 @@
+"""Actions compared by playing on: rollouts of a policy through the same sampled futures.
+
+At a decision, some actions are taken one by one, and a policy plays on after each of them
+(Bertsekas, Tsitsiklis and Wu 1997). What arrives later is sampled from the task's own workload, and
+the same for all actions, so that their costs differ by the action alone. The jobs that really come
+are hidden.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import NOT_ALLOWED, Policy, ScoringPolicy, choose, chooser
+from cluster_env.core.seeding import Purpose, episode_keys, generator, uniforms
+from cluster_env.core.spec import Futures
+from cluster_env.core.task import Task
+from cluster_env.core.world import Simulator
+
+_FUTURES = 1001
+"""First key of the random numbers that policies play on with; others use smaller ones."""
+
+FIRST_SHARE = 0.25
+"""Of the futures: an action that is not better on average in these is played in no other."""
+
+_BITS = 1 << 53  # of a uniform number
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Actions at a decision, by what came of them.
+
+    Attributes:
+        actions: int32 ``(num_actions,)``, the policy's own first.
+        gains: float64 ``(num_actions, num_futures)``, return of each action in each future, less
+            that of the policy's own in the same one; NaN where it was not played.
+    """
+
+    actions: NDArray[np.int32]
+    gains: NDArray[np.float64]
+
+    @cached_property
+    def mean(self) -> NDArray[np.float64]:
+        """Mean gain of each action, float64 ``(num_actions,)``; 0 for the policy's own."""
+        return np.asarray(np.nanmean(self.gains, axis=1))
+
+    @cached_property
+    def error(self) -> NDArray[np.float64]:
+        """Standard errors of the mean gains, float64 ``(num_actions,)``."""
+        played = (~np.isnan(self.gains)).sum(axis=1)
+        return np.asarray(np.nanstd(self.gains, axis=1, ddof=1) / np.sqrt(played))
+
+    def best(self, errors: float) -> int:
+        """Place of the best action whose gain is above so many of its standard errors; 0 if none.
+
+        Of equally good ones the first wins, that is, the one that the policy likes better.
+        """
+        proven = np.where(self.mean > errors * self.error, self.mean, 0.0)
+        return int(proven.argmax())
+
+
+@dataclass(frozen=True)
+class Lookahead:
+    """Compares actions of a task's world by sampled futures.
+
+    Attributes:
+        task: its workload says what may arrive, its objective what counts, its seed what is drawn.
+        num_futures: at each decision, at least 2.
+        num_others: how many actions are compared with the policy's own, at most.
+        reach: how far futures reach, in the world's own unit; 0: as far as is usual there. Behind
+            that nothing arrives, and all jobs are played to their ends.
+
+    Raises:
+        InputError: if futures cannot be sampled in the world, or a number is too small.
+    """
+
+    task: Task
+    num_futures: int
+    num_others: int = 3
+    reach: int = 0
+    _simulators: list[Simulator] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        if self.num_futures < 2:
+            raise InputError(
+                f"rollouts need at least 2 futures, to tell a gain from chance, but "
+                f"{self.num_futures} was given"
+            )
+        _ = self.futures
+
+    @cached_property
+    def futures(self) -> Futures:
+        """How later jobs are sampled in the world."""
+        futures = self.task.spec.tools.futures
+        if futures is None or not hasattr(self.task.workload, "after"):
+            raise InputError(
+                f"rollouts need sampled futures, which the jobs of this task in the world "
+                f"{self.task.world.kind} do not have"
+            )
+        return futures
+
+    def compare(
+        self,
+        policy: Policy,
+        simulator: Any,
+        row: int,
+        actions: NDArray[np.int32],
+        key: int,
+        workload: Any = None,
+    ) -> Compared:
+        """What comes of some actions in a row under way, which stays as it is.
+
+        Args:
+            policy: plays on after each action.
+            simulator: of the world, with the task's objective.
+            row: of the simulator.
+            actions: int32 ``(num_actions,)``, the policy's own first.
+            key: of the decision, at least 0. Futures depend on it, their numbers and the task's
+                seed alone.
+            workload: where later jobs come from, by default the task's.
+        """
+        if simulator.objective != self.task.objective:
+            raise InputError(
+                f"rollouts for the objective {self.task.objective.name} need a simulator with the "
+                f"same objective, not {simulator.objective.name}"
+            )
+        count = self.num_futures
+        keys = episode_keys(self.task.seed, _FUTURES, key, count=count)
+        gains = np.full((actions.size, count), np.nan)
+        # Most actions are worse, which a few futures show; the others decide between the rest.
+        first = max(2, math.ceil(FIRST_SHARE * count))
+        left = np.ones(actions.size, np.bool_)
+        for numbers in (range(first), range(first, count)):
+            if left.sum() > 1 and numbers:
+                jobsets = self.sample(simulator, row, key, numbers, workload)
+                part = slice(numbers.start, numbers.stop)
+                played = (jobsets, keys[part], actions[left])
+                gains[left, part] = self._gains(policy, simulator, row, *played)
+                left[1:] &= np.nanmean(gains[1:], axis=1) > 0
+        return Compared(actions, gains)
+
+    def _gains(
+        self,
+        policy: Policy,
+        simulator: Any,
+        row: int,
+        jobsets: Sequence[JobSet],
+        keys: NDArray[np.uint64],
+        actions: NDArray[np.int32],
+    ) -> NDArray[np.float64]:
+        """Gains of some actions in some futures, all of them side by side; see `Compared`."""
+        count, size, own = len(jobsets), actions.size, self._simulator
+        own.load(jobsets, self.task.objective, size)
+        rows = np.arange(count * size, dtype=np.int32)
+        own.take_over(simulator, np.full(rows.size, row, np.int32), rows)
+        # The same random numbers in one future, whatever the action is.
+        returns = _play_on(policy, own, np.tile(actions, count), np.repeat(keys, size))
+        by_action = returns.reshape(count, size).T
+        return np.asarray(by_action - by_action[0])
+
+    def sample(
+        self,
+        simulator: Any,
+        row: int,
+        key: int,
+        numbers: Sequence[int],
+        workload: Any = None,
+    ) -> list[JobSet]:
+        """Futures of some numbers: the jobs that have arrived in a row, and later ones.
+
+        See `compare` for the arguments.
+        """
+        jobset = simulator.batch.jobsets[simulator.batch.jobset[row]]
+        self.futures.check(jobset)
+        arrived = jobset.select(slice(int(self.futures.arrived(simulator)[row])))
+        source = self.futures.workload(
+            self.task.workload if workload is None else workload, self.reach or self.futures.reach
+        )
+        drawn = (
+            source.sample(generator(self.task.seed, Purpose.FUTURE, key, number))
+            for number in numbers
+        )
+        return [_continued(arrived, later, int(simulator.time[row]) + 1) for later in drawn]
+
+    @property
+    def _simulator(self) -> Any:
+        # Made once: a simulator of a large world takes its time.
+        if not self._simulators:
+            self._simulators.append(self.task.world.simulator())
+        return self._simulators[0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_simulators": []}
+
+
+@dataclass(frozen=True)
+class RolloutPolicy:
+    """A policy that takes another action than its base where that is better by rollouts.
+
+    Attributes:
+        name: what tables call it.
+        base: plays on after each action; see `candidates` for what is compared.
+        lookahead: compares the actions.
+        errors: standard errors by which another action has to be better.
+    """
+
+    name: str
+    base: Policy
+    lookahead: Lookahead
+    errors: float = 2.0
+
+    @property
+    def objective(self) -> Any:
+        """What simulators have to reward, see `cluster_env.evaluation.evaluate`."""
+        return self.lookahead.task.objective
+
+    def act(self, states: NDArray[Any], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Refuses, as rules do that decide by more than a state shows.
+
+        Raises:
+            InputError: always.
+        """
+        raise InputError(f"{self.name} asks a simulator, and cannot act on states alone")
+
+    def choose(
+        self, simulator: Any, rows: NDArray[np.int32], uniforms: NDArray[np.float64]
+    ) -> NDArray[np.int32]:
+        """See `cluster_env.core.policy.ChoosingPolicy`."""
+        own = choose(self.base, simulator, rows, uniforms)
+        most = 1 + self.lookahead.num_others
+        chosen = own.copy()
+        for place, actions in enumerate(candidates(self.base, simulator, rows, own, most)):
+            if actions.size > 1:
+                key = decision_key(uniforms[place])
+                found = self.lookahead.compare(self.base, simulator, int(rows[place]), actions, key)
+                chosen[place] = actions[found.best(self.errors)]
+        return chosen
+
+
+def decision_key(uniform: float) -> int:
+    """A key of a decision from its own uniform number, which no other decision of a run has."""
+    return int(uniform * _BITS)
+
+
+def candidates(
+    policy: Policy,
+    simulator: Any,
+    rows: NDArray[np.int32],
+    own: NDArray[np.int32],
+    most: int,
+) -> list[NDArray[np.int32]]:
+    """The actions that are worth a comparison in some rows, the policy's own ones first.
+
+    Then come the next best by the policy's scores, or for a policy without any those of the items
+    in their order. There are at most as many as asked for; one alone where there is no choice.
+    """
+    states, place = simulator.states[rows], np.arange(rows.size)
+    if isinstance(policy, ScoringPolicy):
+        scores = policy.scores(states)
+    else:
+        allowed = simulator.world.features(states).allowed
+        scores = np.where(allowed, np.float32(0), NOT_ALLOWED)
+    allowed = scores > NOT_ALLOWED / 2
+    allowed[place, own] = True
+    scores[place, own] = np.inf
+    order = np.argsort(-scores, axis=1, kind="stable").astype(np.int32)[:, :most]
+    counts = np.minimum(allowed.sum(axis=1), most)
+    return [ranked[:count] for ranked, count in zip(order, counts, strict=True)]
+
+
+def _continued(arrived: JobSet, later: JobSet, begin: int) -> JobSet:
+    """Jobs that have arrived, and others from an instant on."""
+    count = later.num_jobs
+    attributes = {}
+    for name, column in arrived.attributes.items():
+        if name == "counted":  # a warm-up is over at some time
+            more = np.ones(count, column.dtype)
+        elif name in later.attributes:
+            more = later.attributes[name]
+        else:
+            raise InputError(
+                f"rollouts sample later jobs, but these lack the attribute '{name}' of the jobs "
+                f"that have arrived"
+            )
+        attributes[name] = np.concatenate([column, more])
+
+    def joined(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(arrived, name), getattr(later, name)])
+
+    return JobSet(
+        np.concatenate([arrived.arrival, later.arrival + np.int32(begin)]),
+        joined("duration"),
+        joined("demand"),
+        begin + later.window,
+        joined("job_class"),
+        attributes,
+    )
+
+
+def _play_on(
+    policy: Policy, simulator: Any, actions: NDArray[np.int32], keys: NDArray[np.uint64]
+) -> NDArray[np.float64]:
+    """Takes an action in each row and lets a policy play to the ends; returns, float64 ``(n,)``."""
+    rows = np.arange(actions.size, dtype=np.int32)
+    returns, rewards = np.zeros(rows.size), np.empty(rows.size)
+    decision, decide = 0, chooser(policy)
+    while rows.size:
+        left = simulator.step(rows, actions, rewards)
+        returns[rows] += rewards[: rows.size]
+        if left < rows.size:
+            rows = rows[simulator.active[rows]]
+        actions = decide(simulator, rows, uniforms(keys[rows], decision))
+        decision += 1
+    return returns
