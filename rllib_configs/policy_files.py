@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.world import State, World
 from cluster_env.worlds import policy_in, present_name, shipped_policies
 from rllib_configs.loading import parse_config, read_yaml, write_config
@@ -72,6 +73,11 @@ class LearnedPolicy:
         if self.void_bias:
             logits[:, -1] += np.float32(self.void_bias)
         return logits
+
+    def view(self, world: World, jobset: JobSet) -> JobSet:
+        """See `cluster_env.core.policy.ViewingPolicy`; most networks see jobs as they are."""
+        network_view = getattr(self.network, "view", None)
+        return jobset if network_view is None else network_view(world, jobset)
 
     def act(self, states: State, uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
         """See `cluster_env.core.policy.Policy`."""

@@ -67,8 +67,9 @@ def command(**options: Any) -> None:
     """Compare policies on the same unseen jobsets.
 
     Heuristics are those of the task's world. Some take a number, for instance tetris:0.002; without
-    it, the number is tuned on validation jobsets. Runs that differ only in their seed
-    share one line.
+    it, the number is tuned on validation jobsets. Runs that differ only in their seed share one
+    line. Beside a policy that may delay a job that fits, a line (no hold) shows the same weights
+    without that.
 
     \b
     Examples:

@@ -59,9 +59,10 @@ def command(**options: Any) -> None:
     The guard uses the policy if it is better than the best heuristic on validation jobsets, with
     the whole 95 % interval of the difference. It must not leave more jobs unfinished, either. The
     guard never uses a policy or heuristic whose side metrics, such as utilization and waits,
-    violate a limit. Limits are relative to a reference: the baseline with the best mean on the same
-    jobsets, in the world hpc of those that backfill. --limit changes them. For a log, policies and
-    rules have the same bound on waits, --max-wait x2 unless you give another one; 0 is none.
+    violate a limit. Limits are relative to a reference: the baseline with the best mean. In the
+    world hpc, it is the best of those that backfill. --limit changes the limits. Of a log in the
+    world hpc, reference and limits also count over all weeks before the held-out ones in one go,
+    and all have the same bound on waits, --max-wait x2 unless you give another one; 0 is none.
 
     The guard considers all heuristics of the task's world, and tunes those with a number on other
     validation jobsets. If jobs varied in training, it uses the values that the settings name.

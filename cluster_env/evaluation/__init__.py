@@ -7,6 +7,7 @@ from cluster_env.evaluation.guard import (
     GuardDecision,
     Judge,
     rank_finishing,
+    told_apart,
 )
 from cluster_env.evaluation.intervals import Estimate
 from cluster_env.evaluation.metrics import METRICS, by_size, get_metric, nonnegative_cost
@@ -39,6 +40,7 @@ __all__ = [
     "rank_finishing",
     "rank_on",
     "summarize",
+    "told_apart",
     "tune",
     "tuned_numbers",
     "win_rate",

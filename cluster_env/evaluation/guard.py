@@ -7,7 +7,7 @@ mean costs.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from cluster_env.core.policy import Policy
@@ -72,8 +72,8 @@ class GuardDecision:
 class Judge:
     """Decides by what heuristics and a learned policy have achieved on the same jobsets.
 
-    The reference is the best of the baselines: the one with the best mean among those that finish
-    all jobs, if any does. Nothing else is used unless each side metric
+    The reference is a heuristic that is given, or the best of the baselines: the one with the best
+    mean among those that finish all jobs, if any does. Nothing else is used unless each side metric
     is within its limit with the whole 95 % interval, as if its utilization is surely no more than a
     tenth below the reference's. The best heuristic is the best of the reference and of those other
     heuristics that keep all limits. A learned policy is used if it keeps them, too, if its mean is
@@ -86,12 +86,15 @@ class Judge:
     it cannot know that tomorrow's jobs are others.
 
     Args:
-        baselines: what heuristics have achieved of which one is the reference, one policy each.
+        baselines: what heuristics have achieved, one policy each.
         others: what further heuristics have, for instance such as keep jobs waiting on purpose.
         limits: by what share metrics may be worse than the reference's, by their names: with
             ``{"wait": 0.25}``, the mean wait may be a quarter longer. Infinity is no limit.
         metric: name of the metric that decides.
+        reference: which of these results side metrics are compared with; by default that of the
+            best baseline.
         num_disjoint: where the jobsets are windows of one log, how many of them fit side by side.
+        refused: names of heuristics that are not used for another reason, in words.
 
     `best` is the place of the best heuristic, among the baselines and then the others.
     """
@@ -103,23 +106,34 @@ class Judge:
         *,
         limits: Mapping[str, float],
         metric: str,
+        reference: Result | None = None,
         num_disjoint: int | None = None,
+        refused: Mapping[str, str] | None = None,
     ) -> None:
+        self._refused = refused or {}
         self.limits, self._metric = dict(limits), get_metric(metric)
         self._num_disjoint = num_disjoint
         # The best first; who leaves jobs unfinished comes after all who finish.
         results = [*baselines, *others]
         order = sorted(range(len(results)), key=lambda k: rank_finishing(results[k], metric))
         self._ranking = [results[k] for k in order]
-        self._reference = results[next(k for k in order if k < len(baselines))]
+        best_baseline = results[next(k for k in order if k < len(baselines))]
+        self._reference = best_baseline if reference is None else reference
         self.reference = self._reference.name
         self.best = next(k for k in order if not self._beyond_limits(results[k]))
         self._best = results[self.best]
 
-    def decide(self, learned: Result, policy: Policy, heuristic: PolicyGroup) -> GuardDecision:
-        """Whether a learned policy has proven itself, or the best heuristic stays."""
+    def decide(
+        self, learned: Result, policy: Policy, heuristic: PolicyGroup, refused: str = ""
+    ) -> GuardDecision:
+        """Whether a learned policy has proven itself, or the best heuristic stays.
+
+        A reason not to use the policy may be known from elsewhere, in words.
+        """
         started = perf_counter()
-        candidates = [self._candidate(result) for result in [*self._ranking, learned]]
+        candidates = [self._candidate(result) for result in self._ranking]
+        last = self._candidate(learned)
+        candidates.append(replace(last, too_dear=last.too_dear or refused))
         best = next(one for one in candidates if one.name == self._best.name)
         used, reason = self._judge(candidates[-1], best)
         return GuardDecision(
@@ -190,7 +204,9 @@ class Judge:
             for name, limit in self.limits.items()
             if math.isfinite(limit)
         )
-        return ", and ".join(words for words in violations if words)
+        return ", and ".join(words for words in violations if words) or self._refused.get(
+            result.name, ""
+        )
 
     def _beyond(self, result: Result, name: str, limit: float) -> str:
         """How a result may break a limit; empty if it keeps it with the whole interval."""

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.policy import PlayedPolicy, Policy, choose
+from cluster_env.core.policy import PlayedPolicy, Policy, ViewingPolicy, choose
 from cluster_env.core.schedule import Schedule, join_attributes, join_pieces
 from cluster_env.core.seeding import episode_keys, row_keys, uniforms
 from cluster_env.core.world import Simulator, World
@@ -58,6 +58,8 @@ def evaluate(
         raise InputError(
             f"each jobset needs at least 1 episode, but {episodes_per_jobset} was given"
         )
+    if isinstance(policy, ViewingPolicy):
+        jobsets = [policy.view(world, jobset) for jobset in jobsets]
     for jobset in jobsets:
         world.check(jobset)
     simulator = world.simulator()

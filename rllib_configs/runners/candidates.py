@@ -110,13 +110,15 @@ class CandidateWork:
                     *(played.world, played.wanted),
                 )
                 schedule = evaluate(policy, played.jobsets, played.world)
-                costs = episode_means(cost, schedule)
+                # Nothing counts in a window whose jobs are all of the warm-up: alike for everybody.
+                costs = np.nan_to_num(episode_means(cost, schedule), nan=1.0)
                 judged[row, played.places, 0] = np.log(np.maximum(costs, LEAST_COST))
                 values = self._measure(schedule)
                 judged[row, played.places, 1:] = KEPT
                 for name, limit in limits.items():
                     excess = limit.excess(values[name], played.references[name], played.slack)
-                    judged[row, played.places, 1 + self._limits.index(name)] = excess
+                    kept = np.nan_to_num(excess, nan=KEPT)
+                    judged[row, played.places, 1 + self._limits.index(name)] = kept
                 headline = self._headline.values(schedule)
                 sums["jobs"] += schedule.job.size
                 sums["episodes"] += schedule.num_episodes

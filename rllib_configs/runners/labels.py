@@ -68,7 +68,8 @@ class LabelWork:
     def play(self, unit: SampleUnit) -> tuple[Part, None]:
         """Plays the jobsets of a unit once, by the policy's own actions."""
         training, simulator = self._experiment.training, self.task.world.simulator()
-        jobsets = self.task.jobsets(Split.TRAIN, unit.jobsets)
+        drawn = self.task.jobsets(Split.TRAIN, unit.jobsets)
+        jobsets = [self._policy.view(self.task.world, jobset) for jobset in drawn]
         simulator.load(jobsets, self.task.objective)
         playing = self._playing(unit)
         decide, rewards = chooser(self._policy), np.empty(len(jobsets))

@@ -19,6 +19,7 @@ from rllib_configs.policies import learned_policy, save_policy
 from rllib_configs.policy_files import load_policy
 from rllib_configs.registries import prepare
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, judged_by_all, units_of
+from rllib_configs.runners.searching import search_here
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.search_problem import SearchProblem, joined, judge_of, reference_of
 from tests.rllib_configs.training import (
@@ -173,7 +174,10 @@ def test_the_preset_of_the_order_alone_searches_for_one() -> None:
     held = config_of(preset="hpc-hold-limits")
     unheld = network_of(held).without_hold(held)
     assert unheld is not None
-    assert unheld.training.model_dump() == config.training.model_dump()
+    # But for the run times that it predicts, it is the search for a hold without the hold.
+    assert config.training.run_times == "mixed"
+    alike = unheld.training.model_copy(update={"run_times": "mixed"})
+    assert alike.model_dump() == config.training.model_dump()
 
 
 def test_every_registered_metric_can_be_limited_and_null_takes_a_limit_out() -> None:
@@ -193,3 +197,41 @@ def test_a_scorer_needs_a_search_and_the_world_hpc() -> None:
     config = load_config("deeprm", ["training.algorithm=evolution", "training.network=hpc_scorer"])
     with pytest.raises(InputError, match="the world hpc alone"):
         CandidateWork(config)
+
+
+@pytest.mark.usefixtures("local_ray")
+def test_a_search_in_one_process_finds_what_a_training_finds() -> None:
+    config = config_of("training.iterations=3", preset="hpc-hold")
+    weights, _ = train(config, 3)
+    shapes = network_of(config).shapes(config, config.task.world)
+    algorithm = build_algorithm(config)
+    begin = module_weights(algorithm)
+    algorithm.stop()
+    found = search_here(config, {name: begin[name] for name in shapes})
+    assert_equal({name: found[name] for name in shapes}, {name: weights[name] for name in shapes})
+
+
+def test_windows_in_which_no_job_counts_are_alike_for_all_candidates(tmp_path: Path) -> None:
+    """In between bursts nobody submits: some windows hold jobs of their warm-up alone."""
+    submit = np.concatenate([100_000 * burst + np.arange(0, 1000, 10) for burst in range(10)])
+    rows = [f"{second},500,900,{1 + k % 4}" for k, second in enumerate(submit.tolist())]
+    log = tmp_path / "bursts.csv"
+    log.write_text("\n".join(["arrival,duration,estimate,processors", *rows]))
+    on_log = [
+        *(f"task.workload.trace={log}", "task.world.processors=8", 'training.family=""'),
+        *("task.workload.whole=false", "task.workload.window=3000", "task.workload.jobs=null"),
+        *("task.workload.warmup=2000", "training.limits.wait=0"),
+    ]
+    sizes = [text for text in SIZES if "workload" not in text]
+    config = prepare(load_config("hpc-hold", [*sizes, *on_log]))
+    jobsets = config.task.build().jobsets(Split.TRAIN, range(40))
+    empty = np.array([not one.counted.any() for one in jobsets])
+    assert 0 < empty.sum() < 40
+    work = CandidateWork(config)
+    flat = np.zeros(sum(int(np.prod(shape)) for shape in work.shapes.values()), np.float32)
+    work.set_weights({CANDIDATES: flat[None]})
+    parts = [work.play(unit)[0] for unit in units_of(Split.TRAIN, 0, 40, 1, 1)]
+    judged = np.concatenate([part.per_unit[k][0] for k, part in enumerate(parts)])
+    assert np.isfinite(judged).all()
+    assert (judged[empty] == [0.0, -1.0]).all()
+    assert (judged[~empty, 0] > 0).any()

@@ -18,6 +18,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import PolicyGroup, evaluate
+from cluster_env.objectives.standard import bounded_slowdown
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic, get_spec
 from cluster_env.worlds.deeprm import DeepRM
@@ -32,6 +33,7 @@ from tests.tune_jobs.drawing import texts
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import cli, compare, figure, generate, guard
 from tune_jobs.comparing import comparison, protocol
+from tune_jobs.comparing.all_weeks import AllWeeks
 from tune_jobs.comparing.choices import choose_comparison
 from tune_jobs.comparing.guarding import load_decided, with_guard_jobs
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
@@ -144,11 +146,63 @@ def test_on_a_log_a_guard_bounds_waits_and_compares_with_the_best_rule_that_back
     means = {one["policy"]: one["mean"] for one in found["candidates"]}
     references = set(get_spec("hpc").training.references(get_spec("hpc").world()))
     assert means.keys() == references | {"saf-strict", "hpc-order"}
+    world = load_config("hpc-order", [f"task.world.max_wait={bound}", *_on(log)]).task.build().world
+    workload: Any = load_config("hpc-smoke", _on(log)).task.build_workload()
+    weeks = [workload.before_held_out().recorded.jobset()]
+    over_all = {
+        name: bounded_slowdown(evaluate(get_heuristic(name, world), weeks, world)).mean()
+        for name in references
+    }
     assert found["reference"] in references
-    assert means[found["reference"]] == min(means[name] for name in references)
+    assert over_all[found["reference"]] == min(over_all.values())
     text = " ".join(run(guard.command, "hpc-order", *task, *said).stdout.split())
-    assert f"worse than {found['reference']}, the best baseline and so the reference" in text
+    best = f"worse than {found['reference']}, the best baseline over all earlier weeks in one go"
+    assert f"{best} and so the reference, by more than a limit there or on these jobsets: " in text
     assert ("goes first" in text) == bool(bound)
+
+
+def test_limits_hold_over_all_weeks_of_a_log_in_one_go(log: Path) -> None:
+    task = load_config("hpc-order", ["task.world.max_wait=0", *_on(log)]).task.build()
+    rules = {name: get_heuristic(name, task.world) for name in ("saf", "lcfs", "fcfs")}
+    for limit, later in ((0.0, False), (0.0, True), (math.inf, False)):
+        limited = EvaluationProtocol(task, limits={"wait": limit})
+        weeks = AllWeeks.of(limited, rules, later=later)
+        assert weeks is not None
+        workload: Any = task.workload
+        part = workload.part(Split.HELD_OUT) if later else workload.before_held_out()
+        jobsets = [part.recorded.jobset()]
+        played = {name: evaluate(rule, jobsets, task.world) for name, rule in rules.items()}
+        slowdowns = {name: bounded_slowdown(one).mean() for name, one in played.items()}
+        waits = {name: float((one.start - one.arrival).mean()) for name, one in played.items()}
+        best = weeks.reference.name
+        assert slowdowns[best] == min(slowdowns.values())
+        for name, rule in rules.items():
+            words = weeks.violation(name, rule)
+            assert bool(words) == (waits[name] > waits[best] and limit == 0)
+            assert not words or f"mean wait of {waits[name]:.3g} over all weeks in one go" in words
+    drawn = load_config("hpc-order").task.build()
+    assert AllWeeks.of(EvaluationProtocol(drawn), rules) is None
+    assert AllWeeks.of(EvaluationProtocol(task), {}) is None
+
+
+def test_what_breaks_a_limit_over_all_weeks_is_not_used(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "its mean wait of 9 over all weeks in one go is 99% worse"
+
+    def violation(weeks: AllWeeks, name: str, policy: Policy) -> str:
+        return "" if name == weeks.reference.name else words
+
+    monkeypatch.setattr(AllWeeks, "violation", violation)
+    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
+    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
+    free = [f"--limit={name}=off" for name in ("utilization", "wait", "longest_wait")]
+    task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "4", *free)
+    found = json.loads(run(guard.command, "hpc-order", *task, "--later", "--json").stdout)
+    assert found["chosen"] == found["reference"]
+    refused = {one["policy"]: one["too_dear"] for one in found["candidates"]}
+    assert refused["hpc-order"] == words
+    assert found["later"]["beyond_in_one_go"] == ""
 
 
 def _on(log: Path) -> list[str]:
@@ -386,11 +440,13 @@ def test_strangers_to_a_log_are_judged_on_all_of_it_but_the_held_out_part(
     path = tmp_path / "run"
     began = config.training.model_copy(update={"start": tmp_path / "other"})
     knowing = config.model_copy(update={"task": TaskSection.of(task)})
-    others = [config.model_copy(update={"training": began}), knowing]
+    on_sites = config.training.model_copy(update={"family": "real-sites"})
+    learned = [config.model_copy(update={"training": one}) for one in (began, on_sites)]
+    others = [*learned, knowing]
     runs = [stranger, *(replace(stranger, path=path, config=one) for one in (config, *others))]
     whole = EvaluationProtocol(task, num_guard_jobsets=3)
     found = [with_guard_jobs(whole, learned_specs([one], "argmax")) for one in runs]
-    assert [one.all_before for one in found] == [True, True, False, False]
+    assert [one.all_before for one in found] == [True, True, False, False, False]
     all_before, part = found[0], found[-1]
     assert all_before.num_disjoint is not None
     assert part.num_disjoint is not None

@@ -17,7 +17,7 @@ from tune_jobs.terminal.running import run
 RECORDED = REPOSITORY / "tune_jobs" / "figures" / "recorded"
 
 
-GIVEN = {"sites": {"logs": str(REPOSITORY)}}
+GIVEN = {name: {"logs": str(REPOSITORY)} for name in ("sites", "site-adaptation")}
 """Options of ``metasched results`` that an experiment needs, by its name."""
 
 
@@ -42,6 +42,7 @@ COUNTS = {
     "hpc-sites": {"train": 15, "study": 3, "figure": 2},
     "operation": {"train": 8, "figure": 1},
     "sites": {"figure": 1},
+    "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
     "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
 }
@@ -98,6 +99,10 @@ LINES = {
     "sites": [
         f"metasched figure sites --trace {REPOSITORY} --max-wait x2 --out R/figures",
     ],
+    "site-adaptation": [
+        f"metasched figure site-adaptation --trace {REPOSITORY} --runs 'R/maml-*' "
+        "--runs 'R/joint-*' --runs 'R/conditioned-*' --max-wait x2 --out R/figures",
+    ],
     "panda": [
         "metasched compare --policies 'shortest_fit,best_fit,R/elastic-?' --jobsets 100 "
         "--decode argmax --set task.world.observed=16 --out R/figures/filter-16",
@@ -139,7 +144,8 @@ def test_all_results_are_made_one_after_the_other_and_it_says_how_far_it_is(caps
     heads = [line for line in lines if line.startswith("# ")]
     minutes = {name: load_experiment(name).minutes for name in in_order()}
     assert [line.split()[1].rstrip(":") for line in heads] == in_order()
-    assert set(in_order()) == set(COUNTS) - {"hpc", "hpc-limits", "hpc-sites", "panda", "sites"}
+    alone = {"hpc", "hpc-limits", "hpc-sites", "panda", "sites", "site-adaptation"}
+    assert set(in_order()) == set(COUNTS) - alone
     assert f"1 of {len(minutes)} results" in heads[0]
     assert f"of the {sum(minutes.values())} minutes that are left" in heads[0]
     assert f"{minutes[in_order()[-1]]} of the {minutes[in_order()[-1]]} minutes" in heads[-1]

@@ -27,6 +27,7 @@ from tune_jobs.comparing.trained_runs import (
     load_runs,
     without_hold,
 )
+from tune_jobs.site.choosing import choose_adviser
 from tune_jobs.tables.frames import read_table
 
 ORDER, HOLD, HOLD_LIMITS, LIMITS = "hpc-order", "hpc-hold", "hpc-hold-limits", "hpc-limits"
@@ -149,6 +150,7 @@ def test_an_old_name_is_the_present_one_with_one_warning(
     assert find_runs([old, new]) == find_runs([new])
     assert read_weights(old)[1] == read_weights(new)[1]
     assert load_policy(old)[0].name == new
+    choose_adviser(old)  # of shadow and steer
     assert load_config(old) == load_config(new)
     start = [f"training.start={name}" for name in (old, new)]
     configs = [load_config(new, [one]) for one in start]
@@ -177,6 +179,7 @@ def test_a_command_with_an_old_name_says_the_present_one_on_standard_error(
         "replay": ("replay", log, "--policy", "hpc-universal", *machine, "--json"),
         "train": ("train", "hpc-no-worse", "--print-config"),
         "choose": ("choose", "hpc-universal", "--jobsets", 2, "--json"),
+        "compare": ("compare", "--policies", "hpc-no-worse", *SMALL, "--jobsets", 2, "--json"),
     }
     for name, line in lines.items():
         worlds._warn_once.cache_clear()

@@ -68,6 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sites, "num_local_cpus", lambda: 1)
     monkeypatch.setattr(sites, "RULES", FEW)
+    monkeypatch.setattr(sites, "BY_PREDICTIONS", FEW[:1])
 
 
 def make(folder: Path, out: Path, **said: object) -> Path:
@@ -82,6 +83,7 @@ def made(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sites, "num_local_cpus", lambda: 1)
         patch.setattr(sites, "RULES", FEW)
+        patch.setattr(sites, "BY_PREDICTIONS", FEW[:1])
         make(folder, out)
     return out
 
@@ -89,7 +91,9 @@ def made(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_log_has_a_row_of_each_rule_and_shipped_policy(made: Path) -> None:
     rows = read_sites(made / "sites.csv")
     assert list(zip(rows["log"], rows["policy"], strict=True)) == [
-        (log, policy) for log in ("calm", "kth-sp2-part") for policy in (*FEW, *LEARNED)
+        (log, policy)
+        for log in ("calm", "kth-sp2-part")
+        for policy in (*FEW, f"{FEW[0]} (predicted)", *LEARNED)
     ]
     assert set(rows["policy"][rows["learned"] == "True"]) == set(LEARNED)
     assert "hpc-hold (no hold)" in LEARNED
@@ -110,8 +114,8 @@ def test_what_is_no_log_is_named_with_the_reason(
     assert str(folder) not in said
 
 
-def schedule_of(path: Path, rule: str, max_wait: int) -> Schedule:
-    task, _, _ = task_of_log(path, [], {"max-wait": f"{max_wait}s"}, guess=True)
+def schedule_of(path: Path, rule: str, max_wait: int, *overrides: str) -> Schedule:
+    task, _, _ = task_of_log(path, overrides, {"max-wait": f"{max_wait}s"}, guess=True)
     jobset = task.workload.recorded.jobset()  # type: ignore[attr-defined]
     return evaluate(get_heuristic(rule, task.world), [jobset], task.world)
 
@@ -122,6 +126,17 @@ def slowdowns(schedule: Schedule) -> list[float]:
         max((wait + length) / max(length, 10), 1.0)
         for wait, length in zip(waits, schedule.duration.tolist(), strict=True)
     ]
+
+
+def test_a_rule_with_predicted_run_times_is_no_reference(folder: Path, made: Path) -> None:
+    rows = read_sites(made / "sites.csv")
+    assert not rows["best_rule"].str.endswith("(predicted)").any()
+    row = rows[(rows["log"] == "kth-sp2-part") & (rows["policy"] == f"{FEW[0]} (predicted)")].iloc[
+        0
+    ]
+    path, bound = folder / "kth-sp2-part.swf.gz", int(float(row["max_wait"]))
+    schedule = schedule_of(path, FEW[0], bound, "task.workload.run_times=mixed")
+    assert row["bounded_slowdown"] == pytest.approx(np.mean(slowdowns(schedule)))
 
 
 def test_prices_are_those_of_plain_loops_over_the_jobs(folder: Path, made: Path) -> None:
@@ -201,7 +216,7 @@ def test_another_bound_holds_for_all_logs(
 
 
 def read_all(folder: Path) -> dict[str, bytes]:
-    names = ("sites.csv", "sites-weeks.csv", "sites.md")
+    names = ("sites.csv", "sites-weeks.csv", "sites.md", "sites.jsonl")
     return {name: (folder / name).read_bytes() for name in names}
 
 
@@ -232,7 +247,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, most: int = 1000) -> list[Unit]:
 def test_a_call_that_was_stopped_goes_on_where_it_was(
     folder: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    num_units = 5 + 2 * (len(FEW) + len(LEARNED))  # files to describe, and replays
+    num_units = 5 + 2 * (len(FEW) + 1 + len(LEARNED))  # files to describe, and replays
     half = num_units // 2
     with monkeypatch.context() as patch:
         counted(patch, half)
@@ -250,7 +265,7 @@ def test_a_call_that_was_stopped_goes_on_where_it_was(
         again = counted(patch)
         make(folder, tmp_path)
         assert not again
-        make(folder, tmp_path, task_options={"max-wait": "3d"})  # none of these is known
+        make(folder, tmp_path, task_options={"max-wait": "3d"})  # nothing is known of it
     assert len(again) == num_units
 
 
@@ -330,10 +345,11 @@ def test_the_page_has_prices_digests_and_where_the_log_is(folder: Path, made: Pa
     page = (made / "sites.md").read_text()
     rows = read_sites(made / "sites.csv")
     for sha256 in set(rows["sha256"]):
-        assert f"`{sha256}`" in page
-    assert "[KTH-SP2-1996](https://www.cs.huji.ac.il/labs/parallel/workload/)" in page
-    assert "- Parallel Workloads Archive: acknowledge" in page
-    assert "| calm | 60, " in page
+        assert f"  {sha256}\n" in page
+    assert re.search(r"^kth-sp2-part +KTH-SP2-1996 +900 +\d+% ", page, re.MULTILINE)
+    assert re.search(r"^calm +unknown +60 ", page, re.MULTILINE)
+    archive = "[Parallel Workloads Archive](https://www.cs.huji.ac.il/labs/parallel/workload/)"
+    assert f"- {archive}: acknowledge" in page
     best = rows["best_rule"].iloc[-1]
     own = rows[rows["log"] == "kth-sp2-part"].set_index("policy").loc[[best, DEFAULT]]
     line = next(line for line in page.splitlines() if re.match(rf"kth-sp2-part +{best} ", line))
@@ -445,7 +461,17 @@ def test_a_real_log_has_the_facts_that_are_known_of_it(golden: Path) -> None:
     assert sum(found["week_jobs"]) == 22_605
 
 
-@pytest.mark.skipif(not (RECORDED / "sites.csv").is_file(), reason="not recorded yet")
 def test_the_recorded_page_is_that_of_the_recorded_table() -> None:
     assert (RECORDED / "sites.md").read_text() == page_of(RECORDED / "sites.csv")
     assert (RECORDED / "sites.png").stat().st_size < 200_000
+
+
+@pytest.mark.parametrize("name", ["hpc-hold", "hpc-hold-limits", "hpc-limits"])
+def test_cards_of_policies_that_hold_have_the_ratios_of_the_recorded_page(name: str) -> None:
+    card = " ".join((SHIPPED[name] / "README.md").read_text().split())
+    ratio = r"\d\.\d\d \[\d\.\d\d, \d\.\d\d\]"
+    found = re.search(rf"slowdowns are ({ratio}) times .* and ({ratio}) without the hold", card)
+    assert found is not None
+    page = (RECORDED / "sites.md").read_text()
+    for policy, shown in zip((name, f"{name} (no hold)"), found.groups(), strict=True):
+        assert re.search(rf"^{re.escape(policy)} +{re.escape(shown)} ", page, re.MULTILINE)

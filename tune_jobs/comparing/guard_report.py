@@ -21,6 +21,7 @@ from cluster_env.evaluation import (
     get_metric,
 )
 from cluster_env.worlds import get_heuristic
+from tune_jobs.comparing.all_weeks import AllWeeks, worse_by
 from tune_jobs.comparing.choices import EvaluationOptions
 from tune_jobs.comparing.comparison import check_specs
 from tune_jobs.comparing.evaluating import estimate_of, evaluation_of, trusted
@@ -61,6 +62,7 @@ class Later:
     num_disjoint: int | None
     results: tuple[Result, ...]  # of the reference, what was chosen, and the learned policy
     beyond: Mapping[str, float]
+    in_one_go: str = ""  # how what was chosen breaks limits over all later weeks, in words
 
 
 def report_decision(options: GuardOptions, *, wide: bool, as_json: bool, out: Path | None) -> None:
@@ -121,14 +123,22 @@ def _look_later(
     means = {result.name: result.means for result in results}
     beyond = {}
     for metric, limit in decision.limits.items():
-        value, reference = means[decision.name][metric], means[decision.reference][metric]
-        worse = 0.0 if value == reference else math.inf
-        if reference:
-            change = value / reference - 1
-            worse = -change if get_metric(metric).higher_is_better else change
+        worse = worse_by(metric, means[decision.name][metric], means[decision.reference][metric])
         if worse > limit + _SLACK:
             beyond[metric] = worse
-    return Later(len(jobsets), protocol.num_disjoint_held_out, tuple(results), beyond)
+    in_one_go = ""
+    if _in_one_go(protocol):
+        weeks = AllWeeks.of(
+            protocol, {decision.reference: policies[decision.reference]}, later=True
+        )
+        in_one_go = weeks.violation(decision.name, decision.chosen) if weeks else ""
+    windows = protocol.num_disjoint_held_out
+    return Later(len(jobsets), windows, tuple(results), beyond, in_one_go)
+
+
+def _in_one_go(protocol: EvaluationProtocol) -> bool:
+    """Whether limits hold over all weeks of a log in one go, too; see `AllWeeks`."""
+    return bool(protocol.task.spec.training.references(protocol.task.world))
 
 
 def _text(protocol: EvaluationProtocol, decision: GuardDecision, wide: bool) -> list[str]:
@@ -152,9 +162,12 @@ def _text(protocol: EvaluationProtocol, decision: GuardDecision, wide: bool) -> 
         for name, limit in decision.limits.items()
         if math.isfinite(limit)
     ]
+    best, where = "the best baseline", ""
+    if protocol.num_disjoint is not None and _in_one_go(protocol):
+        best, where = f"{best} over all earlier weeks in one go", " there or on these jobsets"
     under = (
-        f"Refused where marked with !: worse than {decision.reference}, the best baseline and so "
-        f"the reference, by more than a limit: {', '.join(limits)}."
+        f"Refused where marked with !: worse than {decision.reference}, {best} and so the "
+        f"reference, by more than a limit{where}: {', '.join(limits)}."
     )
     return [
         click.style(f"{title}{'; ' if details else ''}{details}", bold=True),
@@ -262,6 +275,8 @@ def _later_text(protocol: EvaluationProtocol, decision: GuardDecision, later: La
     words = f"There {decision.name} keeps all limits."
     if broken:
         words = f"There {decision.name} does not keep its limits: {', '.join(broken)}."
+    if later.in_one_go:
+        words += f" {'Also' if broken else 'But'}, {later.in_one_go}."
     windows = [] if later.num_disjoint is None else [about_windows(later.num_disjoint)]
     title = f"Later: {later.num_jobsets:,} held-out jobsets, not used for the decision"
     return [
@@ -306,6 +321,7 @@ def _as_data(
             "jobsets": later.num_jobsets,
             "disjoint_windows": later.num_disjoint,
             "beyond": dict(later.beyond),
+            "beyond_in_one_go": later.in_one_go,
             "policies": [{"policy": one.name, **one.means} for one in later.results],
         }
     return data

@@ -5,7 +5,9 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from time import perf_counter
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
@@ -18,6 +20,7 @@ from cluster_env.worlds import get_heuristic, get_spec, shipped_policies
 from rllib_configs.networks.conditions import Wanted
 from rllib_configs.policy_files import load_policy
 from rllib_configs.task_schema import TaskSection
+from tune_jobs.comparing.all_weeks import AllWeeks
 from tune_jobs.comparing.evaluating import Evaluated, Evaluation, evaluate_group, judged_heuristics
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
@@ -88,11 +91,15 @@ class TaskGuard:
     heuristic: PolicyGroup
     num_jobsets: int  # that it decides on
     seconds: float  # that tuning and evaluating the heuristics took, whoever did it
+    weeks: AllWeeks | None = None  # of a log, beside its windows
 
     def decide(self, learned: Evaluated) -> tuple[GuardDecision, ...]:
         """About each policy of a learned spec; see `Judge.decide`."""
-        pairs = zip(learned.calibration, learned.group.members, strict=True)
-        return tuple(self.judge.decide(*pair, self.heuristic) for pair in pairs)
+        decisions = []
+        for result, policy in zip(learned.calibration, learned.group.members, strict=True):
+            words = self.weeks.violation(result.name, policy) if self.weeks else ""
+            decisions.append(self.judge.decide(result, policy, self.heuristic, words))
+        return tuple(decisions)
 
     def line(self, spec: PolicySpec, learned: Evaluated, heuristic: Result) -> Guarded:
         """Puts a learned spec behind the guard, beside the best heuristic on the same jobsets."""
@@ -120,8 +127,9 @@ def calibrate(
 ) -> TaskGuard:
     """Prepares the guard: what a learned policy has to beat are all heuristics of the world.
 
-    Side metrics are compared with those of the best of `Training.references`. All heuristics are
-    tuned on some validation jobsets and evaluated on others, on which the guard decides; see
+    Side metrics are compared with those of the best of `Training.references`. On a log that is the
+    best over all weeks, and the limits hold there, too (`AllWeeks`). All heuristics are tuned on
+    some validation jobsets and evaluated on others, on which the guard decides; see
     `evaluation_of`.
     """
     world_spec = protocol.task.spec
@@ -131,19 +139,25 @@ def calibrate(
     first = references or world_spec.baselines or tuple(heuristics)
     baselines = [one for name, one in heuristics.items() if name in first]
     others = [one for name, one in heuristics.items() if name not in first]
-    judge = Judge(
+    started = perf_counter()
+    weeks = AllWeeks.of(protocol, {name: heuristics[name].group.members[0] for name in references})
+    make = partial(
+        Judge,
         [one.calibration[0] for one in baselines],
         [one.calibration[0] for one in others],
         limits=protocol.side_metrics,
         metric=protocol.metric,
+        reference=heuristics[weeks.reference.name].calibration[0] if weeks else None,
         num_disjoint=protocol.num_disjoint,
     )
-    return TaskGuard(
-        judge,
-        [*baselines, *others][judge.best].group,
-        protocol.num_guard_jobsets,
-        sum(one.seconds for one in heuristics.values()),
-    )
+    judge, refused = make(), dict[str, str]()
+    best = [*baselines, *others][judge.best].group
+    while weeks and (words := weeks.violation(best.name, best.members[0])):
+        refused[best.name] = words
+        judge = make(refused=refused)
+        best = [*baselines, *others][judge.best].group
+    seconds = perf_counter() - started + sum(one.seconds for one in heuristics.values())
+    return TaskGuard(judge, best, protocol.num_guard_jobsets, seconds, weeks)
 
 
 def guards_of(

@@ -12,7 +12,7 @@ import pandas as pd
 from cluster_env.core.durations import duration
 from rllib_configs.loading import read_yaml
 from tune_jobs.replaying.outcomes import SIZES
-from tune_jobs.tables.columns import SHARE, shown, with_interval
+from tune_jobs.tables.columns import COUNT, SHARE, shown, with_interval
 from tune_jobs.tables.frames import read_frame
 from tune_jobs.tables.printing import aligned, markdown
 
@@ -39,6 +39,9 @@ over that of ``best_rule_whole``, the rule with the lowest.
 PRICE = NUMBERS[NUMBERS.index("bounded_slowdown") :]
 """Those of a log under one policy."""
 
+PREDICTED = " (predicted)"
+"""What a rule's name ends in where it goes by predicted run times, and not by estimates."""
+
 REFERENCE = "fcfs:easy"
 """The rule that says whether a log is busy, and from whose waits the bound comes."""
 
@@ -50,9 +53,8 @@ DEFAULT = "hpc-order"
 
 _WIDTH = 120  # characters of a line of prose
 _COLUMNS = (
-    "*Highest* is the largest ratio of a busy log. *Whole busy logs* compares mean slowdowns of "
-    "whole logs, which depend on few jobs. Points of utilization and the mean wait are relative to "
-    "the best rule."
+    "Utilization (points) and mean wait (ratio) are relative to the best rule. Means of whole logs "
+    "depend on few jobs."
 )
 _ARCHIVES = Path(__file__).with_name("archives.yaml")
 Write = Callable[[pd.Series], str]
@@ -91,9 +93,10 @@ def page_of(table: Path) -> str:
         _over_logs(rows),
         f"![Slowdowns over that of each log's best rule]({table.stem}.png)",
         "## Each log",
-        f"Of two values, the second is that of `{policy}`, the learned policy {why}:",
+        f"The second value is that of `{policy}`, the learned policy {why}:",
         _each_log(rows, policy),
-        f"[{table.name}]({table.name}) has all policies on each log, also by size and by user.",
+        f"[{table.name}]({table.name}) has all policies on each log, also by size and by user; "
+        f"[weekly means]({table.stem}-weeks.csv) are apart.",
         "## Where the logs are",
         *_origins(logs),
     ]
@@ -149,16 +152,19 @@ def _command(logs: pd.DataFrame) -> str:
 def _setup(rows: pd.DataFrame, logs: pd.DataFrame) -> str:
     """What was played, and what the numbers are."""
     learned = rows.loc[rows["learned"] == "True", "policy"].nunique()
+    predicted = sum(name.endswith(PREDICTED) for name in rows["policy"].unique())
     bound = logs["bound"].iloc[0]
     words = {"x2": f"twice the longest wait of `{REFERENCE}` in the earlier half of a log"}
     promise = words.get(bound, f"`--max-wait {bound}`")
     text = (
-        f"{len(logs)} whole logs are played under {rows['policy'].nunique() - learned} rules and "
-        f"{learned} learned policies. All have the same bound on waits: {promise}. Ratios compare "
-        "the mean bounded slowdowns of each week with those of the log's best rule. They are "
-        "geometric means with intervals over weeks, which count as independent. The best rule is "
-        f"chosen on the same weeks. A log is *busy* if the mean bounded slowdown of `{REFERENCE}` "
-        f"is at least {BUSY:g}, else *calm*."
+        f"{len(logs)} whole logs are played under "
+        f"{rows['policy'].nunique() - learned - predicted} rules, {predicted} of them also with "
+        f"predicted run times (`--run-times mixed`), and {learned} learned policies, all with the "
+        f"same bound on waits: {promise}. Ratios compare the mean bounded slowdown of each week "
+        "with that of the log's best rule without predictions, which is chosen on the same weeks. "
+        "They are geometric means; in their intervals, weeks count as "
+        f"independent. A log is *busy* if the mean slowdown of `{REFERENCE}` is at least {BUSY:g}, "
+        "else *calm*."
     )
     return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
 
@@ -170,7 +176,7 @@ def _over_logs(rows: pd.DataFrame) -> str:
         points=100 * (rows["utilization"] - rows["log"].map(best["utilization"])),
         of_wait=rows["mean_wait"] / rows["log"].map(best["mean_wait"]),
     )
-    head = ["Policy", "Busy logs [95%]", "Highest", "Whole busy logs", "Points, mean wait"]
+    head = ["Policy", "Busy logs [95%]", "Highest", "Whole logs", "Utilization, wait"]
     lines = [[*head, "Calm logs [95%]"]]
     ranked = rows[rows["kind"] == "busy"] if (rows["kind"] == "busy").any() else rows
     for policy in _mean_logs(ranked).sort_values(kind="stable").index:
@@ -223,7 +229,7 @@ def _shown_policy(rows: pd.DataFrame) -> tuple[str, str]:
     """The learned policy that stands beside the best rule of each log, and why."""
     learned = rows[rows["learned"] == "True"]
     if (learned["policy"] == DEFAULT).any():
-        return DEFAULT, "that ships as default"
+        return DEFAULT, "that is the default"
     return str(_mean_logs(learned).idxmin()), "with the lowest ratio"
 
 
@@ -232,14 +238,19 @@ def _origins(logs: pd.DataFrame) -> list[str]:
     found = {log: source_of(file) for log, file in zip(logs["log"], logs["file"], strict=True)}
     columns: dict[str, Write] = {
         "Log": lambda row: row["log"],
-        "Jobs, load": lambda row: f"{row['jobs']:,.0f}, {row['load']:.0%}",
+        "Archive": lambda row: _cell(found[row["log"]]),
+        "Jobs": lambda row: shown(row["jobs"], COUNT),
+        "Load": lambda row: f"{row['load']:.0%}",
         "Bound": lambda row: duration(row["max_wait"]) if row["max_wait"] else "none",
-        "In its archive": lambda row: _cell(found[row["log"]]),
-        "SHA-256 of the file": lambda row: f"`{row['sha256']}`",
+        "SHA-256 of the file": lambda row: row["sha256"],
     }
     archives = dict.fromkeys(one for one in found.values() if one is not None)
-    asks = {one.archive: f"- {one.archive}: {one.asks}." for one in archives}
-    return [_table(logs, columns), "\n".join(asks.values())] if asks else [_table(logs, columns)]
+    asks = {one.archive: f"- [{one.archive}]({one.url}): {one.asks}." for one in archives}
+    lines = [
+        list(columns),
+        *([write(row) for write in columns.values()] for _, row in logs.iterrows()),
+    ]
+    return [_text(lines, names=2), *(["\n".join(asks.values())] if asks else [])]
 
 
 def _slowdown_of(size: str) -> Write:
@@ -247,7 +258,7 @@ def _slowdown_of(size: str) -> Write:
 
 
 def _cell(source: Source | None) -> str:
-    return "unknown" if source is None else f"[{source.log}]({source.url})"
+    return "unknown" if source is None else source.log
 
 
 def _bound(row: pd.Series) -> str:

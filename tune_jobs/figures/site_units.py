@@ -30,10 +30,11 @@ from tune_jobs.comparing.policy_specs import (
 )
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import load_runs
+from tune_jobs.figures.site_page import PREDICTED
 from tune_jobs.replaying.choices import read_as_said, task_of_log
 from tune_jobs.replaying.description import WEEK_S
 from tune_jobs.replaying.outcomes import SIZES, of_groups, outcome
-from tune_jobs.terminal.files import append_whole, digest
+from tune_jobs.terminal.files import append_whole, digest, replacing
 from tune_jobs.terminal.pieces import Spread
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.tracking.provenance import made_with
@@ -58,16 +59,19 @@ class Contender:
         name: as tables show it.
         folder: of a learned policy; None for a rule.
         holds: whether a policy that may delay jobs that fit does so, see `beside_holding`.
+        rule: of a rule that goes by predicted run times, its own name; see `predicting`.
     """
 
     name: str
     folder: Path | None = None
     holds: bool = True
+    rule: str = ""
 
     def spec(self) -> PolicySpec:
         """What plays; learned policies choose the likeliest action, as in ``replay``."""
         if self.folder is None:
-            return heuristic_spec(self.name)
+            spec = heuristic_spec(self.rule or self.name)
+            return replace(spec, key=self.name, named=not self.rule)
         return _learned(self.folder)[0 if self.holds else 1]
 
     @classmethod
@@ -75,6 +79,16 @@ class Contender:
         """The policy of a folder, and the same weights without a hold if it may hold jobs back."""
         keys = [spec.key for spec in _learned(folder)]
         return [cls(key, folder, not place) for place, key in enumerate(keys)]
+
+    @classmethod
+    def predicting(cls, rule: str) -> "Contender":
+        """A rule that goes by the run times that `hpc-order` predicts, and not by estimates."""
+        return cls(f"{rule}{PREDICTED}", rule=rule)
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """What it changes of the task."""
+        return ("task.workload.run_times=mixed",) if self.rule else ()
 
     def content(self) -> list[str]:
         """Digests of the files that it consists of; empty for a rule."""
@@ -114,7 +128,9 @@ class Unit:
         Raises:
             InputError: if the log or what was said of it cannot be used.
         """
-        task, jobs, _ = task_of_log(self.path, self.overrides, dict(self.options), guess=True)
+        own = () if self.contender is None else self.contender.overrides
+        overrides = (*self.overrides, *own)
+        task, jobs, _ = task_of_log(self.path, overrides, dict(self.options), guess=True)
         return task, jobs
 
     def find(self) -> Found:
@@ -230,8 +246,19 @@ def _find_and_keep(kept: Path | None, piece: tuple[str, Unit]) -> Found:
     key, unit = piece
     found = unit.find()
     if kept is not None:
-        append_whole(kept, f"{json.dumps({'key': key, 'found': found})}\n")
+        append_whole(kept, _line(key, found))
     return found
+
+
+def keep(kept: Path, units: Sequence[Unit], found: Sequence[Found]) -> None:
+    """Writes the file of `find_all` anew, so that it does not tell which unit ended first."""
+    lines = [_line(unit.key(), one) for unit, one in zip(units, found, strict=True)]
+    with replacing(kept) as aside:
+        aside.write_text("".join(lines), encoding="utf-8")
+
+
+def _line(key: str, found: Found) -> str:
+    return f"{json.dumps({'key': key, 'found': found})}\n"
 
 
 def _read(kept: Path) -> Iterator[tuple[str, Found]]:

@@ -22,7 +22,7 @@ from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.kit.dots import draw_dots, name_lines
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.site_page import BUSY, PRICE, REFERENCE, page_of, read_sites
-from tune_jobs.figures.site_units import MAX_WAIT, NO_BOUND, Contender, Found, Unit, find_all
+from tune_jobs.figures.site_units import MAX_WAIT, NO_BOUND, Contender, Found, Unit, find_all, keep
 from tune_jobs.figures.style import (
     TABLE_DPI,
     color_of,
@@ -47,10 +47,14 @@ RULES = (
 weighted sum of Slurm's sites. Conservative backfilling is left out: with thousands of waiting jobs
 it takes hours."""
 
+BY_PREDICTIONS = ("sjf:easy", "saf:easy", "wspt:easy", "wspt:skip")
+"""Rules that are also played with predicted run times, as `hpc-order` predicts them: how much of
+what it gains is in the predictions, and how much in the order. They are no reference."""
+
 DEFAULT_BOUND = "x2"
 KEPT, WEEKS = "sites.jsonl", "sites-weeks.csv"
 _COLUMNS, _LINE, _HEAD = 3, 0.17, 0.75  # panels beside each other; inches
-_TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100, 300, 1000)
+_TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 300, 1000)
 _DIGITS = 4  # of weekly means in their file
 
 
@@ -90,7 +94,7 @@ def collect(request: FigureRequest) -> list[Row]:
             machine names none of the logs.
     """
     contenders = _contenders(request.runs)
-    units = _units(request)
+    units = units_of_logs(request)
     kept = request.out / KEPT if request.out is not None else None
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -109,8 +113,11 @@ def collect(request: FigureRequest) -> list[Row]:
         logs.sort(key=lambda log: (-log.facts["jobs"], log.name))
         _check(contenders, logs[-1])
         replays = [log.under(contender) for log in logs for contender in contenders]
-        results = iter(find_all(replays, kept, spread, request.progress, "replay"))
-    played = {log: dict(zip(contenders, results, strict=False)) for log in logs}
+        results = find_all(replays, kept, spread, request.progress, "replay")
+    if kept is not None:
+        keep(kept, [*units.values(), *replays], [*described, *results])
+    of_log = iter(results)
+    played = {log: dict(zip(contenders, of_log, strict=False)) for log in logs}
     by_name = sorted(logs, key=lambda log: log.name)
     if request.out is not None:
         write_table(request.out / WEEKS, pd.concat(_weeks(log, played[log]) for log in by_name))
@@ -118,7 +125,7 @@ def collect(request: FigureRequest) -> list[Row]:
     return [row for log in by_name for row in _rows(log, played[log], said)]
 
 
-def _units(request: FigureRequest) -> dict[str, Unit]:
+def units_of_logs(request: FigureRequest) -> dict[str, Unit]:
     """What describes each file, by the name of its log."""
     options = {MAX_WAIT: DEFAULT_BOUND}
     options |= {name: str(value) for name, value in request.task_options.items()}
@@ -171,7 +178,7 @@ def _contenders(runs: Sequence[str]) -> list[Contender]:
     shipped = get_spec(WORLD).training.policies.values()
     folders = dict.fromkeys([*shipped, *find_runs(split_names(runs))])
     learned = [contender for folder in folders for contender in Contender.of(folder)]
-    return [*map(Contender, RULES), *learned]
+    return [*map(Contender, RULES), *map(Contender.predicting, BY_PREDICTIONS), *learned]
 
 
 def _check(contenders: Sequence[Contender], log: Log) -> None:
@@ -192,7 +199,7 @@ def _rows(log: Log, played: Played, said: str) -> Iterator[Row]:
     # Weeks without a job carry no information; all policies have the same ones.
     facts = log.facts
     logs = {one: np.log(found["weeks"]) for one, found in played.items()}
-    rules = [one for one in played if one.folder is None]
+    rules = [one for one in played if one.name in RULES]
     best = min(rules, key=lambda one: float(np.nanmean(logs[one])))
     whole = {one: float(found["bounded_slowdown"]) for one, found in played.items()}
     best_whole = min(rules, key=whole.__getitem__)
@@ -236,7 +243,7 @@ def draw(table: Path) -> Figure:
     lines = -(-len(logs) // columns)
     with styled():
         height = lines * (_HEAD + _LINE * len(policies)) + 1.0
-        figure = new_figure(height, 2.5 + 2.5 * columns, TABLE_DPI)
+        figure = new_figure(height, 2.4 + 2.8 * columns, TABLE_DPI)
         panels = figure.subplots(lines, columns, squeeze=False, sharey=True).ravel()
         for axes, (log, own) in zip(panels, logs, strict=False):
             own = own.set_index("policy", drop=False).reindex(policies)
@@ -252,7 +259,7 @@ def draw(table: Path) -> Figure:
             at = within.index(1) % step
             plain_ticks(axes.xaxis, within[at::step])
             axes.tick_params(axis="x", labelsize=8)
-            axes.set_title(f"{log} ({first['kind']}), best: {first['best_rule']}", fontsize=9)
+            axes.set_title(f"{log} ({first['kind']}), best {first['best_rule']}", fontsize=8.5)
         name_lines(panels[0], policies, size=8.5)
         for axes in panels:
             axes.tick_params(axis="y", labelsize=8.5, length=0)

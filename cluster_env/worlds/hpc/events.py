@@ -64,8 +64,9 @@ STATUS = np.dtype(
         *((name, np.int64) for name in ("head", "tail", "behind", "narrowest")),
         # Jobs that run, and the next job to arrive.
         *((name, np.int64) for name in ("running", "coming")),
-        # The clock of the last arrival or finish, and of the decisions before the present ones.
-        *((name, np.int64) for name in ("event", "decided")),
+        # The clock of the last arrival or finish, of the decisions before the present ones, and to
+        # which what users have used has faded.
+        *((name, np.int64) for name in ("event", "decided", "faded")),
         # Whether it goes on, was cut, and whether all has gone as a conservative plan has it.
         *((name, np.bool_) for name in ("active", "truncated", "as_planned")),
         # Reward since the last decision.
@@ -281,7 +282,7 @@ def clear(episode: Episode) -> None:
     status = episode.status[0]
     status.head, status.tail, status.behind, status.narrowest = 0, 0, 0, NEVER
     status.time, status.running, status.coming = 0, 0, 0
-    status.event, status.decided = 0, -1
+    status.event, status.decided, status.faded = 0, -1, 0
     status.active, status.truncated, status.as_planned = True, False, True
     status.reward = 0.0
     status.queue_log, status.queue_work = 0.0, 0.0
@@ -331,12 +332,13 @@ def advance(
     status, running = episode.status[0], episode.status[0].running
     num_jobs, coming = episode.jobs.size, status.coming
     arrives = coming < num_jobs and episode.jobs[coming].arrival == now
-    # Jobs finish; what users have used fades first, by what has passed since the last event.
+    # Jobs finish; what users have used fades first. Till then all shares stay as they are.
     before, ends = running, running > 0 and episode.ends[0] <= now
     if ends and shares and episode.usage.size > 1:
-        faded = 0.5 ** ((now - status.event) / HALF_LIFE_S)
+        faded = 0.5 ** ((now - status.faded) / HALF_LIFE_S)
         for user in range(episode.usage.size):
             episode.usage[user] *= faded
+        status.faded = now
     if single:
         while _bring_up(episode, now, running, running == before and not arrives):
             running = _finish_first(episode, now, running, tracks, counts, shares)

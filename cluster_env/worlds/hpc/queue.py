@@ -2,9 +2,9 @@
 
 Jobs of one user with the same demands and estimate are *alike*: no rule that keeps equals in order
 of arrival, and no scorer that lets waiting jobs go up, starts one before another that came first.
-Where an episode has room for it, only the first of those that are alike stands in the queue, and
-the others behind it. Users submit thousands of such jobs, so that an event costs as much as there
-are kinds of jobs, not jobs.
+Where an episode has room for it and the queue is long, only the first of those that are alike
+stands in the queue, and the others behind it. Users submit thousands of such jobs, so that an event
+costs as much as there are kinds of jobs, not jobs.
 """
 
 from typing import Any
@@ -25,7 +25,8 @@ from cluster_env.worlds.hpc.rules import (
     moving_score,
 )
 
-_BY_ITSELF = -2  # behind an overdue job, which has left those that are alike
+_BY_ITSELF = -2  # behind a job that stands in the queue whoever is alike
+_LONG = 32  # jobs that stand in a queue in which it pays to look who is alike
 _OVERDUE = -np.inf  # the score of jobs that go first, whatever the order
 _MOVES = 8  # of each job on average, from which sorting anew is quicker than by insertion
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, so that products of different numbers differ
@@ -36,7 +37,9 @@ def enqueue(episode: Episode, job: int, key: float) -> None:
     """Lets a job that has just come wait: behind those that are alike, or by its score."""
     status = episode.status[0]
     status.narrowest = min(status.narrowest, np.int64(episode.demand[job, 0]))
-    if episode.last_alike.size > 0:
+    if episode.last_alike.size > 0 and status.tail - status.head < _LONG:
+        episode.next_alike[job] = _BY_ITSELF
+    elif episode.last_alike.size > 0:
         alike = episode.jobs[job].alike
         last = episode.last_alike[alike]
         episode.last_alike[alike], episode.next_alike[job] = job, NOBODY
@@ -105,8 +108,7 @@ def _leave(episode: Episode, place: int, key: float) -> None:
             while place + 1 < tail and (
                 keys[place + 1] < key or (keys[place + 1] == key and queue[place + 1] < after)
             ):
-                queue[place], keys[place] = queue[place + 1], keys[place + 1]
-                episode.widths[place] = episode.widths[place + 1]
+                _move(episode, place + 1, place)
                 place += 1
             queue[place], keys[place], episode.widths[place] = after, key, width
             status.behind -= 1
@@ -115,17 +117,22 @@ def _leave(episode: Episode, place: int, key: float) -> None:
             episode.last_alike[episode.jobs[job].alike] = NOBODY
     # The shorter part closes the gap.
     if place - head < tail - place:
-        _shift_up(queue[head : place + 1])
-        _shift_up(episode.widths[head : place + 1])
-        if keys.size > 0:
-            _shift_up(keys[head : place + 1])
+        for k in range(place, head, -1):
+            _move(episode, k - 1, k)
         status.head = head + 1
     else:
-        _shift_down(queue[place:tail])
-        _shift_down(episode.widths[place:tail])
-        if keys.size > 0:
-            _shift_down(keys[place:tail])
+        for k in range(place, tail - 1):
+            _move(episode, k + 1, k)
         status.tail = tail - 1
+
+
+@njit_inlined
+def _move(episode: Episode, place: int, target: int) -> None:
+    """Moves a waiting job to another place of the queue, with its score if the queue has any."""
+    episode.queue[target] = episode.queue[place]
+    episode.widths[target] = episode.widths[place]
+    if episode.keys.size > 0:
+        episode.keys[target] = episode.keys[place]
 
 
 @njit_inlined

@@ -101,31 +101,32 @@ def start_fitting(episode: Episode, rule: RuleTable, now: int, easy: bool) -> in
     none was needed because no other job is narrow enough.
     """
     status, shadow, free = episode.status[0], np.int64(UNKNOWN), episode.free[0]
-    passed = np.int64(1 if easy else 0)
-    while free >= status.narrowest:
-        place = status.head + passed
-        while place < status.tail and episode.widths[place] > free:  # most, in a long queue
+    # Copies of what is read for each job; what is written elsewhere would be loaded again.
+    head, tail, narrowest = status.head, status.tail, status.narrowest
+    place = head + (1 if easy else 0)
+    while free >= narrowest:
+        while place < tail and episode.widths[place] > free:  # most, in a long queue
             place += 1
-        passed = place - status.head
-        if place == status.tail:
+        if place == tail:
             break
         job = episode.queue[place]
         if easy and shadow == UNKNOWN:
-            shadow = reserve(episode, episode.queue[status.head], now)
+            shadow = reserve(episode, episode.queue[head], now)
         starts = (
             delays_nobody(episode, job, now, shadow) if easy else leaves_reserve(episode, rule, job)
         )
-        if starts:
-            if easy:
-                take_spare(episode, job, now, shadow)
-            start_ranked(episode, rule, place, now, easy or rule.max_wait > 0)
-            free = episode.free[0]
-        else:
-            passed += 1
+        if not starts:
+            place += 1
+            continue
+        if easy:
+            take_spare(episode, job, now, shadow)
+        start_ranked(episode, rule, place, now, easy or rule.max_wait > 0)
+        free, place = episode.free[0], place + status.head - head
+        head, tail = status.head, status.tail
     # All have been looked at, so that the narrowest of those that stay is known again.
-    if status.head + passed >= status.tail:
+    if place >= tail:
         smallest = np.int32(2**31 - 1)
-        for k in range(status.head, status.tail):
+        for k in range(head, tail):
             smallest = min(smallest, episode.widths[k])
         status.narrowest = smallest
     return int(shadow)

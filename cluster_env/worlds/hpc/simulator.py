@@ -14,7 +14,7 @@ from cluster_env.worlds.hpc.episodes import Rows, machine_of, reset_rows, step_r
 from cluster_env.worlds.hpc.events import JOB, Jobs
 from cluster_env.worlds.hpc.queue import keeps_order, number_alike
 from cluster_env.worlds.hpc.reservations import Plan
-from cluster_env.worlds.hpc.rules import CONSERVATIVE, FIXED, PRIORITY, Rule, RuleTable
+from cluster_env.worlds.hpc.rules import FIXED, Rule, RuleTable
 from cluster_env.worlds.hpc.scheduler import choose_by_rule, play_rule
 from cluster_env.worlds.hpc.scorer import Scorer
 from cluster_env.worlds.hpc.scoring import Scoring, choose_by_scorer, play_scorer
@@ -33,11 +33,12 @@ class HPCSimulator(BatchSimulator):
         super().__init__(world)
         self.machine = machine_of(world)
         self._tables: dict[Rule, RuleTable] = {}
+        self._orders: dict[Rule, bool] = {}
         self._scratch: dict[bool, Rows] = {}
 
     def allocate(self) -> None:
         """See `BatchSimulator.allocate`."""
-        batch, self._tables, self._scratch = self.batch, {}, {}
+        batch, self._tables, self._orders, self._scratch = self.batch, {}, {}, {}
         self._overdue_plan = self._plan()
         users, num_users = zip(*map(_users_of, batch.jobsets), strict=True)
         self.jobs = _jobs_of(batch, np.concatenate(users))
@@ -77,7 +78,7 @@ class HPCSimulator(BatchSimulator):
             # A random order is drawn once, so that it is a fixed one here.
             if rule.order == "random":
                 table = table._replace(kind=FIXED, score=self._chance(keys))
-            scratch = self._one_row(self._keeps_order(table))
+            scratch = self._one_row(self._keeps_order(rule))
             play_rule(self.machine, self.jobs, self.rows, table, scratch, plan)
         self.active[:] = False
 
@@ -182,16 +183,21 @@ class HPCSimulator(BatchSimulator):
             self._scratch[lines_up] = Rows.of(first, place, *sizes, lines_up=lines_up)
         return self._scratch[lines_up]
 
-    def _keeps_order(self, table: RuleTable) -> bool:
+    def _keeps_order(self, rule: Rule) -> bool:
         """Whether of jobs that are alike, none goes before one that came first.
 
         A plan has a room for each job of its own.
         """
-        if table.mode == CONSERVATIVE:
-            return False
-        if table.kind == FIXED:
-            return keeps_order(self.jobs, table.score, np.empty(self.batch.most_jobs, np.int32))
-        return table.kind != PRIORITY or bool(table.weights[0] >= 0)
+        if rule not in self._orders:
+            table, room = self._table(rule), np.empty(self.batch.most_jobs, np.int32)
+            if table.kind == FIXED:
+                keeps = keeps_order(self.jobs, table.score, room)
+            else:
+                keeps = rule.order != "random" and (
+                    rule.order != "priority" or rule.weights.age >= 0
+                )
+            self._orders[rule] = keeps and rule.backfilling != "conservative"
+        return self._orders[rule]
 
     def _plan(self, backfilling: str = "") -> Plan:
         """Room for the plan of a rule, if it makes one, or for that of overdue jobs."""

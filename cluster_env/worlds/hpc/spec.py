@@ -238,7 +238,8 @@ SPEC = WorldSpec(
             "run-times": CliOption(
                 "workload.run_times",
                 "Estimates of the run times in a log: user (the users' own), recent (the mean of "
-                "the user's last two jobs), learned, or actual.",
+                "the user's last two jobs), mixed (between estimates and the past), learned, or "
+                "actual.",
             ),
         },
         steady=steady,

@@ -82,18 +82,19 @@ class HPC:
     these. In the environment an overdue job that may start does so whatever the action is, and an
     action that would delay one waits.
 
-    Theorem: let job j wait at s = arrival(j) + L, let A be the jobs that arrived before j and wait
-    at s, and E the latest end, by the estimates, of the jobs that run at s. Then j starts by
-    E + the sum of the estimates of A. It holds where no job outlives its estimate (or jobs are
-    killed at it) and what is believed of jobs is that estimate, no node is lost, every job fits the
-    empty machine, the clock does not end (`max_time`), and decisions come at events (without
-    `every_step`); a policy that decides by states must see the overdue jobs (`queue`). Proof: some
-    job runs at s, else j would have started, so the next event is no later than E. There each of A
-    and j has a reservation, and as the earliest room is taken in order, each begins by E + the
-    estimates of A before it. Later, what runs only ends earlier than expected or, if it is new,
-    leaves room for all these reservations. So a job fits beside what runs from its last reservation
-    on, or from the last end of the overdue jobs before it, whichever is later, and by induction
-    over these jobs and over events no reservation moves beyond the bound.
+    Theorem: let job j wait at s = arrival(j) + L, let A be the jobs that arrived before j and
+    wait at s, and E the latest end, by the estimates, of the jobs that run at s. Then j starts
+    by E + the sum of the estimates of A. It holds where no job outlives its estimate (or jobs
+    are killed at it), jobs that run are believed to take that long (what is believed of those
+    that wait does not matter), no node is lost, every job fits the empty machine, the clock
+    does not end (`max_time`), and decisions come at events (without `every_step`); a policy
+    that decides by states must see the overdue jobs (`queue`). Proof: some job runs at s, else
+    j would have started, so the next event is no later than E. There each of A and j has a
+    reservation, and as the earliest room is taken in order, each begins by E + the estimates of
+    A before it. Later, what runs only ends earlier than expected or, if it is new, leaves room
+    for all these reservations. So a job fits beside what runs from its last reservation on, or
+    from the last end of the overdue jobs before it, whichever is later, and by induction over
+    these jobs and over events no reservation moves beyond the bound.
 
     Versions: all ids are the first.
 

@@ -19,6 +19,10 @@ class ScorerOptions(ConditionOption):
     """Which jobs may start: only the first in order (strict), any that fits (skip), or any that
     does not delay the first (easy). gate and gated_easy also delay a job that fits until its score
     is low enough."""
+    run_times: Literal["user", "mixed"] = "user"
+    """Run times that the scorer believes while jobs wait: the users' estimates (user), or half way
+    between them and what jobs of the user took (mixed), by the jobset's own past. Reservations go
+    by the users' estimates."""
     bilinear: bool = False
     """Whether the weights of a job's features depend on the queue and the machine: 121 weights
     instead of 21."""

@@ -5,8 +5,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.world import State, World
+from cluster_env.workloads.run_times import USER
 from cluster_env.worlds.hpc import HPC
+from cluster_env.worlds.hpc.believed import with_believed
 from cluster_env.worlds.hpc.scorer import JOB_FEATURES, SIZE, STATE_FEATURES, Scorer, from_parts
 from cluster_env.worlds.hpc.scoring import score_states
 from cluster_env.worlds.hpc.simulator import HPCSimulator
@@ -27,8 +30,12 @@ START = {"log_estimate": 1.0, "log_share": 1.0, "constant": -0.5}
 class ScorerSampler(Sampler):
     """Acts with a scorer."""
 
-    def __init__(self, scorer: Scorer, world: HPC) -> None:
-        self._scorer, self._world = scorer, world
+    def __init__(self, scorer: Scorer, world: HPC, run_times: str = USER) -> None:
+        self._scorer, self._world, self._run_times = scorer, world, run_times
+
+    def view(self, world: HPC, jobset: JobSet) -> JobSet:
+        """The jobs with the run times that the scorer believes; see `ScorerOptions.run_times`."""
+        return jobset if self._run_times == USER else with_believed(world, jobset)
 
     def logits(self, states: State) -> NDArray[np.float32]:
         """Minus the scores, and 0 for void where jobs may be held, else never."""
@@ -109,7 +116,9 @@ class ScorerNetwork(Network):
     ) -> ScorerSampler:
         """See `ScorerSampler`."""
         filled = from_parts(*parts_of(experiment, weights), weights.get("network.cross"))
-        return ScorerSampler(Scorer(filled, experiment.training.mode), _require_hpc(world))
+        training = experiment.training
+        scorer = Scorer(filled, training.mode)
+        return ScorerSampler(scorer, _require_hpc(world), training.run_times)
 
     def shapes(self, experiment: ExperimentConfig, world: World) -> Shapes:
         """Those of the weights of jobs, of states, and of what is told."""

@@ -36,7 +36,9 @@ class Guard:
         limits: Mapping[str, float] = spec_of(WORLD).side_metrics,
         metric: str = "slowdown",
         jobsets: int = 60,
+        reference: str = "",
         num_disjoint: int | None = None,
+        refused: Mapping[str, str] | None = None,
     ) -> None:
         self._evaluate = partial(compare_policies, jobsets=JOBSETS[:jobsets], world=WORLD)
         first, rest = self._evaluate(baselines), self._evaluate(others)
@@ -45,7 +47,9 @@ class Guard:
             rest,
             limits=limits,
             metric=metric,
+            reference=next((one for one in [*first, *rest] if one.name == reference), None),
             num_disjoint=num_disjoint,
+            refused=refused,
         )
         self.heuristic = [*baselines, *others][self._judge.best]
         self.reference = self._judge.reference
@@ -203,14 +207,35 @@ def test_windows_of_a_short_log_prove_nothing() -> None:
     assert gaps[0].high - gaps[0].low > gaps[1].high - gaps[1].low > gaps[2].high - gaps[2].low
 
 
-def test_side_metrics_are_compared_with_the_best_baseline_whatever_others_do() -> None:
+def test_side_metrics_are_compared_with_a_given_reference_or_the_best_baseline() -> None:
     """Beside a reference that idles the machine, idling would look cheap."""
     limits = {"utilization": 0.1}
     usual = Guard(groups("hold:8"), others=groups("sjf"), limits=limits)
     assert (usual.reference, usual.heuristic.name) == ("hold:8!", "hold:8!")
-    judge = Guard(groups("packer", "sjf"), others=groups("hold:8"), limits=limits)
-    assert (judge.reference, judge.heuristic.name) == ("sjf!", "sjf!")
-    assert judge.decide(heuristic("hold:9")).candidates[-1].too_dear.endswith("of sjf!")
+    judges = [
+        Guard(groups("packer", "sjf"), others=groups("hold:8"), limits=limits),
+        Guard(groups("hold:8"), others=groups("sjf"), limits=limits, reference="sjf!"),
+    ]
+    for judge in judges:
+        assert (judge.reference, judge.heuristic.name) == ("sjf!", "sjf!")
+        assert judge.decide(heuristic("hold:9")).candidates[-1].too_dear.endswith("of sjf!")
+
+
+def test_what_is_refused_for_another_reason_is_not_used() -> None:
+    """Such as waits that build up over months, and are in no window."""
+    free = Guard(groups("packer", "sjf"), limits={})
+    assert free.heuristic.name == "sjf!"
+    judge = Guard(groups("packer", "sjf"), limits={}, refused={"sjf!": "its queue grows"})
+    assert (judge.heuristic.name, judge.reference) == ("sjf!", "sjf!")  # the reference is used
+    held = Guard(groups("packer"), others=groups("sjf"), limits={}, refused={"sjf!": "it starves"})
+    assert (held.heuristic.name, held.reference) == ("packer!", "packer!")
+    (learned,) = compare_policies([PolicyGroup("sjf", (heuristic("sjf"),))], JOBSETS, WORLD)
+    decide = partial(held._judge.decide, learned, heuristic("sjf"), held.heuristic)
+    assert decide().learned_is_used
+    decision = decide("it starves users")
+    assert not decision.learned_is_used
+    assert decision.reason.endswith(", but it starves users")
+    assert [one.too_dear for one in decision.candidates] == ["it starves", "", "it starves users"]
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_learned_fits_a_log_in_which_no_two_jobs_are_alike() -> None:
     assert (reserve >= order).all()
 
 
-@pytest.mark.parametrize("name", ["recent", "learned"])
+@pytest.mark.parametrize("name", ["recent", "mixed", "learned"])
 def test_nothing_is_known_of_jobs_that_had_not_ended(name: str) -> None:
     """Other run times of the jobs that end after a moment change no estimate before it."""
     jobs = habits()

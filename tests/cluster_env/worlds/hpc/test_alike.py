@@ -68,7 +68,7 @@ def test_fair_shares(age: float, jobset: JobSet, backfilling: str) -> None:
     """A negative weight of the age lets the newest of them go first."""
     rule = Rule("priority", backfilling, Weights(age, 500.0, 2000.0))
     simulator = WORLD.simulator()
-    simulator._keeps_order = lambda table: False  # type: ignore[method-assign]
+    simulator._keeps_order = lambda rule: False  # type: ignore[method-assign]
     simulator.load([jobset], get_objective("bounded_slowdown"))
     simulator.play(rule)
     assert starts(jobset, rule) == simulator.schedule().start.tolist()

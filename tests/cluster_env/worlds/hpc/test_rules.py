@@ -141,6 +141,18 @@ def test_moving_orders_of_long_queues_are_sorted() -> None:
     assert played(WORLD, [jobset], rule).start.tolist() == plain_starts(jobset, rule, PROCESSORS)
 
 
+def test_what_a_user_has_used_fades_also_while_jobs_only_arrive() -> None:
+    """After three weeks an eighth is left of what user 0 used, which is less than user 1's."""
+    week = 7 * 24 * 3600
+    submit = [0, 3 * week, 3 * week + 10, 3 * week + 20]
+    run, users = [1000, 600, 5, 5], np.array([0, 1, 1, 0])
+    jobset = jobset_of(submit, run, run, np.full(4, PROCESSORS), user=users)
+    world = HPC(PROCESSORS, priority=Weights(age=0, size=0, fair_share=1))
+    rule = Rule("priority", "strict", world.priority)
+    start = played(world, [jobset], rule).start - 3 * week
+    assert start[2:].tolist() == [605, 600]
+
+
 def test_fair_share_puts_the_greedy_user_behind() -> None:
     jobset = JobSet.of(
         *([0, 1, 2], [1000, 10, 10], [[8], [8], [8]]),
