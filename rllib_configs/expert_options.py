@@ -56,6 +56,10 @@ class ExpertOptions(BatchedOptions):
     """Jobsets, new ones in each iteration, on which the fitted weights and those between them and
     the present ones are tried; the best become the policy."""
 
+    validation_warmup: WholeNumber = 0
+    """Units of time at the beginning and at the end of a validation jobset whose jobs do not count.
+    Without it, delaying jobs until nothing arrives any more seems to help."""
+
     @model_validator(mode="after")
     def _check_that_rewards_are_whole(self) -> Self:
         if getattr(self, "gamma", 1.0) != 1.0:

@@ -67,17 +67,17 @@ class LearnedPolicy:
         """
         return self if self.make is None else replace(self, network=self.make(world, wanted))
 
-    def view(self, world: World, jobset: JobSet) -> JobSet:
-        """See `cluster_env.core.policy.ViewingPolicy`; most networks see jobs as they are."""
-        network_view = getattr(self.network, "view", None)
-        return jobset if network_view is None else network_view(world, jobset)
-
     def scores(self, states: State) -> NDArray[np.float32]:
         """See `cluster_env.core.policy.ScoringPolicy`: logits, of which ``argmax`` is the best."""
         logits = self.network.logits(states)
         if self.void_bias:
             logits[:, -1] += np.float32(self.void_bias)
         return logits
+
+    def view(self, world: World, jobset: JobSet) -> JobSet:
+        """See `cluster_env.core.policy.ViewingPolicy`; most networks see jobs as they are."""
+        network_view = getattr(self.network, "view", None)
+        return jobset if network_view is None else network_view(world, jobset)
 
     def act(self, states: State, uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
         """See `cluster_env.core.policy.Policy`."""

@@ -63,6 +63,17 @@ class ChoosingPolicy(Policy, Protocol):
 
 
 @runtime_checkable
+class ScoringPolicy(Policy, Protocol):
+    """A policy that says how good it finds each action, and not only which is best."""
+
+    def scores(self, states: NDArray[Any]) -> NDArray[np.float32]:
+        """Scores of actions in states ``(n, state_size)``, float32 ``(n, num_actions)``.
+
+        Those that are not allowed have `NOT_ALLOWED`.
+        """
+
+
+@runtime_checkable
 class ViewingPolicy(Policy, Protocol):
     """A policy that expects more of jobs than they say, such as how long they will run.
 
@@ -72,17 +83,6 @@ class ViewingPolicy(Policy, Protocol):
 
     def view(self, world: Any, jobset: JobSet) -> JobSet:
         """The jobs of a jobset in a world, with further attributes."""
-
-
-@runtime_checkable
-class ScoringPolicy(Policy, Protocol):
-    """A policy that says how good it finds each action, and not only which is best."""
-
-    def scores(self, states: NDArray[Any]) -> NDArray[np.float32]:
-        """Scores of actions in states ``(n, state_size)``, float32 ``(n, num_actions)``.
-
-        Those that are not allowed have `NOT_ALLOWED`.
-        """
 
 
 def choose(

@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.policy import NOT_ALLOWED, Policy, ScoringPolicy, choose, chooser
+from cluster_env.core.policy import (
+    NOT_ALLOWED,
+    Policy,
+    ScoringPolicy,
+    ViewingPolicy,
+    choose,
+    chooser,
+)
 from cluster_env.core.seeding import Purpose, episode_keys, generator, uniforms
 from cluster_env.core.spec import Futures
 from cluster_env.core.task import Task
@@ -141,6 +148,7 @@ class Lookahead:
         for numbers in (range(first), range(first, count)):
             if left.sum() > 1 and numbers:
                 jobsets = self.sample(simulator, row, key, numbers, workload)
+                jobsets = [self._seen(policy, one, simulator, row) for one in jobsets]
                 part = slice(numbers.start, numbers.stop)
                 played = (jobsets, keys[part], actions[left])
                 gains[left, part] = self._gains(policy, simulator, row, *played)
@@ -190,6 +198,24 @@ class Lookahead:
         )
         return [_continued(arrived, later, int(simulator.time[row]) + 1) for later in drawn]
 
+    def _seen(self, policy: Policy, future: JobSet, simulator: Any, row: int) -> JobSet:
+        """A future as a policy sees it.
+
+        Raises:
+            InputError: if it lacks what is known of the jobs that have arrived.
+        """
+        seen = future
+        if isinstance(policy, ViewingPolicy):
+            seen = policy.view(self.task.world, future)
+        jobset = simulator.batch.jobsets[simulator.batch.jobset[row]]
+        for name in jobset.attributes:
+            if name not in seen.attributes:
+                raise InputError(
+                    f"rollouts sample later jobs, but these lack the attribute '{name}' of the "
+                    f"jobs that have arrived"
+                )
+        return seen
+
     @property
     def _simulator(self) -> Any:
         # Made once: a simulator of a large world takes its time.
@@ -221,6 +247,10 @@ class RolloutPolicy:
     def objective(self) -> Any:
         """What simulators have to reward, see `cluster_env.evaluation.evaluate`."""
         return self.lookahead.task.objective
+
+    def view(self, world: Any, jobset: JobSet) -> JobSet:
+        """See `cluster_env.core.policy.ViewingPolicy`: as the base sees jobs."""
+        return self.base.view(world, jobset) if isinstance(self.base, ViewingPolicy) else jobset
 
     def act(self, states: NDArray[Any], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
         """Refuses, as rules do that decide by more than a state shows.
@@ -281,16 +311,10 @@ def _continued(arrived: JobSet, later: JobSet, begin: int) -> JobSet:
     count = later.num_jobs
     attributes = {}
     for name, column in arrived.attributes.items():
-        if name == "counted":  # a warm-up is over at some time
-            more = np.ones(count, column.dtype)
-        elif name in later.attributes:
-            more = later.attributes[name]
-        else:
-            raise InputError(
-                f"rollouts sample later jobs, but these lack the attribute '{name}' of the jobs "
-                f"that have arrived"
-            )
-        attributes[name] = np.concatenate([column, more])
+        if name in later.attributes:
+            attributes[name] = np.concatenate([column, later.attributes[name]])
+        elif name == "counted":  # a warm-up is over at some time
+            attributes[name] = np.concatenate([column, np.ones(count, column.dtype)])
 
     def joined(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(arrived, name), getattr(later, name)])

@@ -75,9 +75,11 @@ class Trial(NamedTuple):
 def mean_cost(trial: Trial, weights: Weights) -> float:
     """Mean cost of the objective over validation jobsets, each with the same weight."""
     task = trial.experiment.task.build(seed=trial.experiment.seed)
-    jobsets = task.jobsets(Split.VALIDATION, range(trial.first, trial.first + trial.num_jobsets))
+    drawn = task.jobsets(Split.VALIDATION, range(trial.first, trial.first + trial.num_jobsets))
+    jobsets = [one.counting(trial.experiment.training.validation_warmup) for one in drawn]
     schedule = evaluate(present_policy(trial.experiment, weights), jobsets, task.world)
-    return float(episode_means(nonnegative_cost(task.objective), schedule).mean())
+    costs = episode_means(nonnegative_cost(task.objective), schedule)
+    return float(np.nanmean(costs))  # a jobset may have no job that counts
 
 
 class ExpertIteration(UnitAlgorithm):

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from cluster_env.core.policy import chooser
 from cluster_env.core.seeding import Purpose, Split, episode_keys, generator, uniforms
 from cluster_env.core.task import Task
-from cluster_env.evaluation import get_metric
+from cluster_env.evaluation import check_warmup, get_metric
 from cluster_env.evaluation.lookahead import Lookahead, candidates, decision_key
 from rllib_configs.policy_files import LearnedPolicy, policy_of
 from rllib_configs.runners.sampling import SampleUnit
 from rllib_configs.runners.sums import Part
 from rllib_configs.runners.units import Arrays
 from rllib_configs.schema import ExperimentConfig
+from rllib_configs.sections import refusing
 
 _CHOSEN = 1
 """Last key of the random numbers that say at which decisions actions are compared."""
@@ -68,7 +69,8 @@ class LabelWork:
     def play(self, unit: SampleUnit) -> tuple[Part, None]:
         """Plays the jobsets of a unit once, by the policy's own actions."""
         training, simulator = self._experiment.training, self.task.world.simulator()
-        jobsets = self.task.jobsets(Split.TRAIN, unit.jobsets)
+        drawn = self.task.jobsets(Split.TRAIN, unit.jobsets)
+        jobsets = [self._policy.view(self.task.world, jobset) for jobset in drawn]
         simulator.load(jobsets, self.task.objective)
         playing = self._playing(unit)
         decide, rewards = chooser(self._policy), np.empty(len(jobsets))
@@ -163,10 +165,14 @@ def present_policy(experiment: ExperimentConfig, weights: Arrays) -> LearnedPoli
 
 
 def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
-    """Makes sure that futures can be sampled.
+    """Makes sure that futures can be sampled, and that jobs count in a validation.
 
     Raises:
         InputError: if not.
     """
-    lookahead_of(experiment, experiment.task.build(seed=experiment.seed))
+    task = experiment.task.build(seed=experiment.seed)
+    lookahead_of(experiment, task)
+    windows = [jobset.window for jobset in task.jobsets(Split.VALIDATION, range(1))]
+    with refusing("training.validation_warmup"):
+        check_warmup(experiment.training.validation_warmup, windows)
     return experiment

@@ -11,6 +11,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from rllib_configs.algorithms.batched import module_weights
+from rllib_configs.algorithms.expert_iteration import Trial, mean_cost
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
 from rllib_configs.networks.registry import network_of
@@ -34,6 +35,7 @@ SIZES = [
     *("training.validation_jobsets=6", "training.iterations=4", "training.memory=2"),
     *("training.fit_steps=40", "training.lr=0.03", "training.stay=0.01", "training.errors=1"),
     *("training.episodes_per_jobset=1", "resources.num_runners=0"),
+    "training.validation_warmup=5",
 ]
 
 
@@ -139,6 +141,18 @@ def test_the_module_scores_as_the_sampler(num_classes: int) -> None:
     assert np.allclose(found[choice], expected[choice], atol=1e-4)
 
 
+def test_a_validation_counts_the_jobs_of_the_middle() -> None:
+    config = config_of("training.validation_warmup=10", "task.workload.window=40")
+    weights, task = read_weights("deeprm-operation")[0], config.task.build()
+    jobsets = task.jobsets(Split.VALIDATION, range(3, 8))
+    policy = policy_of(config, weights, "one", "argmax")
+    schedule = evaluate(policy, jobsets, task.world)
+    middle = (schedule.arrival >= 10) & (schedule.arrival < 30)
+    means = [schedule.slowdown[middle & (schedule.episode == k)].mean() for k in range(5)]
+    assert mean_cost(Trial(config, 3, 5), weights) == pytest.approx(np.mean(means))
+    assert np.mean(means) != pytest.approx(schedule.slowdown.mean())
+
+
 def test_a_set_scorer_learns_in_the_world_hpc_too() -> None:
     sizes = [one for one in SIZES if "window" not in one]
     settings = ["training.algorithm=expert_iteration", "training.network=set_scorer"]
@@ -160,6 +174,7 @@ def test_a_set_scorer_learns_in_the_world_hpc_too() -> None:
         (["training.gamma=0.9"], "training.gamma must be 1, but 0.9"),
         (["training.episodes_per_jobset=2"], "episodes_per_jobset"),
         (["training.futures=1"], "futures"),
+        (["training.validation_warmup=15"], "training.validation_warmup: .*"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(overrides: list[str], words: str) -> None:

@@ -38,7 +38,7 @@ def deeprm_task(**options: Any) -> Task:
 
 def hpc_task() -> Task:
     world = HPC(processors=16, queue=4)
-    workload = build_workload(world, "lublin", {"jobs": 20, "load": 1.1})
+    workload = build_workload(world, "lublin", {"jobs": 40, "load": 2.0})
     return Task(world, workload, get_objective("bounded_slowdown"), seed=3)
 
 
@@ -118,7 +118,7 @@ def test_jobs_that_have_not_arrived_change_nothing(name: str) -> None:
     policy, lookahead = get_heuristic(rule, task.world), Lookahead(task, FUTURES, reach=REACH)
     (jobset,) = task.jobsets(Split.TRAIN, [0])
     every = decisions_of(task, policy, jobset, 2)
-    before = every[len(every) // 2]
+    before = every[len(every) // 4]
     simulator = played_up_to(task, jobset, before)
     now = int(simulator.time[0])
     arrived = int((jobset.arrival <= now).sum())
@@ -223,6 +223,42 @@ def test_what_cannot_be_played_on_is_refused() -> None:
         other.compare(policy, simulator, 0, actions, 1)
     with pytest.raises(InputError, match="cannot act on states alone"):
         RolloutPolicy("r", policy, Lookahead(task, 4)).act(simulator.states, np.zeros(1))
+
+
+class Expecting:
+    """A rule that expects all jobs to take a minute."""
+
+    name = "expecting"
+
+    def __init__(self, task: Task) -> None:
+        self._rule: Any = get_heuristic("sjf:easy", task.world)
+
+    def view(self, world: Any, jobset: JobSet) -> JobSet:
+        """See `ViewingPolicy`."""
+        expected = np.full(jobset.num_jobs, 60, np.int32)
+        return replace(jobset, attributes={**jobset.attributes, "order_estimate": expected})
+
+    def act(self, states: Any, uniforms: Any) -> Any:
+        """See `Policy`."""
+        return self._rule.act(states, uniforms)
+
+    def choose(self, simulator: Any, rows: Any, uniforms: Any) -> Any:
+        """See `ChoosingPolicy`."""
+        return self._rule.choose(simulator, rows, uniforms)
+
+
+def test_futures_are_seen_as_the_policy_sees_jobs() -> None:
+    task = hpc_task()
+    base, lookahead = Expecting(task), Lookahead(task, 4, reach=REACH)
+    jobsets = task.jobsets(Split.HELD_OUT, [0])
+    found = evaluate(RolloutPolicy("r", base, lookahead), jobsets, task.world)
+    assert np.array_equal(found.attributes["order_estimate"], np.full(jobsets[0].num_jobs, 60))
+    seen = base.view(task.world, jobsets[0])
+    simulator = played_up_to(task, seen, [])
+    actions = np.array([0, task.world.num_actions - 1], np.int32)
+    assert lookahead.compare(base, simulator, 0, actions, 1).gains.shape == (2, 4)
+    with pytest.raises(InputError, match="lack the attribute 'order_estimate'"):
+        lookahead.compare(get_heuristic("sjf", task.world), simulator, 0, actions, 1)
 
 
 def test_jobs_of_users_are_refused() -> None:

@@ -18,7 +18,7 @@ CRITIC = [*SMALL, UNIT, "training.critic=true", "training.minibatches=1"]
 META = [*SMALL, "training.tasks=2", "training.epochs=1"]
 SEARCH = [*SMALL, UNIT, "training.validate_every=1", "training.validation_jobsets=2"]
 EXPERT = ["training.jobsets=2", "training.futures=3", "training.validation_jobsets=2"]
-EXPERT += ["task.workload.window=30", "resources.num_runners=0"]
+EXPERT += ["task.workload.window=30", "training.validation_warmup=5", "resources.num_runners=0"]
 
 
 def listed() -> list[str]:
