@@ -84,7 +84,8 @@ def test_jobsets_without_a_limit_keep_and_break_none(tmp_path: Path) -> None:
     (row,) = json.loads(call(run, "--jobsets", 12, "--json").stdout)
     assert row["judged"] == pytest.approx(row["cost"] + FIXED * row["beyond_wait"])
     assert row["beyond_wait"] > 0
-    assert row["broken_wait"] == 1  # it holds all jobs for long
+    # It holds all jobs, but on two of the seven jobsets with a limit none waits for room.
+    assert row["broken_wait"] == pytest.approx(5 / 7)
 
 
 def test_what_was_chosen_is_found_by_a_glob(tmp_path: Path) -> None:
