@@ -7,7 +7,9 @@ their supervisor.
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from ray.rllib.core.columns import Columns
 
 from cluster_env.core.seeding import Split
 from rllib_configs.algorithms.ppo import steps_of
@@ -15,6 +17,7 @@ from rllib_configs.builders import algorithm_config
 from rllib_configs.learning.flat import flat_parameters
 from rllib_configs.loading import load_config
 from rllib_configs.networks.registry import make_sampler
+from rllib_configs.registries import NETWORKS
 from rllib_configs.runners.sampling import iteration_units
 from rllib_configs.runners.sums import total
 from rllib_configs.runners.unit_runner import UnitEnvRunner
@@ -41,12 +44,14 @@ def _runner(config: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
 
 def _act(config: Any) -> None:
     """Decides for a jobset that has just begun, with the weights that a search begins with."""
-    _, weights = _runner(config)
+    runner, weights = _runner(config)
     task = config.task.build()
     simulator = task.world.simulator()
     simulator.load(task.jobsets(Split.TRAIN, range(1)), task.objective)
     states = simulator.states[simulator.active]
     make_sampler(config, weights, task.world).sample(states, np.full(len(states), 0.5))
+    if NETWORKS.get(config.training.network).can_be_fitted:
+        runner.module.forward_train({Columns.OBS: torch.from_numpy(states.copy())})
 
 
 def _iterate(config: Any) -> None:

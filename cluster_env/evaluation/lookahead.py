@@ -3,7 +3,8 @@
 At a decision, some actions are taken one by one, and a policy plays on after each of them
 (Bertsekas, Tsitsiklis and Wu 1997). What arrives later is sampled from the task's own workload, and
 the same for all actions, so that their costs differ by the action alone. The jobs that really come
-are hidden.
+are hidden. All that have arrived are known, also those that a state does not show, such as the jobs
+in DeepRM's backlog: a policy that is fitted to such decisions cannot learn what it does not see.
 """
 
 import math
