@@ -62,19 +62,8 @@ def rollout_spec(name: str, decode: Decode) -> RolloutSpec:
             shown, tuple(RolloutPolicy(shown, member, lookahead) for member in group.members)
         )
 
-    return RolloutSpec(
-        key,
-        make,
-        learned=base.learned,
-        num_seeds=base.num_seeds,
-        trained_at=base.trained_at,
-        trained_on=base.trained_on,
-        trained_for=base.trained_for,
-        runs=base.runs,
-        named=base.named,
-        base=base,
-        num_futures=num_futures,
-    )
+    told = {**vars(base), "key": key, "make": make}
+    return RolloutSpec(**told, base=base, num_futures=num_futures)
 
 
 def _parts(name: str) -> tuple[str, int]:

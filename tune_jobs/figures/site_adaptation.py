@@ -30,11 +30,11 @@ from rllib_configs.policy_files import load_policy, policy_of, read_weights
 from rllib_configs.runners.searching import search_here
 from rllib_configs.search_problem import prepare
 from tune_jobs.comparing.trained_runs import find_runs
-from tune_jobs.figures.kit.dots import draw_dots, name_lines
+from tune_jobs.figures.kit.ratio_panels import draw_ratio_panels
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.site_units import MAX_WAIT, weeks_of
 from tune_jobs.figures.sites import DEFAULT_BOUND, RULES, units_of_logs
-from tune_jobs.figures.style import TABLE_DPI, headline, new_figure, plain_ticks, styled
+from tune_jobs.figures.style import headline, styled
 from tune_jobs.replaying.description import WEEK_S
 from tune_jobs.tables.frames import Row, read_frame
 from tune_jobs.terminal.files import digest
@@ -76,11 +76,8 @@ NUMBERS = (
 it is shipped, as a geometric mean over the later weeks, with the interval of such a mean. The last
 four columns are of the jobs that were submitted in these weeks; times are seconds."""
 
-_TICKS = (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
-_MOST_TICKS = 6  # of a panel
 _LOOKS = {UNADAPTED: ("#8a8a8a", "x"), CHOSEN: ("#e69f00", "s"), SEARCHED: ("#0072b2", "o")}
 _OF_RUNS = ("#d55e00", "D")
-_COLUMNS, _LINE, _HEAD = 3, 0.2, 0.75  # panels beside each other; inches
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,31 +296,8 @@ def draw(table: Path) -> Figure:
     methods = list(dict.fromkeys(rows["method"]))
     looks = [_LOOKS.get(name, _OF_RUNS) for name in rows["method"]]
     rows["color"], rows["marker"] = zip(*looks, strict=True)
-    logs = list(rows.groupby("log", sort=False))
-    columns = min(_COLUMNS, len(logs))
-    lines = -(-len(logs) // columns)
     with styled():
-        height = lines * (_HEAD + _LINE * len(methods)) + 1.0
-        figure = new_figure(height, 2.5 + 2.5 * columns, TABLE_DPI)
-        panels = figure.subplots(lines, columns, squeeze=False, sharey=True).ravel()
-        for axes, (log, own) in zip(panels, logs, strict=False):
-            own = own.set_index("method", drop=False).reindex(methods)
-            axes.axvline(1, color="#8a8a8a", linewidth=0.8, zorder=1)
-            draw_dots(axes, own, "ratio", size=4.5, width=1.5)
-            axes.set_xscale("log")
-            low = min(np.nanmin(own["ratio_low"]), 0.9) * 0.95
-            high = max(np.nanmax(own["ratio_high"]), 1.1) * 1.05
-            axes.set_xlim(low, high)
-            within = [tick for tick in _TICKS if low <= tick <= high]
-            step = -(-len(within) // _MOST_TICKS)
-            plain_ticks(axes.xaxis, within[within.index(1) % step :: step])
-            axes.tick_params(axis="x", labelsize=8)
-            axes.set_title(f"{log}, {own['weeks'].iloc[0]:.0f} weeks", fontsize=9)
-        name_lines(panels[0], methods, size=8.5)
-        for axes in panels:
-            axes.tick_params(axis="y", labelsize=8.5, length=0)
-        for axes in panels[len(logs) :]:
-            axes.set_visible(False)
+        figure = draw_ratio_panels(rows, "method", methods, "{0.log}, {0.weeks:.0f} weeks".format)
         note = (
             f"mean bounded slowdown of a week over that of {POLICY} as shipped, as a geometric "
             "mean over the weeks of the later half of each log; what differs was learned or chosen "

@@ -19,17 +19,14 @@ from tune_jobs.comparing.comparison import check_specs
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import find_runs
-from tune_jobs.figures.kit.dots import draw_dots, name_lines
+from tune_jobs.figures.kit.ratio_panels import draw_ratio_panels
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.site_page import BUSY, PRICE, REFERENCE, page_of, read_sites
 from tune_jobs.figures.site_units import MAX_WAIT, NO_BOUND, Contender, Found, Unit, find_all, keep
 from tune_jobs.figures.style import (
-    TABLE_DPI,
     color_of,
     headline,
     marker_of,
-    new_figure,
-    plain_ticks,
     styled,
 )
 from tune_jobs.replaying.choices import WORLD
@@ -53,8 +50,6 @@ what it gains is in the predictions, and how much in the order. They are no refe
 
 DEFAULT_BOUND = "x2"
 KEPT, WEEKS = "sites.jsonl", "sites-weeks.csv"
-_COLUMNS, _LINE, _HEAD = 3, 0.17, 0.75  # panels beside each other; inches
-_TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 300, 1000)
 _DIGITS = 4  # of weekly means in their file
 
 
@@ -235,37 +230,13 @@ def draw(table: Path) -> Figure:
     """A panel for each log: ratios to its best rule with their intervals over weeks."""
     rows = read_sites(table)
     rows["color"], rows["marker"] = zip(*_looks(rows), strict=True)
-    logs = list(rows.groupby("log", sort=False))
     # From best to worst, over all logs.
     means = np.log(rows["ratio"]).groupby(rows["policy"]).mean()
     policies = list(means.sort_values(kind="stable").index)
-    columns = min(_COLUMNS, len(logs))
-    lines = -(-len(logs) // columns)
     with styled():
-        height = lines * (_HEAD + _LINE * len(policies)) + 1.0
-        figure = new_figure(height, 2.4 + 2.8 * columns, TABLE_DPI)
-        panels = figure.subplots(lines, columns, squeeze=False, sharey=True).ravel()
-        for axes, (log, own) in zip(panels, logs, strict=False):
-            own = own.set_index("policy", drop=False).reindex(policies)
-            first = own.iloc[0]
-            axes.axvline(1, color="#8a8a8a", linewidth=0.8, zorder=1)
-            draw_dots(axes, own, "ratio", size=4.5, width=1.5)
-            axes.set_xscale("log")
-            shown = own[["ratio", "ratio_low", "ratio_high"]]  # one week alone has no intervals
-            low, high = np.nanmin(shown), np.nanmax(shown)
-            axes.set_xlim(min(low, 0.8) * 0.93, max(high, 1.3) * 1.08)
-            within = [tick for tick in _TICKS if low * 0.93 <= tick <= high * 1.08 or tick == 1]
-            step = -(-len(within) // 6)
-            at = within.index(1) % step
-            plain_ticks(axes.xaxis, within[at::step])
-            axes.tick_params(axis="x", labelsize=8)
-            axes.set_title(f"{log} ({first['kind']}), best {first['best_rule']}", fontsize=8.5)
-        name_lines(panels[0], policies, size=8.5)
-        for axes in panels:
-            axes.tick_params(axis="y", labelsize=8.5, length=0)
-            axes.grid(visible=False, axis="y")
-        for axes in panels[len(logs) :]:
-            axes.set_visible(False)
+        figure = draw_ratio_panels(
+            rows, "policy", policies, "{0.log} ({0.kind}), best {0.best_rule}".format
+        )
         note = (
             "mean bounded slowdown of the jobs of a week over that under the log's best rule, as "
             "a geometric mean over weeks; bars: paired 95% intervals over weeks. All at the same "

@@ -44,7 +44,7 @@ JOB = np.dtype(
         # What its user asked for, to which an outlived estimate is raised; and which of the users
         # of its jobset that is.
         *((name, np.int32) for name in ("limit", "user")),
-        # The first job of its jobset that is alike, see `cluster_env.worlds.hpc.queue`.
+        # The first job of its jobset that is alike, see `cluster_env.worlds.hpc.alike`.
         ("alike", np.int32),
         # ln of the estimate that policies see, and of the processors.
         *((name, np.float64) for name in ("log", "log_size")),

@@ -1,10 +1,8 @@
 """The queue of an episode: jobs that wait, in an order, between two places of an array.
 
-Jobs of one user with the same demands and estimate are *alike*: no rule that keeps equals in order
-of arrival, and no scorer that lets waiting jobs go up, starts one before another that came first.
-Where an episode has room for it and the queue is long, only the first of those that are alike
-stands in the queue, and the others behind it. Users submit thousands of such jobs, so that an event
-costs as much as there are kinds of jobs, not jobs.
+Where an episode has room for it and the queue is long, only the first of those jobs that are alike
+(`cluster_env.worlds.hpc.alike`) stands in the queue, and the others behind it. Users submit
+thousands of such jobs, so that an event costs as much as there are kinds of jobs, not jobs.
 """
 
 from typing import Any
@@ -12,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit_inlined, njit_kernel
-from cluster_env.worlds.hpc.events import NOBODY, Episode, Jobs, is_overdue, start_job
+from cluster_env.core.compiled import njit_inlined
+from cluster_env.worlds.hpc.events import NOBODY, Episode, is_overdue, start_job
 from cluster_env.worlds.hpc.rules import (
     CHANCE,
     FIXED,
@@ -29,7 +27,6 @@ _BY_ITSELF = -2  # behind a job that stands in the queue whoever is alike
 _LONG = 32  # jobs that stand in a queue in which it pays to look who is alike
 _OVERDUE = -np.inf  # the score of jobs that go first, whatever the order
 _MOVES = 8  # of each job on average, from which sorting anew is quicker than by insertion
-_MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, so that products of different numbers differ
 
 
 @njit_inlined
@@ -292,56 +289,3 @@ def _sift(queue: NDArray[np.int32], keys: NDArray[np.float64], top: int, size: i
         queue[top], keys[top] = queue[below], keys[below]
         top = below
     queue[top], keys[top] = job, key
-
-
-@njit_kernel
-def number_alike(jobs: Jobs, room: NDArray[np.int32]) -> None:
-    """Finds the first job of its jobset that is alike for each job, by a table of hashes.
-
-    ``room`` is for the table: a power of two, at least twice the jobs of any jobset.
-    """
-    records, demand = jobs.records, jobs.demand
-    for jobset in range(jobs.first.size - 1):
-        first, last = jobs.first[jobset], jobs.first[jobset + 1]
-        size = np.int64(2)
-        while size < 2 * (last - first):
-            size *= 2
-        room[:size] = NOBODY
-        for job in range(first, last):
-            key = np.uint64(records[job].order_estimate) * _MIX + np.uint64(records[job].user)
-            for r in range(demand.shape[1]):
-                key = key * _MIX + np.uint64(demand[job, r])
-            key *= _MIX
-            slot = np.int64(key >> np.uint64(33)) & (size - 1)
-            while room[slot] != NOBODY and not _are_alike(jobs, first + room[slot], job):
-                slot = (slot + 1) & (size - 1)
-            if room[slot] == NOBODY:
-                room[slot] = job - first
-            records[job].alike = room[slot]
-
-
-@njit_inlined
-def _are_alike(jobs: Jobs, one: int, other: int) -> bool:
-    """Whether two jobs have the same user, estimates and demands."""
-    records, same = jobs.records, True
-    for r in range(jobs.demand.shape[1]):
-        same = same and jobs.demand[one, r] == jobs.demand[other, r]
-    same = same and records[one].user == records[other].user
-    same = same and records[one].limit == records[other].limit
-    return bool(same and records[one].order_estimate == records[other].order_estimate)
-
-
-@njit_kernel
-def keeps_order(jobs: Jobs, scores: Scores, room: NDArray[np.int32]) -> bool:
-    """Whether no fixed score of a job is below that of one that is alike and came before it.
-
-    ``room`` is for the last job of each kind, as many as the longest jobset has jobs.
-    """
-    for jobset in range(jobs.first.size - 1):
-        first, last = jobs.first[jobset], jobs.first[jobset + 1]
-        for job in range(first, last):
-            alike = jobs.records[job].alike
-            if alike < job - first and scores[job] < scores[first + room[alike]]:
-                return False
-            room[alike] = job - first
-    return True

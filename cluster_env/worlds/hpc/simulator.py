@@ -10,9 +10,9 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import uniforms as uniforms_of
+from cluster_env.worlds.hpc.alike import keeps_order, number_alike
 from cluster_env.worlds.hpc.episodes import Rows, machine_of, reset_rows, step_rows
 from cluster_env.worlds.hpc.events import JOB, Jobs
-from cluster_env.worlds.hpc.queue import keeps_order, number_alike
 from cluster_env.worlds.hpc.reservations import Plan
 from cluster_env.worlds.hpc.rules import FIXED, Rule, RuleTable
 from cluster_env.worlds.hpc.scheduler import choose_by_rule, play_rule

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.policy import NOT_ALLOWED
 from cluster_env.core.world import World
 from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.features import CONTEXT, ITEM
@@ -19,8 +20,6 @@ from rllib_configs.networks.registry import Network, Shapes, Weights, require_ki
 from rllib_configs.networks.sampling import Draws
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.accrual.options import FuzzyTDOptions, StateValuesOptions
-
-_FORBIDDEN = np.float32(-1e9)
 
 
 class StateValuesSampler:
@@ -52,7 +51,7 @@ class StateValuesSampler:
         gains = (values - values[:, -1:]).astype(np.float32)
         # A candidate that is worth as much as the server itself is not taken.
         gains[:, :-1][gains[:, :-1] == 0] = -np.finfo(np.float32).tiny
-        return np.where(seen.allowed, gains, _FORBIDDEN)
+        return np.where(seen.allowed, gains, NOT_ALLOWED)
 
     def sample(self, states: NDArray[np.int32], uniforms: NDArray[np.float64]) -> Draws:
         """See `rllib_configs.networks.sampling.Sampler`; the action is certain."""

@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
+from cluster_env.core.policy import NOT_ALLOWED
 from cluster_env.worlds.deeprm.state import StateShape, first_free, first_start, last_start
 
-NOT_ALLOWED = np.float32(-1e9)
 LONG = 0.25
 """Jobs that last more than this share of the horizon are long."""
 

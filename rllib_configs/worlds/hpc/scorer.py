@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import NOT_ALLOWED
 from cluster_env.core.world import State, World
 from cluster_env.workloads.run_times import USER
 from cluster_env.worlds.hpc import HPC
@@ -17,8 +18,6 @@ from rllib_configs.networks.conditions import told
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.schema import ExperimentConfig
-
-_NOT_ALLOWED = np.float32(-1e9)
 
 HOLDING = {"gate": "skip", "gated_easy": "easy"}
 """Modes in which a scorer may hold back what fits, and those with the same order that never do."""
@@ -40,8 +39,8 @@ class ScorerSampler(Sampler):
     def logits(self, states: State) -> NDArray[np.float32]:
         """Minus the scores, and 0 for void where jobs may be held, else never."""
         scores, allowed = score_states(self._scorer, self._world, states)
-        logits = np.where(allowed[:, :-1], -scores, _NOT_ALLOWED).astype(np.float32)
-        void = np.where(allowed[:, -1], np.float32(0.0), _NOT_ALLOWED)
+        logits = np.where(allowed[:, :-1], -scores, NOT_ALLOWED).astype(np.float32)
+        void = np.where(allowed[:, -1], np.float32(0.0), NOT_ALLOWED)
         return np.concatenate([logits, void[:, None]], axis=1)
 
     def play(self, simulator: HPCSimulator, void_bias: float) -> None:
