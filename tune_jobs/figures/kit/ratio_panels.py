@@ -13,6 +13,7 @@ _COLUMNS, _LINE, _HEAD = 3, 0.17, 0.75  # panels beside each other; inches
 _WIDTH, _NAMES = 2.8, 2.4  # inches of a panel, and of the names of lines
 _TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 300, 1000)
 _MOST_TICKS = 6  # of a panel
+_APART = 0.05  # of the width of a panel
 
 
 def draw_ratio_panels(
@@ -43,7 +44,12 @@ def draw_ratio_panels(
         axes.set_xlim(min(low, 0.8) * 0.93, max(high, 1.3) * 1.08)
         within = [tick for tick in _TICKS if low * 0.93 <= tick <= high * 1.08 or tick == 1]
         step = -(-len(within) // _MOST_TICKS)
-        plain_ticks(axes.xaxis, within[within.index(1) % step :: step])
+        # Next to 1 there is room for no other number where a panel spans much.
+        apart = _APART * np.log(high / low)
+        shown_ticks = within[within.index(1) % step :: step]
+        plain_ticks(
+            axes.xaxis, [tick for tick in shown_ticks if tick == 1 or abs(np.log(tick)) >= apart]
+        )
         axes.tick_params(axis="x", labelsize=8)
         axes.set_title(title(own.dropna(subset="log").iloc[0]), fontsize=8.5)
     name_lines(panels[0], names, size=8.5)
