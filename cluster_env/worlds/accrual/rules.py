@@ -9,7 +9,12 @@ from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from cluster_env.worlds.accrual.candidates import apply_candidate, list_candidates, machine_state
-from cluster_env.worlds.accrual.events import begin_episode, has_room, next_instant
+from cluster_env.worlds.accrual.events import (
+    begin_episode,
+    has_room,
+    next_instant,
+    next_project,
+)
 from cluster_env.worlds.accrual.orders import ORDERS, allocate
 from cluster_env.worlds.accrual.state import (
     BEGINNING,
@@ -180,13 +185,14 @@ def play_episodes(
                 if not server.machine.acted:
                     continue
             else:
-                # It has nothing more to decide: the next machine does, or time passes.
-                if learning and episode.stage != BEGINNING:
+                # It has nothing more to decide: the next machine does, or the next project, or
+                # time passes.
+                if learning and episode.stage != BEGINNING and episode.project == 0:
                     learn_at_end(server, learners, index)
                 if episode.turn + 1 < options.machines:
                     episode.turn, episode.stage = episode.turn + 1, PREEMPTING
                     continue
-                if not next_instant(pool):
+                if not next_project(pool) and not next_instant(pool):
                     break
                 first, last = 0, options.machines
             allocate(pool, first, last)

@@ -55,9 +55,11 @@ class CandidateColumns(NamedTuple):
 HEADER = Header(*range(len(Header._fields)))
 CANDIDATE = CandidateColumns(*range(len(CandidateColumns._fields)))
 
-JOB = np.dtype([(name, np.int64) for name in ("arrival", "size", "duration", "deadline")])
-"""A job: clock of its arrival, processors that it asks for, its steps on all of them, and the clock
-from which it is worth nothing."""
+JOB = np.dtype(
+    [(name, np.int64) for name in ("arrival", "size", "duration", "deadline", "project")]
+)
+"""A job: clock of its arrival, processors that it asks for, its steps on all of them, the clock
+from which it is worth nothing, and its project, whose priority rises with its number."""
 
 PROGRESS = np.dtype(
     [
@@ -82,6 +84,7 @@ EPISODE = np.dtype(
         ("num_arrived", np.int64),
         ("num_waiting", np.int64),
         ("order", np.int64),  # in which fitting jobs start
+        ("project", np.int64),  # whose jobs start and decide
         ("turn", np.int64),  # number of the machine that decides
         ("stage", np.int64),  # that it has come to
         ("pending_reward", np.float64),  # since the last decision
@@ -95,7 +98,8 @@ EPISODE = np.dtype(
 
 MACHINE = np.dtype(
     [
-        ("free", np.int64),  # processors
+        ("free", np.int64),  # processors that the project may use: idle, or held by lower ones
+        ("lower", np.int64),  # processors that jobs of lower projects hold
         ("num_running", np.int64),
         ("num_pieces", np.int64),
         ("busy", np.int64),  # processors x steps that jobs have used
@@ -116,6 +120,7 @@ class Options(NamedTuple):
     processors: int
     longest: int  # MaxJobLength
     machines: int
+    projects: int
     by_job: bool  # whether each job looks for a machine, rather than each machine for jobs
     preempt: bool
     squeeze: bool
@@ -241,6 +246,7 @@ def allocate_servers(batch: Batch, options: Options, state_size: int) -> Servers
     jobs["arrival"] = batch.column("arrival", np.int64)
     jobs["duration"] = batch.column("duration", np.int64)
     jobs["size"] = batch.column("demand", np.int64)[:, 0]
+    jobs["project"] = batch.column("job_class", np.int64)
     # A job expires at its function's first value of 0; others have a deadline that never comes.
     points = (functions.shape[1] - 1) // 2
     worthless = functions[:, points : 2 * points] <= 0
