@@ -63,6 +63,7 @@ def begin_project(pool: Pool, project: int) -> None:
         server = server_of(pool, number)
         machine = server.machine
         machine.free, machine.lower = options.processors, 0
+        machine.considered, machine.acted = False, False
         for k in range(machine.num_running):
             job = server.running[k]
             held = pool.progress[job].held
@@ -221,9 +222,11 @@ def begin_episode(pool: Pool, order: int) -> None:
         progress.held, progress.since, progress.start, progress.finish = 0, 0, -1, -1
     # All machines are idle.
     for number in range(options.machines):
-        machine = server_of(pool, number).machine
+        server = server_of(pool, number)
+        machine = server.machine
         machine.free, machine.num_running, machine.num_pieces = options.processors, 0, 0
         machine.lower, machine.busy, machine.earned = 0, 0, 0.0
+        server.gained[:] = 0.0
         machine.changed, machine.considered, machine.acted = False, False, False
     # An episode without jobs has ended already.
     episode.time, episode.num_arrived, episode.num_waiting, episode.project = 0, 0, 0, 0
@@ -290,6 +293,8 @@ def finish_jobs(server: Server) -> None:
         # Its utility counts for the machine, and for the reward as the objective has it.
         utility = final_utility(pool, job, progress.unit_utility)
         machine.earned += utility
+        if pool.options.projects > 1:
+            server.gained[pool.jobs[job].project] += utility
         column = episode.first_job + job
         gain = pool.costs.utility_gain[column] * utility + pool.costs.finish_gain[column]
         episode.pending_reward += gain

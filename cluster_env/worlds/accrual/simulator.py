@@ -166,13 +166,13 @@ class AccrualSimulator(BatchSimulator):
     ) -> None:
         """Plays all episodes to their ends; the keys are not used, as nothing is random.
 
-        The rule ``value`` has its functions from `learners`, one for each machine of each episode
-        or one for all, who may learn meanwhile, each from its own machine.
+        The rule ``value`` has its functions from `learners`, one for each project on each machine
+        of each episode or one for all, who may learn meanwhile, each from what it sees.
 
         Raises:
             InputError: if there are too few or too many learners.
         """
-        learners = learners_for(rule, learners, learning, self._servers.machines.size)
+        learners = learners_for(rule, learners, learning, self._servers.gained.size)
         order, scorer = ORDERS.index(rule.order), SCORERS.index(rule.scorer)
         row, resumed = 0, False
         while row >= 0:
@@ -217,6 +217,7 @@ class AccrualSimulator(BatchSimulator):
         numbers = np.arange(self._options.machines)
         here, there = (rows[:, None] * numbers.size + numbers for rows in (target, source))
         mine.machines[here], mine.running[here] = theirs.machines[there], theirs.running[there]
+        mine.gained[here] = theirs.gained[there]
         mine.pieces[here, : theirs.pieces.shape[1]] = theirs.pieces[there]
 
     def schedule(self) -> Schedule:

@@ -105,8 +105,8 @@ MACHINE = np.dtype(
         ("busy", np.int64),  # processors x steps that jobs have used
         ("earned", np.float64),  # final utility of all that has finished on it
         ("changed", np.bool_),  # a job finished or started at this instant
-        ("considered", np.bool_),  # there was a candidate at this instant
-        ("acted", np.bool_),  # a job was preempted or squeezed at this instant
+        ("considered", np.bool_),  # there was a candidate at this instant, of the project
+        ("acted", np.bool_),  # a job was preempted or squeezed at this instant, by the project
     ],
     align=True,
 )
@@ -151,6 +151,7 @@ class Servers(NamedTuple):
     functions: NDArray[np.float64]  # (num_jobs, 2 P + 1), time-utility functions
     episodes: NDArray[np.void]  # (num_rows,) of `EPISODE`
     machines: NDArray[np.void]  # (num_rows * machines,) of `MACHINE`
+    gained: NDArray[np.float64]  # (num_rows * machines, projects), what they earned by project
     progress: NDArray[np.void]  # (num_places,) of `PROGRESS`, of the jobs of all episodes
     waiting: NDArray[np.int64]  # (num_places,), the queues
     running: NDArray[np.int64]  # (num_rows * machines, processors), jobs
@@ -176,8 +177,9 @@ class Pool(NamedTuple):
     shown: NDArray[np.int64]  # (candidates,), job of each candidate
     state: NDArray[np.int32]  # (state_size,)
     scratch: Scratch
-    first_machine: int  # where its machines begin in the next three
+    first_machine: int  # where its machines begin in the next four
     machines: NDArray[np.void]  # of all episodes, as in `Servers`
+    gained: NDArray[np.float64]
     running: NDArray[np.int64]
     pieces: NDArray[np.int32]
 
@@ -187,6 +189,9 @@ class Server(NamedTuple):
 
     pool: Pool
     machine: Any  # a record of `MACHINE`
+    gained: NDArray[
+        np.float64
+    ]  # (projects,), utility of what has finished, where there are several
     running: NDArray[np.int64]  # (processors,), the first `num_running` are jobs
     pieces: NDArray[np.int32]  # (room, 4)
 
@@ -210,6 +215,7 @@ def pool_of(servers: Servers, row: int) -> Pool:
         servers.scratch,
         row * servers.options.machines,
         servers.machines,
+        servers.gained,
         servers.running,
         servers.pieces,
     )
@@ -219,7 +225,9 @@ def pool_of(servers: Servers, row: int) -> Pool:
 def server_of(pool: Pool, number: int) -> Server:
     """A machine of an episode, by its number there."""
     index = pool.first_machine + number
-    return Server(pool, pool.machines[index], pool.running[index], pool.pieces[index])
+    return Server(
+        pool, pool.machines[index], pool.gained[index], pool.running[index], pool.pieces[index]
+    )
 
 
 @njit(inline="always")
@@ -272,6 +280,7 @@ def allocate_servers(batch: Batch, options: Options, state_size: int) -> Servers
         functions=functions,
         episodes=episodes,
         machines=np.zeros(num_machines, MACHINE),
+        gained=np.zeros((num_machines, options.projects)),
         progress=np.zeros(batch.num_places, PROGRESS),
         waiting=np.zeros(batch.num_places, np.int64),
         running=np.zeros((num_machines, options.processors), np.int64),

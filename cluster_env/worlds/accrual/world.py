@@ -157,6 +157,11 @@ class Accrual:
         return self.machines * self.processors
 
     @property
+    def num_learners(self) -> int:
+        """Value functions that can be learned in an episode: of each project on each machine."""
+        return self.machines * self.projects
+
+    @property
     def feature_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """See `cluster_env.worlds.accrual.features`."""
         return Item._fields, Context._fields

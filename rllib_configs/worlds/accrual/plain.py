@@ -86,7 +86,11 @@ Choice = Callable[[str, Vector, Sequence[PlainOffer]], int | None]
 
 
 Learn = Callable[[Vector, float, int], None]
-"""What learns: from the server's state, the utility earned so far, and the clock."""
+"""What learns: from the server's state, the utility earned so far, and the clock.
+
+Where there are projects, it learns after each one's turn, and state and utility are of this and
+higher ones; whose turn it is says `PlainServer.project`, to what decides as well.
+"""
 
 
 class PlainServer:
@@ -103,10 +107,11 @@ class PlainServer:
         self, world: Accrual, jobset: JobSet, choose: Choice, learn: Learn | None = None
     ) -> None:
         self._world, self._choose, self._learn = world, choose, learn
-        self._armed = self._moved = False
-        self._project = 0  # the one that starts jobs and decides
+        self._armed = [False] * world.projects
+        self._moved = False
+        self.project = 0  # the one that starts jobs and decides
         self.now = 0
-        self.utility = 0.0  # final utility of what has finished
+        self._earned = [0.0] * world.projects  # final utility of what has finished
         tuf = jobset.attributes["tuf"].tolist()
         projects = jobset.job_class.tolist() if world.projects > 1 else [0] * jobset.num_jobs
         self.jobs = [
@@ -127,12 +132,17 @@ class PlainServer:
     @property
     def _seen(self) -> list[PlainJob]:
         """Running jobs of the project and of higher ones."""
-        return [job for job in self.running if job.project >= self._project]
+        return [job for job in self.running if job.project >= self.project]
 
     @property
     def _own(self) -> list[PlainJob]:
         """Waiting jobs of the project."""
-        return [job for job in self.waiting if job.project == self._project]
+        return [job for job in self.waiting if job.project == self.project]
+
+    @property
+    def utility(self) -> float:
+        """Final utility of what has finished."""
+        return _added(self._earned)
 
     def play(self) -> None:
         """Plays the episode to its end."""
@@ -163,16 +173,16 @@ class PlainServer:
         for job in finished:
             self.running.remove(job)
             job.held, job.finish, changed = 0, self.now, True
-            self.utility += job.worth(self.now)
+            self._earned[job.project] += job.worth(self.now)
         while self._to_come and self._to_come[0].arrival == self.now:
             self.waiting.append(self._to_come.pop(0))
             changed = True
         if self.now > 0 and not changed:
             return
         self._moved = bool(finished)
-        considered = made = False
         for project in reversed(range(self._world.projects)):
-            self._project = project
+            self.project = project
+            considered = made = False
             self._settle()
             for kind in ("preempt", "squeeze"):
                 if getattr(self._world, kind) and self._own and (offers := self._offers(kind)):
@@ -181,12 +191,12 @@ class PlainServer:
                     if k is not None:
                         made = True
                         self._take(offers[k])
-        if self._learn is not None:
-            # Section 3.4: after a decision, or at the next change after one that was not made.
-            if made or (self._armed and self._moved):
-                self._learn(self.state(), self.utility, self.now)
-                self._armed = False
-            self._armed = self._armed or (considered and not made)
+            if self._learn is not None:
+                # Section 3.4: after a decision, or at the next change after one that was not made.
+                if made or (self._armed[project] and self._moved):
+                    self._learn(self.state(), _added(self._earned[project:]), self.now)
+                    self._armed[project] = False
+                self._armed[project] = self._armed[project] or (considered and not made)
 
     def _settle(self) -> None:
         if self._world.grow_first:
@@ -202,7 +212,7 @@ class PlainServer:
 
     def _grow(self) -> None:
         while self.free:
-            own = [job for job in self.running if job.project == self._project]
+            own = [job for job in self.running if job.project == self.project]
             small = [job for job in own if job.held < job.size]
             if not small:
                 return
@@ -233,7 +243,7 @@ class PlainServer:
     def _clear(self, processors: int) -> None:
         """Preempts jobs of lower projects until so many processors are idle."""
         while self._world.processors - sum(job.held for job in self.running) < processors:
-            lower = [job for job in self.running if job.project < self._project]
+            lower = [job for job in self.running if job.project < self.project]
             self._preempt(min(lower, key=lambda job: (self._urgency(job), job.number)))
 
     def _preempt(self, job: PlainJob) -> None:
@@ -248,7 +258,7 @@ class PlainServer:
                 return []
             return [self._offer(job, [], self.free) for job in self._own]
         found = []
-        own_jobs = [job for job in self.running if job.project == self._project]
+        own_jobs = [job for job in self.running if job.project == self.project]
         order = sorted(own_jobs, key=lambda job: (self._urgency(job), job.number))
         for job in self._own:
             end = job.end(self.now, job.size)
