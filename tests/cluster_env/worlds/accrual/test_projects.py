@@ -113,6 +113,17 @@ def test_a_squeezed_job_gets_what_lower_projects_hold() -> None:
     assert schedule.finish.tolist() == [5, 11, 7]
 
 
+@pytest.mark.parametrize("rule", ["dasa", "lbesa"])
+def test_a_plan_is_of_one_project_alone(rule: str) -> None:
+    """The second and the third job can both be in time, by deadline, as if the others were not.
+
+    With the work of the first or the fourth one before theirs, neither could.
+    """
+    world = replace(TWO, processors=1)
+    jobset = jobs([0, 1, 1, 1], [1, 1, 1, 1], [30, 6, 5, 2], project=[0, 1, 1, 0])
+    assert played(world, jobset, rule).start[1:3].tolist() == [6, 1]
+
+
 def test_a_project_sees_what_lower_ones_hold_as_idle_and_no_job_of_theirs() -> None:
     """At 1 the first job holds 4 of 10 and the second one 6, and the third one asks for all.
 
@@ -122,7 +133,8 @@ def test_a_project_sees_what_lower_ones_hold_as_idle_and_no_job_of_theirs() -> N
     jobset = jobs([0, 0, 1, 1], [4, 6, 10, 7], [5, 5, 4, 4], project=[1, 0, 1, 0])
     simulator.load([jobset], UTILITY)
     step_one(simulator, TWO.candidates)  # at 0 there is nothing to decide
-    assert simulator.states[0, :6].tolist() == [1, 1_000_000, 4, 6, 1, 40]
+    seen = [1, 1_000_000, 4, 6, 1, 40, 1_000_000, 10, 20]
+    assert simulator.states[0, : len(HEADER)].tolist() == seen
     assert simulator.states[0, len(HEADER) :].reshape(-1, len(CANDIDATE))[:, 0].sum() == 1
 
 
