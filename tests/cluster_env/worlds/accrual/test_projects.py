@@ -20,6 +20,7 @@ from cluster_env.objectives.utility import final_utility
 from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.rules import Rule
 from cluster_env.worlds.accrual.state import CANDIDATE, HEADER
+from cluster_env.worlds.accrual.values import PAPER_RULEBASE
 from cluster_env.worlds.accrual.workloads import AccrualLog, PoissonWorkload
 from tests.cluster_env.schedules import assert_same_schedule
 from tests.cluster_env.worlds.accrual.accrual_jobs import (
@@ -30,7 +31,7 @@ from tests.cluster_env.worlds.accrual.accrual_jobs import (
 )
 from tests.cluster_env.worlds.accrual.step_rule import check_priorities, check_step
 from tests.cluster_env.worlds.accrual.test_pool import learners
-from tests.cluster_env.worlds.accrual.test_simulator import rules_of, used
+from tests.cluster_env.worlds.accrual.test_simulator import assert_learns_the_same, rules_of, used
 from tests.cluster_env.worlds.stepping import step_one
 
 TWO = Accrual(processors=10, projects=2)
@@ -168,6 +169,14 @@ def test_one_project_is_none(world: Accrual, jobset: JobSet, project: int) -> No
         simulator.play(Rule("best_fit", "value"), learners=it, learning=True)
         learned.append(it.p.reshape(each.machines, each.projects, -1))
     np.testing.assert_array_equal(learned[1][:, project], learned[0][:, 0])
+
+
+def test_each_project_learns_from_what_it_and_higher_ones_earn() -> None:
+    """As the plain server has it, on jobs of which each project has to decide on many."""
+    workload = PoissonWorkload(processors=10, projects=2, window=400, rate=0.2, largest=10)
+    jobset = workload.sample(np.random.default_rng(0))
+    world = replace(TWO, candidates=64)  # the plain server has no limit
+    assert_learns_the_same(world, jobset, list(PAPER_RULEBASE), 0.02)
 
 
 @given(small_worlds(), small_jobsets(), st.sampled_from(("none", "aggressive", "rulebase")))

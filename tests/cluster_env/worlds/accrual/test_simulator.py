@@ -85,6 +85,10 @@ def test_it_does_what_the_plain_server_does(
 def test_it_learns_what_the_plain_server_learns(
     world: Accrual, jobset: JobSet, p: list[float], rate: float
 ) -> None:
+    assert_learns_the_same(world, jobset, p, rate)
+
+
+def assert_learns_the_same(world: Accrual, jobset: JobSet, p: list[float], rate: float) -> None:
     plain = [PlainLearner(world, rate, 0.1, 3.0, list(p)) for _ in range(world.projects)]
     server = PlainServer(
         world,
