@@ -9,6 +9,7 @@ known, also those that a state does not show, such as the jobs in DeepRM's backl
 fitted to such decisions cannot learn what it does not see.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -35,6 +36,9 @@ from cluster_env.core.world import Simulator
 _FUTURES = 1001
 """First key of the random numbers that policies play on with; others use smaller ones."""
 
+FIRST_SHARE = 0.25
+"""Of the futures: an action that is not better on average in these is played in no other."""
+
 _ROUNDING = 1e-9
 """Gains up to this are none: sums of floats in another order."""
 
@@ -49,8 +53,8 @@ class Compared:
         actions: int32 ``(num_actions,)``, the policy's own first.
         alone: float64 ``(num_actions,)``, return of each action where nothing arrives any more,
             less that of the policy's own.
-        gains: float64 ``(num_actions, num_futures)``, the same in each future; NaN for actions
-            that are not better where nothing arrives.
+        gains: float64 ``(num_actions, num_futures)``, the same in each future; NaN where it was not
+            played.
     """
 
     actions: NDArray[np.int32]
@@ -68,13 +72,18 @@ class Compared:
 
         It is `alone` for an action that was not played in the futures.
         """
-        return np.where(self.played, self.gains.mean(axis=1), self.alone)
+        total = np.nansum(self.gains, axis=1) / np.maximum(self._times, 1)
+        return np.where(self.played, total, self.alone)
 
     @cached_property
     def error(self) -> NDArray[np.float64]:
         """Standard errors of the mean gains, float64 ``(num_actions,)``; 0 for those not played."""
-        deviation = self.gains.std(axis=1, ddof=1)
-        return np.where(self.played, deviation / np.sqrt(self.gains.shape[1]), 0.0)
+        squares = np.nansum((self.gains - self.mean[:, None]) ** 2, axis=1)
+        return np.sqrt(squares / np.maximum(self._times - 1, 1) / np.maximum(self._times, 1))
+
+    @property
+    def _times(self) -> NDArray[np.int64]:
+        return np.asarray((~np.isnan(self.gains)).sum(axis=1))
 
     def best(self, errors: float) -> int:
         """Place of the best action whose gain is above so many of its standard errors; 0 if none.
@@ -155,22 +164,41 @@ class Lookahead:
         alone = self._alone(policy, simulator, rows, actions, keys)
         compared = []
         for place, row in enumerate(rows):
-            gains = np.full((actions[place].size, self.num_futures), np.nan)
+            workload = None if workloads is None else workloads[place]
             better = alone[place] > _ROUNDING
-            if better.any():
-                better[0] = True
-                workload = None if workloads is None else workloads[place]
-                futures = self.sample(simulator, row, keys[place], workload)
-                seen = [self._seen(policy, future, simulator, row) for future in futures]
-                policy_keys = self._policy_keys(keys[place])
-                played = (
-                    np.full(len(seen), row),
-                    policy_keys,
-                    [actions[place][better]] * len(seen),
-                )
-                gains[better] = self._gains(policy, simulator, seen, *played).T
+            decision = (row, actions[place], keys[place], workload)
+            gains = self._in_futures(policy, simulator, better, *decision)
             compared.append(Compared(actions[place], alone[place], gains))
         return compared
+
+    def _in_futures(
+        self,
+        policy: Policy,
+        simulator: Any,
+        better: NDArray[np.bool_],
+        row: int,
+        actions: NDArray[np.int32],
+        key: int,
+        workload: Any,
+    ) -> NDArray[np.float64]:
+        """Gains of those actions of a row that may be better; see `Compared`."""
+        count, keys = self.num_futures, self._policy_keys(key)
+        gains = np.full((actions.size, count), np.nan)
+        # Many gains are small and chance, which a few futures show.
+        first = max(2, math.ceil(FIRST_SHARE * count))
+        left = better.copy()
+        for numbers in (range(first), range(first, count)):
+            if not left.any() or not numbers:
+                break
+            left[0] = True
+            part = slice(numbers.start, numbers.stop)
+            futures = self.sample(simulator, row, key, numbers, workload)
+            seen = [self._seen(policy, future, simulator, row) for future in futures]
+            played = (np.full(len(seen), row), keys[part], [actions[left]] * len(seen))
+            gains[left, part] = self._gains(policy, simulator, seen, *played).T
+            left[1:] &= np.nansum(gains[1:], axis=1) > 0
+            left[0] = False
+        return gains
 
     def _alone(
         self,
@@ -221,8 +249,15 @@ class Lookahead:
         by_jobset = returns.reshape(-1, size)
         return np.asarray(by_jobset - by_jobset[:, :1])
 
-    def sample(self, simulator: Any, row: int, key: int, workload: Any = None) -> list[JobSet]:
-        """The futures of a decision: the jobs that have arrived in a row, and later ones.
+    def sample(
+        self,
+        simulator: Any,
+        row: int,
+        key: int,
+        numbers: Sequence[int],
+        workload: Any = None,
+    ) -> list[JobSet]:
+        """Futures of some numbers: the jobs that have arrived in a row, and later ones.
 
         See `compare` for the arguments.
         """
@@ -232,7 +267,7 @@ class Lookahead:
         )
         drawn = (
             source.sample(generator(self.task.seed, Purpose.FUTURE, key, number))
-            for number in range(self.num_futures)
+            for number in numbers
         )
         return [_continued(arrived, later, int(simulator.time[row]) + 1) for later in drawn]
 

@@ -14,6 +14,7 @@ from cluster_env.core.spec import get_heuristic
 from cluster_env.core.task import Task, build_workload
 from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.lookahead import (
+    FIRST_SHARE,
     Compared,
     Lookahead,
     RolloutPolicy,
@@ -95,7 +96,7 @@ def test_gains_are_those_of_episodes_that_are_played_one_by_one(name: str) -> No
         assert np.array_equal(simulator.states, states)
         now = int(simulator.time[0])
         nothing_arrives = jobset.select(jobset.arrival <= now, window=now + 1)
-        futures = [nothing_arrives, *lookahead.sample(simulator, 0, key)]
+        futures = [nothing_arrives, *lookahead.sample(simulator, 0, key, range(FUTURES))]
         returns = np.array(
             [
                 [return_of(task, policy, one, [*before, int(action)]) for one in futures]
@@ -107,7 +108,13 @@ def test_gains_are_those_of_episodes_that_are_played_one_by_one(name: str) -> No
         better = gains[:, 0] > 1e-9
         assert np.array_equal(found.played[1:], better[1:])
         assert found.played[0] == better.any()
-        assert np.allclose(found.gains[found.played], gains[found.played, 1:], atol=1e-9)
+        first = int(FUTURES * FIRST_SHARE)
+        few, many = found.gains[found.played, :first], gains[found.played, 1:]
+        assert np.allclose(few, many[:, :first], atol=1e-9)
+        goes_on = few.mean(axis=1) > 0
+        goes_on[:1] = goes_on.any()
+        assert np.allclose(found.gains[found.played][goes_on], many[goes_on], atol=1e-9)
+        assert np.isnan(found.gains[found.played][~goes_on, first:]).all()
         assert np.array_equal(found.mean[~found.played], found.alone[~found.played])
         differ += int(better.any())
     assert differ > 3
@@ -150,26 +157,28 @@ def test_later_jobs_come_after_the_instant_and_repeat_no_other_future() -> None:
     lookahead = Lookahead(task, FUTURES, reach=REACH)
     (jobset,) = task.jobsets(Split.TRAIN, [0])
     simulator = played_up_to(task, jobset, [3] * 10)  # void each
-    now, futures = int(simulator.time[0]), lookahead.sample(simulator, 0, 1)
+    now, futures = int(simulator.time[0]), lookahead.sample(simulator, 0, 1, range(FUTURES))
     assert now == 10
     for future in futures:
         arrived = int((future.arrival <= now).sum())
         assert np.array_equal(future.arrival[:arrived], jobset.arrival[jobset.arrival <= now])
         assert future.window == now + 1 + REACH
     assert len({future.arrival.tobytes() for future in futures}) == FUTURES
-    again = replace(lookahead, num_futures=6).sample(simulator, 0, 1)
-    assert np.array_equal(again[5].arrival, futures[5].arrival)
+    (again,) = lookahead.sample(simulator, 0, 1, [5])
+    assert np.array_equal(again.arrival, futures[5].arrival)
 
 
 def test_another_action_needs_a_gain_above_its_errors() -> None:
-    gains = np.array([[0, 0, 0, 0], [1, 3, 1, 3], [4, -2, 4, 2], [np.nan] * 4], float)
-    compared = Compared(np.array([5, 6, 7, 8], np.int32), np.array([0, 1, 2, -3.0]), gains)
-    assert compared.mean == pytest.approx([0, 2, 2, -3])
-    assert compared.error == pytest.approx([0, np.std(gains[1], ddof=1) / 2, 2**0.5, 0], abs=1e-9)
+    none = np.nan
+    gains = np.array([[0] * 4, [1, 3, 1, 3], [4, -2, 4, 2], [none] * 4, [-2, -1, none, none]])
+    compared = Compared(np.arange(5, 10, dtype=np.int32), np.array([0, 1, 2, -3, 4.0]), gains)
+    assert compared.mean == pytest.approx([0, 2, 2, -3, -1.5])
+    errors = [0, np.std(gains[1], ddof=1) / 2, 2**0.5, 0, 0.5]
+    assert compared.error == pytest.approx(errors, abs=1e-9)
     assert compared.best(1.0) == 1  # of equally good ones the first
     assert compared.best(2.0) == 1
     assert compared.best(9.0) == 0
-    nowhere = Compared(compared.actions, -np.abs(compared.alone), np.full((4, 4), np.nan))
+    nowhere = Compared(compared.actions, -np.abs(compared.alone), np.full((5, 4), none))
     assert nowhere.best(0.0) == 0
 
 
@@ -275,4 +284,4 @@ def test_jobs_of_users_are_refused() -> None:
     users = {**jobset.attributes, "user": np.arange(jobset.num_jobs) % 3}
     simulator = played_up_to(task, replace(jobset, attributes=users), [])
     with pytest.raises(InputError, match="those of users"):
-        Lookahead(task, 4).sample(simulator, 0, 1)
+        Lookahead(task, 4).sample(simulator, 0, 1, [0])
