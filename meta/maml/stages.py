@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.policy import choose
+from cluster_env.core.policy import chooser
 from cluster_env.core.seeding import Split, episode_keys, uniforms
 from cluster_env.core.spec import get_heuristic
 from cluster_env.core.task import Task
@@ -182,9 +182,10 @@ class StageEpisodes:
         simulator = world.simulator()
         simulator.load(jobsets, self._task.objective)
         steps: list[NDArray[np.float64]] = []
+        choose = chooser(policy)
         while (rows := np.flatnonzero(simulator.active).astype(np.int32)).size:
             rewards = np.empty(rows.size)
             numbers = uniforms(keys[simulator.episode[rows]], len(steps))
-            simulator.step(rows, choose(policy, simulator, rows, numbers), rewards)
+            simulator.step(rows, choose(simulator, rows, numbers), rewards)
             steps.append(rewards)
         return float(np.concatenate(steps).sum() / len(jobsets))

@@ -93,7 +93,7 @@ def measure_heuristics(
                 **costs[name].side_metrics,
                 "best": best.value,
                 "best_heuristic": best.policy,
-                "baseline": int(name in plan.baselines),
+                "baseline": standing(name, task.spec.baselines, plan.baselines),
                 "ratio": costs[name].value / best.value,
                 "fingerprint": mark,
             }
@@ -185,6 +185,11 @@ def measure_source(
         report(f"{path.stem} on {tasks[on_task[0].task].name}")
     write_table(path, rows)
     return path
+
+
+def standing(name: str, of_world: Sequence[str], of_family: Sequence[str]) -> int:
+    """1 for a baseline of the world, 2 for one that the family has beside them, else 0."""
+    return (1 if name in of_world else 2) if name in of_family else 0
 
 
 def _costs_on(plan: StudyPlan, task: Task) -> dict[str, Cost]:
