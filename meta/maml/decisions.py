@@ -70,8 +70,8 @@ def decisions_of(
     spreads of 1, many tasks in which nothing is to be gained outvote the few in which much is.
 
     With a ``trace`` below 1, returns give way to values of states that are fitted to the stage in
-    the world, see `meta.maml.values`; of what comes later the less counts, the lower it is. Of ``every``
-    some decisions one is kept.
+    the world, see `meta.maml.values`; of what comes later the less counts, the lower it is.
+    One of ``every`` decisions is kept.
 
     There are at least two episodes of each jobset.
     """

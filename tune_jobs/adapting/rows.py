@@ -188,8 +188,13 @@ def measure_source(
 
 
 def standing(name: str, of_world: Sequence[str], of_family: Sequence[str]) -> int:
-    """1 for a baseline of the world, 2 for one that the family has beside them, else 0."""
-    return (1 if name in of_world else 2) if name in of_family else 0
+    """1 for a baseline of the world, 2 for one that the family itself names, else 0.
+
+    Figures show each of the latter beside their best.
+    """
+    if name not in of_family:
+        return 0
+    return 1 if tuple(of_family) == tuple(of_world) else 2
 
 
 def _costs_on(plan: StudyPlan, task: Task) -> dict[str, Cost]:

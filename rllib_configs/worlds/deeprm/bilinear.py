@@ -70,6 +70,11 @@ START_VOID = -1.0
 _CONSTANT = STATE_FEATURES.index("constant")
 
 
+TOLD_GAIN = np.float32(5)
+"""What weights of what the scorer is conditioned on are multiplied by: they begin at 0, and the
+other weights, which begin as those of a good policy, are to move less in an update."""
+
+
 @dataclass(frozen=True)
 class BilinearShapes:
     """How many features a scorer has.
@@ -126,14 +131,14 @@ class BilinearShapes:
         parts = [weights["job"], *([weights["classes"]] if self.num_classes else [])]
         job, void = np.concatenate(parts), weights["void"]
         if self.num_told:
-            told = weights["told_features"]
+            told = TOLD_GAIN * weights["told_features"]
             job, void = np.concatenate([job, told[:-1]], axis=1), np.concatenate([void, told[-1]])
         return np.ascontiguousarray(job), np.ascontiguousarray(void)
 
     def split(self, job: NDArray[Any], void: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        """By name, what `joined` put together."""
+        """By name, the gradient of the weights from that of what `joined` makes of them."""
         own, jobs = len(STATE_FEATURES), len(JOB_FEATURES)
-        told = np.concatenate([job[:, own:], void[None, own:]])
+        told = TOLD_GAIN * np.concatenate([job[:, own:], void[None, own:]])
         parts = {"job": job[:jobs, :own], "classes": job[jobs:, :own], "void": void[:own]}
         return {name: {**parts, "told_features": told}[name] for name in self.by_name}
 
@@ -152,7 +157,8 @@ def in_context(weights: Weights, context: NDArray[Any]) -> dict[str, Floats]:
 
     The context is the same in all states, so that it only changes what weighs the constant.
     """
-    added = (weights["told_features"][:, -context.size :] * np.float32(context)).sum(axis=1)
+    told = TOLD_GAIN * weights["told_features"][:, -context.size :]
+    added = (told * np.float32(context)).sum(axis=1)  # one order on every processor
     moved = {name: np.array(value, np.float32) for name, value in weights.items()}
     jobs = len(JOB_FEATURES)
     moved["job"][:, _CONSTANT] += added[:jobs]
@@ -274,8 +280,8 @@ class BilinearNetwork(Network):
         Raises:
             InputError: if it cannot act in the other one.
         """
-        num_classes = experiment.task.world.cluster.num_classes
         acting = _require_deeprm(world).cluster.num_classes
+        num_classes = _require_deeprm(experiment.task.world).cluster.num_classes
         if num_classes > 1 and acting != num_classes:
             raise InputError(
                 f"the network bilinear_scorer was trained with {num_classes} classes of jobs, but "
