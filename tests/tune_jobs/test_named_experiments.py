@@ -44,6 +44,7 @@ COUNTS = {
     "sites": {"figure": 1},
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
+    "utility": {"train": 20, "figure": 9},
     "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
     "adaptation-operation": {"train": 40, "study": 8, "figure": 4},
 }
@@ -108,6 +109,13 @@ LINES = {
         "metasched compare --policies 'shortest_fit,best_fit,R/elastic-?' --jobsets 100 "
         "--decode argmax --set task.world.observed=16 --out R/figures/filter-16",
     ],
+    "utility": [
+        "metasched train accrual-ppo --set task.workload.rate=0.15 --set training.iterations=150 "
+        "--seed 4 --run R/ppo-0.15-4 --continue",
+        "metasched figure utility-values --table R/figures/utility-fig2.csv --out R/figures",
+        "metasched figure utility-learned --runs 'R/ppo-*' --decode argmax --seed 1 "
+        "--out R/figures",
+    ],
     "adaptation": [
         "metasched train deeprm-ppo --set task.world.rules=released "
         "--set training.skip_connection=true --set task.world.cluster.num_classes=3 "
@@ -150,7 +158,7 @@ def test_all_results_are_made_one_after_the_other_and_it_says_how_far_it_is(caps
     heads = [line for line in lines if line.startswith("# ")]
     minutes = {name: load_experiment(name).minutes for name in in_order()}
     assert [line.split()[1].rstrip(":") for line in heads] == in_order()
-    alone = {"hpc", "hpc-limits", "hpc-sites", "panda", "sites", "site-adaptation"}
+    alone = {"hpc", "hpc-limits", "hpc-sites", "panda", "sites", "site-adaptation", "utility"}
     alone.add("adaptation-operation")
     assert set(in_order()) == set(COUNTS) - alone
     assert f"1 of {len(minutes)} results" in heads[0]
