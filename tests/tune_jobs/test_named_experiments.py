@@ -46,7 +46,7 @@ COUNTS = {
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
     "utility": {"train": 20, "figure": 9},
     "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
-    "adaptation-operation": {"train": 40, "study": 8, "figure": 4},
+    "adaptation-operation": {"train": 42, "study": 10, "figure": 4},
 }
 
 # A line of each kind that names what is easily lost: what varies, several values, doubled braces.
@@ -126,8 +126,8 @@ LINES = {
         "--out R/adaptation",
     ],
     "adaptation-operation": [
-        "metasched study 'R/objectives-joint-*,deeprm-operation' --scratch 1 "
-        "--family objectives-operation --task-seed 1 --seeds 1 --steps 0,1,3 --evaluate 12 "
+        "metasched study 'R/objectives-conditioned-*,deeprm-operation' "
+        "--family objectives-operation --task-seed 1 --seeds 1 --steps 0 --evaluate 12 "
         "--rate 0.5 --out R/adaptation",
     ],
 }
