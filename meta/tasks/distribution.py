@@ -188,8 +188,9 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
     merged = dict(base)
     for key, value in changes.items():
         known = merged.get(key)
-        both = isinstance(known, Mapping) and isinstance(value, Mapping)
-        merged[key] = _merged(known, value) if both else value
+        if isinstance(known, Mapping) and isinstance(value, Mapping):
+            value = _merged(known, value)
+        merged[key] = value
     return merged
 
 

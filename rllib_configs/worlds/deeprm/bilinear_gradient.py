@@ -1,7 +1,7 @@
 """Gradients of policy losses by the weights of a bilinear scorer, for `meta`."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -80,7 +80,7 @@ class FlatBilinear:
         self.sizes = np.array([int(np.prod(shape)) for shape in self._shapes.by_name.values()])
         condition = world.condition if isinstance(world, ConditionedWorld) else ()
         self._told = np.array([value for _, value in condition], np.float32)
-        plain = world.world if isinstance(world, ConditionedWorld) else world
+        plain: Any = world.world if isinstance(world, ConditionedWorld) else world
         self._seen_of = seen_of(plain, network.ahead, network.books)
         slots = world.num_actions - 1
         self._looks = np.empty((_PIECE, slots, self._shapes.num_looks), np.float32)
