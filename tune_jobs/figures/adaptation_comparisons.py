@@ -66,8 +66,9 @@ def collect_differences(request: FigureRequest) -> list[Row]:
         over tasks of the method's cost over baseline less that of the reference after as many
         steps, or after 0 if it was measured after no others, mean over adaptations and runs, with
         its 95 % interval over tasks and meta-seeds; ``ratio`` is the geometric mean of the one over
-        the other, with such an interval. The reference itself has neither. ``worse`` is the share of tasks and adaptations in which the
-        cost is more than `WORSE` times that of the same policy without adaptation.
+        the other, with such an interval. The reference itself has neither. ``worse`` is the share
+        of tasks and adaptations in which the cost is more than `WORSE` times that of the same
+        policy without adaptation.
 
     Raises:
         InputError: if there are no rows, they do not belong together, or joint training is not
