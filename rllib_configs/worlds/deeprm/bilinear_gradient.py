@@ -13,13 +13,13 @@ from cluster_env.core.policy import NOT_ALLOWED
 from cluster_env.core.world import World
 from rllib_configs.networks.registry import FeatureNames
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss, differentiate
-from rllib_configs.worlds.deeprm.bilinear import (
+from rllib_configs.worlds.deeprm.bilinear_kernels import add_gradient, observe, score_observed
+from rllib_configs.worlds.deeprm.bilinear_weights import (
     STATE_FEATURES,
     BilinearShapes,
     seen_of,
     start_weights,
 )
-from rllib_configs.worlds.deeprm.bilinear_kernels import add_gradient, observe, score_observed
 
 Vector = NDArray[np.float32]
 

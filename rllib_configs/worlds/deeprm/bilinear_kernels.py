@@ -11,7 +11,7 @@ LONG = 0.25
 """Jobs that last more than this share of the horizon are long."""
 
 NUM_JOB_FEATURES = 15
-"""Features of a job that do not depend on its class; see `bilinear.JOB_FEATURES`."""
+"""Features of a job that do not depend on its class; see `bilinear_weights.JOB_FEATURES`."""
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]

@@ -8,8 +8,8 @@ from ray.rllib.core.columns import Columns
 
 from cluster_env.core.policy import NOT_ALLOWED
 from rllib_configs.networks.modules import HeldWeights
-from rllib_configs.worlds.deeprm.bilinear import STATE_FEATURES, seen_of
 from rllib_configs.worlds.deeprm.bilinear_kernels import observe
+from rllib_configs.worlds.deeprm.bilinear_weights import STATE_FEATURES, seen_of
 
 
 class BilinearModule(HeldWeights):

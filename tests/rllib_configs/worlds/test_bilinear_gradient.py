@@ -12,7 +12,7 @@ from rllib_configs.loading import load_config
 from rllib_configs.networks.registry import network_of
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss
 from rllib_configs.policy_files import read_weights
-from rllib_configs.worlds.deeprm.bilinear import TOLD_GAIN
+from rllib_configs.worlds.deeprm.bilinear_weights import TOLD_GAIN
 from tests.rllib_configs.worlds.test_deeprm_set_scorer import cluster_of, states_for
 
 CONFIG = load_config("deeprm-maml-operation")
