@@ -47,6 +47,7 @@ COUNTS = {
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
     "utility": {"train": 20, "figure": 9},
     "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
+    "adaptation-operation": {"train": 42, "study": 10, "figure": 4},
 }
 
 # A line of each kind that names what is easily lost: what varies, several values, doubled braces.
@@ -132,6 +133,11 @@ LINES = {
         "metasched specialists R/mixed-joint-0 --task-seed 1 --runs R/specialists "
         "--out R/adaptation",
     ],
+    "adaptation-operation": [
+        "metasched study 'R/objectives-conditioned-*,deeprm-operation' "
+        "--family objectives-operation --task-seed 1 --seeds 1 --steps 0 --evaluate 12 "
+        "--rate 0.5 --out R/adaptation",
+    ],
 }
 
 
@@ -161,7 +167,7 @@ def test_all_results_are_made_one_after_the_other_and_it_says_how_far_it_is(caps
     minutes = {name: load_experiment(name).minutes for name in in_order()}
     assert [line.split()[1].rstrip(":") for line in heads] == in_order()
     alone = {"expert", "hpc", "hpc-limits", "hpc-sites", "panda", "sites", "site-adaptation"}
-    alone |= {"utility"}
+    alone |= {"utility", "adaptation-operation"}
     assert set(in_order()) == set(COUNTS) - alone
     assert f"1 of {len(minutes)} results" in heads[0]
     assert f"of the {sum(minutes.values())} minutes that are left" in heads[0]
