@@ -1,7 +1,7 @@
 """What PPO has its runners do: sample a unit, keep its rows, and take gradients from them."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -17,10 +17,9 @@ from rllib_configs.learning.equalizing import Equalizer, Spreads
 from rllib_configs.learning.flat import flat_gradient, load_flat
 from rllib_configs.learning.losses import clipped_loss, symlog
 from rllib_configs.networks.registry import make_sampler
-from rllib_configs.networks.sampling import Sampler
+from rllib_configs.networks.sampling import Sampler, ValuingSampler
 from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss, UnitGradient
-from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.sampling import SampleUnit, UnitSampler
 from rllib_configs.runners.sums import Part
@@ -134,8 +133,8 @@ class PPOWork:
             if unit.iteration == 0:
                 _, returns = self._advantages(rollouts, values, 1.0)
                 sums["returns_to_go"] = float(np.abs(returns).sum())
-            assert isinstance(self._policy, SetScorerSampler)
-            values, trace = self._policy.values(rollouts.states), self._training.gae_lambda
+            critic = cast("ValuingSampler", self._policy)
+            values, trace = critic.values(rollouts.states), self._training.gae_lambda
         advantages, targets = self._advantages(rollouts, values, trace)
         rows = np.flatnonzero(rollouts.log_probabilities < 0)
         episode = rollouts.episode[rows]

@@ -1,5 +1,6 @@
 """Networks of every world as RLModules, which RLlib trains; all else about them needs no Ray."""
 
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -7,6 +8,7 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.torch import TorchRLModule
 
 from cluster_env.core.world import World
+from rllib_configs.networks import dense
 from rllib_configs.networks.own import made, masked_logits
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 
@@ -34,6 +36,27 @@ class SetScorerModule(TorchRLModule):
             Columns.ACTION_DIST_INPUTS: logits,
             Columns.VF_PREDS: self.network.value(pooled),
         }
+
+
+class DenseModule(TorchRLModule):
+    """`dense.Dense` as an RLModule, which gets states and views them.
+
+    ``model_config`` holds ``view`` (`dense.View`) and ``network``, with its first weights.
+    """
+
+    def setup(self) -> None:
+        """Takes a copy of the network."""
+        self._view: dense.View = self.model_config["view"]
+        self.network: dense.Dense = deepcopy(self.model_config["network"])
+
+    def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Logits, and values if there is a critic, of the states under ``Columns.OBS``."""
+        states = batch[Columns.OBS].numpy()
+        logits, shown = dense.masked_logits(self.network, self._view, states)
+        found = {Columns.ACTION_DIST_INPUTS: logits}
+        if hasattr(self.network, "critic"):
+            found[Columns.VF_PREDS] = self.network.value(shown)
+        return found
 
 
 class FeatureModule(TorchRLModule):
