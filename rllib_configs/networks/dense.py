@@ -16,9 +16,9 @@ from torch import nn
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.observation import Observation, allowed_mask
-from cluster_env.core.seeding import Purpose, generator
+from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.spec import spec_of
-from cluster_env.core.world import State, World
+from cluster_env.core.world import Mask, State, World
 from rllib_configs.learning.losses import symexp
 from rllib_configs.networks.registry import Network, Shapes, Weights
 from rllib_configs.networks.sampling import Sampler
@@ -26,6 +26,9 @@ from rllib_configs.schema import ExperimentConfig
 
 _FORBIDDEN = -1e9  # finite, so that a row with nothing allowed gives no NaN
 _PIECE = 1024  # rows whose values are computed at once
+
+_SAMPLE_JOBSETS, _SAMPLE_STEPS = 8, 400
+_FARTHEST, _NARROWEST = 5.0, 0.01
 
 
 @dataclass(frozen=True)
@@ -72,17 +75,22 @@ class View:
         """Numbers of a state."""
         return int(np.prod(self.observation.space.shape or ()))
 
-    def __call__(self, states: State) -> NDArray[np.float32]:
-        """Numbers of states, float32 ``(n, size)``, each relative to its bounds."""
+    def shown(self, states: State) -> NDArray[Any]:
+        """Observations of states, ``(n, size)``, of the type of their space."""
+        space = self.observation.space
+        shown = np.zeros((states.shape[0], *(space.shape or ())), space.dtype)
+        self.observation.write(states, shown)
+        return shown.reshape(states.shape[0], -1)
+
+    def numbers(self, shown: NDArray[Any]) -> torch.Tensor:
+        """The same from 0 to 1, float32 ``(n, size)``."""
         space = self.observation.space
         assert isinstance(space, spaces.Box)
-        shown = np.zeros((states.shape[0], *space.shape), space.dtype)
-        self.observation.write(states, shown)
         low, high = space.low.reshape(-1), space.high.reshape(-1)
-        rows = shown.reshape(states.shape[0], -1).astype(np.float32, copy=False)
-        if (low == 0).all() and (high == 1).all():
-            return rows
-        return ((rows - low) / np.maximum(high - low, 1)).astype(np.float32)
+        rows = shown.astype(np.float32, copy=False)
+        if low.any() or (high != 1).any():
+            rows = ((rows - low) / np.maximum(high - low, 1)).astype(np.float32)
+        return torch.from_numpy(rows)
 
 
 class Dense(nn.Module):
@@ -93,14 +101,23 @@ class Dense(nn.Module):
         num_actions: logits.
         layers: units of each hidden layer.
         critic: whether there is a value.
+        spread: mean and standard deviation of each number, which is brought to 0 and 1 by them;
+            without, numbers enter as they are.
         seed: of the initial weights, which are normal with variance 2 / fan-in, those of the last
             layers with 0.01; biases are 0.
     """
 
     critic_scale: torch.Tensor  # (1,), with a critic alone
+    spread: torch.Tensor  # (2, size)
 
     def __init__(
-        self, size: int, num_actions: int, layers: tuple[int, ...], critic: bool, seed: int
+        self,
+        size: int,
+        num_actions: int,
+        layers: tuple[int, ...],
+        critic: bool,
+        spread: NDArray[np.float32] | None,
+        seed: int,
     ) -> None:
         super().__init__()
         rng = generator(seed, Purpose.INIT)
@@ -108,14 +125,27 @@ class Dense(nn.Module):
         if critic:
             self.critic = _perceptron((size, *layers, 1), rng)
             self.register_buffer("critic_scale", torch.ones(1))
+        self.scales = spread is not None
+        if spread is not None:
+            self.register_buffer("spread", torch.from_numpy(spread))
+
+    def scaled(self, shown: torch.Tensor) -> torch.Tensor:
+        """Observations, float32 ``(n, size)``, as the layers take them."""
+        if not self.scales:
+            return shown
+        mean, deviation = self.spread
+        return ((shown - mean) / deviation).clamp(-_FARTHEST, _FARTHEST)
 
     def forward(self, shown: torch.Tensor) -> torch.Tensor:
-        """Logits, float32 ``(n, num_actions)``, of observations, float32 ``(n, size)``."""
+        """Logits, float32 ``(n, num_actions)``, of what `scaled` gives."""
         logits: torch.Tensor = self.policy(shown)
         return logits
 
     def value(self, shown: torch.Tensor) -> torch.Tensor:
-        """Values, float32 ``(n,)``: their symlog in units of ``critic_scale``, as `SetScorer`'s."""
+        """Values, float32 ``(n,)``, of the same.
+
+        They are symlogs in units of ``critic_scale``, as those of a `SetScorer`.
+        """
         values: torch.Tensor = self.critic(shown).squeeze(1)
         return values
 
@@ -133,11 +163,9 @@ def _perceptron(widths: tuple[int, ...], rng: np.random.Generator) -> nn.Sequent
     return nn.Sequential(*layers[:-1])
 
 
-def masked_logits(network: Dense, view: View, states: State) -> tuple[torch.Tensor, torch.Tensor]:
-    """Logits of states, ``(n, num_actions)``, and what the network saw, ``(n, size)``."""
-    shown = torch.from_numpy(view(states))
-    forbidden = torch.from_numpy(~allowed_mask(view.world, states))
-    return network(shown).masked_fill(forbidden, _FORBIDDEN), shown
+def masked_logits(network: Dense, numbers: torch.Tensor, allowed: Mask) -> torch.Tensor:
+    """Logits, ``(n, num_actions)``, of what `Dense.scaled` gives, and of what is allowed."""
+    return network(numbers).masked_fill(torch.from_numpy(~allowed), _FORBIDDEN)
 
 
 class DenseSampler(Sampler):
@@ -154,7 +182,8 @@ class DenseSampler(Sampler):
     def logits(self, states: State) -> NDArray[np.float32]:
         """See `Sampler`."""
         with torch.inference_mode():
-            return masked_logits(self._network, self._view, states)[0].numpy()
+            allowed = allowed_mask(self._view.world, states)
+            return masked_logits(self._network, self._numbers(states), allowed).numpy()
 
     def values(self, states: State) -> NDArray[np.float64]:
         """Values, float64 ``(n,)``."""
@@ -162,9 +191,12 @@ class DenseSampler(Sampler):
         with torch.inference_mode():
             for first in range(0, states.shape[0], _PIECE):
                 piece = slice(first, first + _PIECE)
-                shown = torch.from_numpy(self._view(states[piece]))
-                values[piece] = symexp(self._network.value(shown)).numpy()
+                value = self._network.value(self._numbers(states[piece]))
+                values[piece] = symexp(value).numpy()
         return values * self._network.critic_scale.numpy()
+
+    def _numbers(self, states: State) -> torch.Tensor:
+        return self._network.scaled(self._view.numbers(self._view.shown(states)))
 
 
 class DenseNetwork(Network):
@@ -175,7 +207,10 @@ class DenseNetwork(Network):
     def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
         """The view, and the network with its first weights."""
         view = View.of(world, experiment.training.observation)
-        return {"view": view, "network": _network(experiment, view)}
+        network = _network(experiment, view)
+        if network.scales:
+            network.spread.copy_(torch.from_numpy(_spread(experiment, view)))
+        return {"view": view, "network": network}
 
     def sampler(self, experiment: ExperimentConfig, weights: Weights, world: World) -> DenseSampler:
         """See `DenseSampler`."""
@@ -190,9 +225,42 @@ class DenseNetwork(Network):
 
 
 def _network(experiment: ExperimentConfig, view: View) -> Dense:
-    training = experiment.training
-    num_actions = view.world.num_actions
-    return Dense(view.size, num_actions, training.layers, training.critic, experiment.seed)
+    """The network, with a spread of 0 and 1 where its numbers are to be scaled."""
+    training, size = experiment.training, view.size
+    spread = np.stack([np.zeros(size, np.float32), np.ones(size, np.float32)])
+    return Dense(
+        size,
+        view.world.num_actions,
+        training.layers,
+        training.critic,
+        None if view.observation.space.dtype == np.uint8 else spread,
+        experiment.seed,
+    )
+
+
+def _spread(experiment: ExperimentConfig, view: View) -> NDArray[np.float32]:
+    """Mean and deviation of each number, ``(2, size)``, under random actions.
+
+    The bounds of an observation are those of any machine and any job; jobs of a workload differ by
+    a hundredth of that, and a network would learn to tell them apart slowly.
+    """
+    task = experiment.task.build(experiment.name, experiment.seed)
+    rng = generator(experiment.seed, Purpose.INIT, 1)
+    simulator = view.world.simulator()
+    simulator.load(task.jobsets(Split.TRAIN, range(_SAMPLE_JOBSETS)), task.objective)
+    seen = []
+    for _ in range(_SAMPLE_STEPS):
+        rows = np.flatnonzero(simulator.active).astype(np.int32)
+        if not rows.size:
+            break
+        states = simulator.states[rows]
+        seen.append(view.numbers(view.shown(states)).numpy())
+        allowed = allowed_mask(view.world, states)
+        actions = np.where(allowed, rng.random(allowed.shape), -1.0).argmax(axis=1)
+        simulator.step(rows, actions.astype(np.int32), np.empty(rows.size))
+    numbers = np.concatenate(seen).astype(np.float64)
+    deviation = np.maximum(numbers.std(axis=0), _NARROWEST)
+    return np.stack([numbers.mean(axis=0), deviation]).astype(np.float32)
 
 
 NETWORK = DenseNetwork()
