@@ -106,5 +106,5 @@ def test_scenarios_are_those_of_the_tables() -> None:
     generated = [scenario.settings for scenario in cunha.TABLE_9.scenarios(FigureRequest())]
     assert {one["workload.estimates"] for one in generated} == {"exact", "gaussian:1", "tsafrir"}
     assert max(one["world.processors"] for one in generated) == 16_384
-    with pytest.raises(InputError, match="name each with --trace FILE"):
+    with pytest.raises(InputError, match="a folder of them, with --trace"):
         next(iter(cunha.TABLE_10.scenarios(FigureRequest())))
