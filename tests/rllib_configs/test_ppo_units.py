@@ -65,7 +65,8 @@ def test_a2c_is_ppo_with_one_update_before_which_no_ratio_differs_from_1() -> No
     found = work.gradient(rows, step)
 
     order = rows.order
-    assert order is not None and step.num_rows == order.size
+    assert order is not None
+    assert step.num_rows == order.size
     advantages = step.equalizer(rows.advantages[order], rows.jobset[order], rows.spreads)
     answer = module.forward_train({Columns.OBS: torch.from_numpy(rows.states[order])})
     chosen, entropy = log_probabilities_of(

@@ -40,9 +40,7 @@ def test_what_samples_and_what_learns_are_the_same_in_each_formulation(
     assert allowed[np.arange(len(states)), rollouts.actions].all()
     assert not rollouts.outcome["num_unfinished"].any()
     found = module.forward_train({Columns.OBS: torch.from_numpy(states)})
-    assert torch.equal(
-        found[Columns.ACTION_DIST_INPUTS], torch.from_numpy(sampler.logits(states))
-    )
+    assert torch.equal(found[Columns.ACTION_DIST_INPUTS], torch.from_numpy(sampler.logits(states)))
     shown, mask = module.observe(states)
     kept = module.forward_train({Columns.OBS: torch.from_numpy(shown), "allowed": mask})
     assert torch.equal(found[Columns.VF_PREDS], kept[Columns.VF_PREDS])
@@ -53,7 +51,9 @@ def test_numbers_of_an_observation_vary_alike() -> None:
     """Under random actions; the image stays as it is."""
     module = module_of(load_config("hpc-base", SIZES))
     mean, deviation = module.network.spread.numpy()
-    assert (deviation >= 0.01).all() and mean.min() >= 0 and mean.max() <= 1
+    assert (deviation >= 0.01).all()
+    assert mean.min() >= 0
+    assert mean.max() <= 1
     assert not hasattr(module_of(load_config("deeprm-a2c", SIZES)).network, "spread")
 
 
