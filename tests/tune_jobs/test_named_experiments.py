@@ -41,7 +41,7 @@ COUNTS = {
     "hpc-limits": {"train": 10, "choose": 2, "compare": 6, "join": 1, "figure": 1},
     "hpc-sites": {"train": 15, "study": 3, "figure": 2},
     "operation": {"train": 8, "figure": 1},
-    "cunha": {"train": 60, "figure": 9, "compare": 6, "join": 1},
+    "cunha": {"train": 60, "figure": 9, "compare": 7, "join": 1},
     "expert": {"train": 5, "compare": 2, "join": 1},
     "sites": {"figure": 1},
     "site-adaptation": {"train": 3, "figure": 1},
