@@ -106,7 +106,7 @@ LINES = {
         f"metasched figure cunha-table5.8 --trace {REPOSITORY} --out R/figures",
     ],
     "expert": [
-        "metasched train deeprm-expert --set training.iterations=6 --seed 4 --run R/expert-4 "
+        "metasched train deeprm-expert --set training.iterations=4 --seed 4 --run R/expert-4 "
         "--continue",
         "metasched compare --policies deeprm-operation,rollout:deeprm-operation:40 "
         "--config deeprm-operation --at 0.7,0.8,0.9 --window 700 --warmup 100 --decode argmax "
