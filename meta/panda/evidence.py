@@ -59,7 +59,8 @@ class Evidence:
 
     Attributes:
         mean: of each real column, float64 ``(real columns,)``, as the next.
-        scale: its standard deviation.
+        scale: its standard deviation; infinite for a column that is the same in all rows. It says
+            nothing of clusters, but as one cluster it would seem the likelier, the more rows it has.
         within: share of a real column's variance that is expected inside a cluster.
         categories: of each categorical column.
         shape: of the inverse gamma prior; the larger, the surer is `within`.
@@ -75,7 +76,7 @@ class Evidence:
     def of(cls, table: Table, within: float = 0.05) -> "Evidence":
         """The model of a table's rows."""
         scale = table.real.std(axis=0)
-        scale = np.where(scale > 0, scale, 1.0)
+        scale = np.where(scale > 0, scale, np.inf)
         return cls(table.real.mean(axis=0), scale, within, table.categories)
 
     def statistics(self, table: Table) -> Floats:
@@ -97,7 +98,8 @@ class Evidence:
         n, num_real = statistics[..., 0], self.mean.size
         sums = statistics[..., 1 : 1 + num_real]
         squares = statistics[..., 1 + num_real : 1 + 2 * num_real]
-        total = self._real(n[..., None], sums, squares).sum(axis=-1)
+        varies = np.isfinite(self.scale)
+        total = self._real(n[..., None], sums[..., varies], squares[..., varies]).sum(axis=-1)
         first = 1 + 2 * num_real
         for count in self.categories:
             prior = 1.0 / count  # all categories of a column together weigh as one row

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from cluster_env.core.checks import require_option_types
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.registry import Registry
+from cluster_env.core.registry import Registry, unknown
 from cluster_env.core.spec import WorkloadSpec
 from cluster_env.workloads.log import LogWorkload, warmup_marks
 from cluster_env.workloads.recorded import RecordedJobs
-from cluster_env.worlds.panda.consumers import NEVER, ONE_RACK, TOLERANCE, Consumers
+from cluster_env.worlds.panda.consumers import ANYWHERE, NEVER, ONE_RACK, TOLERANCE, Consumers
 from cluster_env.worlds.panda.nodes import ANY_CORE, Nodes
+
+DIFFER = ("all", "memory")
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,9 @@ class ClusteredWorkload:
     around which its consumers are log-normal, a core type and a topology. Arrivals are uniform in
     the window.
 
+    Classes may be tenants who run the same jobs in another size of memory (``differ``): then
+    nothing but the memory shows whose a consumer is.
+
     Attributes:
         nodes: of the cloud.
         load: mean work of the consumers over what all available nodes could do in the window; 0.7
@@ -93,6 +98,9 @@ class ClusteredWorkload:
         widest: median number of cores of the widest class, as a multiple of the largest node's
             cores.
         picky: share of the classes that require a core type.
+        differ: in what classes differ: ``all``, or ``memory`` alone. Then all have the mean run
+            time and the widest consumers, take any cores anywhere, and are numbered by memory,
+            least first; ``population``, ``picky`` and ``own_classes`` have no effect.
         drift: how far the mix of classes changes over the window: 0: not at all; 1: each class is
             common at some time and absent at another.
         supply: how nodes come and go.
@@ -113,6 +121,7 @@ class ClusteredWorkload:
     longest: int = 40
     widest: float = 1.0
     picky: float = 0.25
+    differ: str = "all"
     drift: float = 0.0
     supply: Supply = field(default_factory=Supply)
     feedback: float = 0.0
@@ -130,6 +139,8 @@ class ClusteredWorkload:
                 raise InputError(
                     f"{name} must be {least:g} to {most:,}, but {getattr(self, name)} was given"
                 )
+        if self.differ not in DIFFER:
+            raise unknown("value of differ", self.differ, DIFFER)
 
     @cached_property
     def centres(self) -> NDArray[np.float64]:
@@ -140,9 +151,16 @@ class ClusteredWorkload:
         """
         rng, n = np.random.default_rng(self.population), self.classes
         widest = max(self.widest * max(self.nodes.cores), 1.0)
+        most = 0.75 * self._memory_for_a_core
+        if self.differ == "memory":
+            run_time = (self.shortest * self.longest) ** 0.5
+            alike = np.array([widest, 0.0, run_time, ANY_CORE, ANYWHERE])
+            centres = np.tile(alike, (n, 1))
+            centres[:, 1] = np.geomspace(most / 16, most, n)
+            return centres
         cores = rng.permutation(np.geomspace(1, widest, n) if n > 1 else [widest])
         run = rng.permutation(np.geomspace(self.shortest, self.longest, n))
-        memory = rng.uniform(0.5, 0.75 * self._memory_for_a_core, n)
+        memory = rng.uniform(0.5, most, n)
         core_type = np.full(n, float(ANY_CORE))
         picky = rng.permutation(n)[: round(self.picky * n)]
         core_type[picky] = rng.choice(self.nodes.core_type, picky.size)
@@ -181,6 +199,8 @@ class ClusteredWorkload:
         # What they ask for: around the centre of the class, but never more than there is.
         centre = self.centres[job_class]
         noise = np.exp(self.spread * rng.standard_normal((count, 3)))
+        if self.differ == "memory":
+            noise[:, [0, 2]] = 1.0
         cores = np.rint(centre[:, 0] * noise[:, 0]).clip(1, self._most_cores(centre[:, 3]))
         memory = np.rint(centre[:, 1] * cores * noise[:, 1])
         memory = memory.clip(0, 0.9 * self._memory_for_a_core * cores).astype(np.int64)
