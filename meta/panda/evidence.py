@@ -59,8 +59,8 @@ class Evidence:
 
     Attributes:
         mean: of each real column, float64 ``(real columns,)``, as the next.
-        scale: its standard deviation; infinite for a column that is the same in all rows. It says
-            nothing of clusters, but as one cluster it would seem the likelier, the more rows it has.
+        scale: its standard deviation; infinite for a column that is the same in all rows. That one
+            does not count, because the density of ever more equal rows in one cluster is unbounded.
         within: share of a real column's variance that is expected inside a cluster.
         categories: of each categorical column.
         shape: of the inverse gamma prior; the larger, the surer is `within`.

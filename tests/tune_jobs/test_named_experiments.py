@@ -44,6 +44,7 @@ COUNTS = {
     "sites": {"figure": 1},
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
+    "panda-tenants": {"train": 50, "figure": 2, "compare": 3, "join": 1},
     "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
 }
 
@@ -107,6 +108,12 @@ LINES = {
         "metasched compare --policies 'shortest_fit,best_fit,R/elastic-?' --jobsets 100 "
         "--decode argmax --set task.world.observed=16 --out R/figures/filter-16",
     ],
+    "panda-tenants": [
+        "metasched train panda-tenants --set name=deadlines-tree --set training.advisor=tree "
+        "--set task.workload.feedback=1.0 --set 'task.workload.tolerances=[0.6,4,0.6,4]' "
+        "--set 'task.objective=feedback(16)' --set training.iterations=40 --seed 2 "
+        "--run R/deadlines-tree-2 --continue",
+    ],
     "adaptation": [
         "metasched train deeprm-ppo --set task.world.rules=released "
         "--set training.skip_connection=true --set task.world.cluster.num_classes=3 "
@@ -144,7 +151,8 @@ def test_all_results_are_made_one_after_the_other_and_it_says_how_far_it_is(caps
     heads = [line for line in lines if line.startswith("# ")]
     minutes = {name: load_experiment(name).minutes for name in in_order()}
     assert [line.split()[1].rstrip(":") for line in heads] == in_order()
-    alone = {"hpc", "hpc-limits", "hpc-sites", "panda", "sites", "site-adaptation"}
+    alone = {"hpc", "hpc-limits", "hpc-sites", "panda", "panda-tenants"}
+    alone |= {"sites", "site-adaptation"}
     assert set(in_order()) == set(COUNTS) - alone
     assert f"1 of {len(minutes)} results" in heads[0]
     assert f"of the {sum(minutes.values())} minutes that are left" in heads[0]
@@ -164,7 +172,7 @@ def test_training_comes_before_what_uses_the_runs(name, tmp_path):
     assert kinds == sorted(kinds, key=lambda kind: kind != "train")
 
 
-@pytest.mark.parametrize("name", ["hpc-limits", "panda"])
+@pytest.mark.parametrize("name", ["hpc-limits", "panda", "panda-tenants"])
 def test_what_is_joined_are_the_tables_of_the_commands_before(name, tmp_path):
     small = ["--policies", "sjf", "--jobsets", "2", "--window", "8", "--out", str(tmp_path)]
     assert run(cli.metasched, ["compare", *small]) == 0
