@@ -14,7 +14,6 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation import PolicyGroup, evaluate, get_metric
 from cluster_env.objectives import read_class_weights
-from cluster_env.worlds.panda.heuristics import weighted_policy
 from tune_jobs.comparing.comparison import compare, spec_cells
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
@@ -44,8 +43,11 @@ def collect(request: FigureRequest) -> list[Row]:
     """
     protocol, specs = _asked(request)
     protocol = replace(protocol, metric=protocol.task.objective.name)
-    if read_class_weights(protocol.task.objective.name):
-        specs = [*specs, PolicySpec("weighted_shortest_fit", _bound, named=False)]
+    make, objective = protocol.task.spec.tools.bound, protocol.task.objective
+    if make is not None and read_class_weights(objective.name):
+        policy = make(objective)
+        bound = PolicyGroup(policy.name, (policy,))
+        specs = [*specs, PolicySpec(bound.name, lambda protocol: bound, named=False)]
     return compare(protocol, specs, protocol.values(request.at), request.progress)
 
 
@@ -170,12 +172,6 @@ def _asked(request: FigureRequest) -> tuple[EvaluationProtocol, list[PolicySpec]
     protocol = request.protocol(config)
     require_agents(protocol.task.world.kind)
     return protocol, request.specs(protocol.task.spec.heuristics.names(), runs)
-
-
-def _bound(protocol: EvaluationProtocol) -> PolicyGroup:
-    """The rule that reads the weights."""
-    policy = weighted_policy(protocol.task.objective)
-    return PolicyGroup(policy.name, (policy,))
 
 
 def require_agents(kind: str) -> None:
