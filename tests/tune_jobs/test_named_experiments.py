@@ -44,7 +44,7 @@ COUNTS = {
     "sites": {"figure": 1},
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
-    "panda-tenants": {"train": 50, "figure": 2, "compare": 3, "join": 1},
+    "panda-tenants": {"train": 50, "figure": 1, "compare": 3, "join": 1},
     "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
 }
 
@@ -111,7 +111,7 @@ LINES = {
     "panda-tenants": [
         "metasched train panda-tenants --set name=deadlines-tree --set training.advisor=tree "
         "--set task.workload.feedback=1.0 --set 'task.workload.tolerances=[0.6,4,0.6,4]' "
-        "--set 'task.objective=feedback(16)' --set training.iterations=40 --seed 2 "
+        "--set 'task.objective=feedback(16)' --set training.iterations=25 --seed 2 "
         "--run R/deadlines-tree-2 --continue",
     ],
     "adaptation": [
