@@ -47,6 +47,7 @@ COUNTS = {
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
     "utility": {"train": 20, "figure": 9},
+    "panda-tenants": {"train": 50, "figure": 1, "compare": 3, "join": 1},
     "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
     "adaptation-operation": {"train": 42, "study": 10, "figure": 4},
 }
@@ -130,6 +131,11 @@ LINES = {
         "metasched figure utility-values --table R/figures/utility-fig2.csv --out R/figures",
         "metasched figure utility-learned --runs 'R/ppo-*' --decode argmax --seed 1 "
         "--out R/figures",
+    "panda-tenants": [
+        "metasched train panda-tenants --set name=deadlines-tree --set training.advisor=tree "
+        "--set task.workload.feedback=1.0 --set 'task.workload.tolerances=[0.6,4,0.6,4]' "
+        "--set 'task.objective=feedback(16)' --set training.iterations=25 --seed 2 "
+        "--run R/deadlines-tree-2 --continue",
     ],
     "adaptation": [
         "metasched train deeprm-ppo --set task.world.rules=released "
@@ -194,7 +200,7 @@ def test_training_comes_before_what_uses_the_runs(name, tmp_path):
     assert kinds == sorted(kinds, key=lambda kind: kind != "train")
 
 
-@pytest.mark.parametrize("name", ["hpc-limits", "panda"])
+@pytest.mark.parametrize("name", ["hpc-limits", "panda", "panda-tenants"])
 def test_what_is_joined_are_the_tables_of_the_commands_before(name, tmp_path):
     small = ["--policies", "sjf", "--jobsets", "2", "--window", "8", "--out", str(tmp_path)]
     assert run(cli.metasched, ["compare", *small]) == 0
