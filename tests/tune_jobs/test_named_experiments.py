@@ -131,6 +131,7 @@ LINES = {
         "metasched figure utility-values --table R/figures/utility-fig2.csv --out R/figures",
         "metasched figure utility-learned --runs 'R/ppo-*' --decode argmax --seed 1 "
         "--out R/figures",
+    ],
     "panda-tenants": [
         "metasched train panda-tenants --set name=deadlines-tree --set training.advisor=tree "
         "--set task.workload.feedback=1.0 --set 'task.workload.tolerances=[0.6,4,0.6,4]' "
