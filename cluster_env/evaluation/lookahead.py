@@ -1,10 +1,12 @@
 """Actions compared by playing on: rollouts of a policy through the same sampled futures.
 
 At a decision, some actions are taken one by one, and a policy plays on after each of them
-(Bertsekas, Tsitsiklis and Wu 1997). What arrives later is sampled from the task's own workload, and
-the same for all actions, so that their costs differ by the action alone. The jobs that really come
-are hidden. All that have arrived are known, also those that a state does not show, such as the jobs
-in DeepRM's backlog: a policy that is fitted to such decisions cannot learn what it does not see.
+(Bertsekas, Tsitsiklis and Wu 1997). First nothing arrives any more: this future has no chance in it
+and is short. Only actions that are better there are played in sampled futures, few of them. What
+arrives there is sampled from the task's own workload, and the same for all actions, so that their
+costs differ by the action alone. The jobs that really come are hidden. All that have arrived are
+known, also those that a state does not show, such as the jobs in DeepRM's backlog: a policy that is
+fitted to such decisions cannot learn what it does not see.
 """
 
 import math
@@ -37,6 +39,9 @@ _FUTURES = 1001
 FIRST_SHARE = 0.25
 """Of the futures: an action that is not better on average in these is played in no other."""
 
+_ROUNDING = 1e-9
+"""Gains up to this are none: sums of floats in another order."""
+
 _BITS = 1 << 53  # of a uniform number
 
 
@@ -46,23 +51,39 @@ class Compared:
 
     Attributes:
         actions: int32 ``(num_actions,)``, the policy's own first.
-        gains: float64 ``(num_actions, num_futures)``, return of each action in each future, less
-            that of the policy's own in the same one; NaN where it was not played.
+        alone: float64 ``(num_actions,)``, return of each action where nothing arrives any more,
+            less that of the policy's own.
+        gains: float64 ``(num_actions, num_futures)``, the same in each future; NaN where it was not
+            played.
     """
 
     actions: NDArray[np.int32]
+    alone: NDArray[np.float64]
     gains: NDArray[np.float64]
 
     @cached_property
+    def played(self) -> NDArray[np.bool_]:
+        """Which actions were played in the futures, bool ``(num_actions,)``."""
+        return ~np.isnan(self.gains[:, 0])
+
+    @cached_property
     def mean(self) -> NDArray[np.float64]:
-        """Mean gain of each action, float64 ``(num_actions,)``; 0 for the policy's own."""
-        return np.asarray(np.nanmean(self.gains, axis=1))
+        """Mean gain of each action, float64 ``(num_actions,)``; 0 for the policy's own.
+
+        It is `alone` for an action that was not played in the futures.
+        """
+        total = np.nansum(self.gains, axis=1) / np.maximum(self._times, 1)
+        return np.where(self.played, total, self.alone)
 
     @cached_property
     def error(self) -> NDArray[np.float64]:
-        """Standard errors of the mean gains, float64 ``(num_actions,)``."""
-        played = (~np.isnan(self.gains)).sum(axis=1)
-        return np.asarray(np.nanstd(self.gains, axis=1, ddof=1) / np.sqrt(played))
+        """Standard errors of the mean gains, float64 ``(num_actions,)``; 0 for those not played."""
+        squares = np.nansum((self.gains - self.mean[:, None]) ** 2, axis=1)
+        return np.sqrt(squares / np.maximum(self._times - 1, 1) / np.maximum(self._times, 1))
+
+    @property
+    def _times(self) -> NDArray[np.int64]:
+        return np.asarray((~np.isnan(self.gains)).sum(axis=1))
 
     def best(self, errors: float) -> int:
         """Place of the best action whose gain is above so many of its standard errors; 0 if none.
@@ -119,61 +140,114 @@ class Lookahead:
         self,
         policy: Policy,
         simulator: Any,
-        row: int,
-        actions: NDArray[np.int32],
-        key: int,
-        workload: Any = None,
-    ) -> Compared:
-        """What comes of some actions in a row under way, which stays as it is.
+        rows: Sequence[int],
+        actions: Sequence[NDArray[np.int32]],
+        keys: Sequence[int],
+        workloads: Sequence[Any] | None = None,
+    ) -> list[Compared]:
+        """What comes of some actions in each of some rows under way, which stay as they are.
 
         Args:
             policy: plays on after each action.
             simulator: of the world, with the task's objective.
-            row: of the simulator.
-            actions: int32 ``(num_actions,)``, the policy's own first.
-            key: of the decision, at least 0. Futures depend on it, their numbers and the task's
+            rows: of the simulator.
+            actions: of each row int32 ``(num_actions,)``, the policy's own first.
+            keys: of each decision, at least 0. Futures depend on it, their numbers and the task's
                 seed alone.
-            workload: where later jobs come from, by default the task's.
+            workloads: where later jobs come from in each row, by default the task's.
         """
         if simulator.objective != self.task.objective:
             raise InputError(
                 f"rollouts for the objective {self.task.objective.name} need a simulator with the "
                 f"same objective, not {simulator.objective.name}"
             )
-        count = self.num_futures
-        keys = episode_keys(self.task.seed, _FUTURES, key, count=count)
+        alone = self._alone(policy, simulator, rows, actions, keys)
+        compared = []
+        for place, row in enumerate(rows):
+            workload = None if workloads is None else workloads[place]
+            better = alone[place] > _ROUNDING
+            decision = (row, actions[place], keys[place], workload)
+            gains = self._in_futures(policy, simulator, better, *decision)
+            compared.append(Compared(actions[place], alone[place], gains))
+        return compared
+
+    def _in_futures(
+        self,
+        policy: Policy,
+        simulator: Any,
+        better: NDArray[np.bool_],
+        row: int,
+        actions: NDArray[np.int32],
+        key: int,
+        workload: Any,
+    ) -> NDArray[np.float64]:
+        """Gains of those actions of a row that may be better; see `Compared`."""
+        count, keys = self.num_futures, self._policy_keys(key)
         gains = np.full((actions.size, count), np.nan)
-        # Most actions are worse, which a few futures show; the others decide between the rest.
+        # Many gains are small and chance, which a few futures show.
         first = max(2, math.ceil(FIRST_SHARE * count))
-        left = np.ones(actions.size, np.bool_)
+        left = better.copy()
         for numbers in (range(first), range(first, count)):
-            if left.sum() > 1 and numbers:
-                jobsets = self.sample(simulator, row, key, numbers, workload)
-                jobsets = [self._seen(policy, one, simulator, row) for one in jobsets]
-                part = slice(numbers.start, numbers.stop)
-                played = (jobsets, keys[part], actions[left])
-                gains[left, part] = self._gains(policy, simulator, row, *played)
-                left[1:] &= np.nanmean(gains[1:], axis=1) > 0
-        return Compared(actions, gains)
+            if not left.any() or not numbers:
+                break
+            left[0] = True
+            part = slice(numbers.start, numbers.stop)
+            futures = self.sample(simulator, row, key, numbers, workload)
+            seen = [self._seen(policy, future, simulator, row) for future in futures]
+            played = (np.full(len(seen), row), keys[part], [actions[left]] * len(seen))
+            gains[left, part] = self._gains(policy, simulator, seen, *played).T
+            left[1:] &= np.nansum(gains[1:], axis=1) > 0
+            left[0] = False
+        return gains
+
+    def _alone(
+        self,
+        policy: Policy,
+        simulator: Any,
+        rows: Sequence[int],
+        actions: Sequence[NDArray[np.int32]],
+        keys: Sequence[int],
+    ) -> list[NDArray[np.float64]]:
+        """Gains of actions where nothing arrives any more, of all rows side by side."""
+        if not rows:
+            return []
+        most = max(one.size for one in actions)
+        # As many actions in each row: the policy's own once more, whose gain is 0.
+        filled = [np.append(one, np.full(most - one.size, one[0], np.int32)) for one in actions]
+        jobsets = []
+        for row in rows:
+            arrived = self._arrived(simulator, row, window=int(simulator.time[row]) + 1)
+            jobsets.append(self._seen(policy, arrived, simulator, row))
+        policy_keys = np.array([self._policy_keys(key)[0] for key in keys])
+        gains = self._gains(policy, simulator, jobsets, np.asarray(rows), policy_keys, filled)
+        return [gain[: one.size] for gain, one in zip(gains, actions, strict=True)]
+
+    def _policy_keys(self, key: int) -> NDArray[np.uint64]:
+        """Of the random numbers that a policy plays on with after a decision, one a future."""
+        return episode_keys(self.task.seed, _FUTURES, key, count=self.num_futures)
 
     def _gains(
         self,
         policy: Policy,
         simulator: Any,
-        row: int,
         jobsets: Sequence[JobSet],
+        rows: NDArray[np.int64],
         keys: NDArray[np.uint64],
-        actions: NDArray[np.int32],
+        actions: Sequence[NDArray[np.int32]],
     ) -> NDArray[np.float64]:
-        """Gains of some actions in some futures, all of them side by side; see `Compared`."""
-        count, size, own = len(jobsets), actions.size, self._simulator
+        """Gains over the first action of each jobset, ``(num_jobsets, num_actions)``.
+
+        All are played side by side: each jobset from the state of a row on, with random numbers of
+        a key and each of as many actions.
+        """
+        size, own = actions[0].size, self._simulator
         own.load(jobsets, self.task.objective, size)
-        rows = np.arange(count * size, dtype=np.int32)
-        own.take_over(simulator, np.full(rows.size, row, np.int32), rows)
+        targets = np.arange(len(jobsets) * size, dtype=np.int32)
+        own.take_over(simulator, np.repeat(rows, size).astype(np.int32), targets)
         # The same random numbers in one future, whatever the action is.
-        returns = _play_on(policy, own, np.tile(actions, count), np.repeat(keys, size))
-        by_action = returns.reshape(count, size).T
-        return np.asarray(by_action - by_action[0])
+        returns = _play_on(policy, own, np.concatenate(actions), np.repeat(keys, size))
+        by_jobset = returns.reshape(-1, size)
+        return np.asarray(by_jobset - by_jobset[:, :1])
 
     def sample(
         self,
@@ -187,9 +261,7 @@ class Lookahead:
 
         See `compare` for the arguments.
         """
-        jobset = simulator.batch.jobsets[simulator.batch.jobset[row]]
-        self.futures.check(jobset)
-        arrived = jobset.select(slice(int(self.futures.arrived(simulator)[row])))
+        arrived = self._arrived(simulator, row)
         source = self.futures.workload(
             self.task.workload if workload is None else workload, self.reach or self.futures.reach
         )
@@ -198,6 +270,12 @@ class Lookahead:
             for number in numbers
         )
         return [_continued(arrived, later, int(simulator.time[row]) + 1) for later in drawn]
+
+    def _arrived(self, simulator: Any, row: int, window: int | None = None) -> JobSet:
+        """The jobs that have arrived in a row, by default in the window of all."""
+        jobset: JobSet = simulator.batch.jobsets[simulator.batch.jobset[row]]
+        self.futures.check(jobset)
+        return jobset.select(slice(int(self.futures.arrived(simulator)[row])), window=window)
 
     def _seen(self, policy: Policy, future: JobSet, simulator: Any, row: int) -> JobSet:
         """A future as a policy sees it.
@@ -268,11 +346,17 @@ class RolloutPolicy:
         own = choose(self.base, simulator, rows, uniforms)
         most = 1 + self.lookahead.num_others
         chosen = own.copy()
-        for place, actions in enumerate(candidates(self.base, simulator, rows, own, most)):
-            if actions.size > 1:
-                key = decision_key(uniforms[place])
-                found = self.lookahead.compare(self.base, simulator, int(rows[place]), actions, key)
-                chosen[place] = actions[found.best(self.errors)]
+        actions = candidates(self.base, simulator, rows, own, most)
+        places = [place for place in range(rows.size) if actions[place].size > 1]
+        compared = self.lookahead.compare(
+            self.base,
+            simulator,
+            [int(rows[place]) for place in places],
+            [actions[place] for place in places],
+            [decision_key(uniforms[place]) for place in places],
+        )
+        for place, found in zip(places, compared, strict=True):
+            chosen[place] = found.actions[found.best(self.errors)]
         return chosen
 
 

@@ -11,7 +11,7 @@ from cluster_env.core.policy import chooser
 from cluster_env.core.seeding import Purpose, Split, episode_keys, generator, uniforms
 from cluster_env.core.task import Task
 from cluster_env.evaluation import check_warmup, get_metric
-from cluster_env.evaluation.lookahead import Lookahead, candidates, decision_key
+from cluster_env.evaluation.lookahead import Compared, Lookahead, candidates, decision_key
 from rllib_configs.policy_files import LearnedPolicy, policy_of
 from rllib_configs.runners.sampling import SampleUnit
 from rllib_configs.runners.sums import Part
@@ -78,16 +78,24 @@ class LabelWork:
         sums = dict.fromkeys(("decisions", "returns"), 0.0)
         sums["episodes"] = float(len(jobsets))
         most, decision = 1 + training.others, 0
-        labels: list[Labels] = [_no_labels(simulator, most)]
+        states = simulator.states
+        labels: list[Labels] = [_no_labels(states.shape[1], states.dtype, most)]
         while rows.size:
             numbers = uniforms(playing.keys[rows], decision)
             actions = decide(simulator, rows, numbers)
             ranked = candidates(self._policy, simulator, rows, actions, most)
             chosen = uniforms(playing.chosen_keys[rows], decision) < training.label_share
-            for place, row in enumerate(rows):
-                if chosen[place] and ranked[place].size > 1:
-                    key = decision_key(numbers[place])
-                    labels.append(self._label(simulator, int(row), ranked[place], key, playing))
+            places = [place for place in np.flatnonzero(chosen) if ranked[place].size > 1]
+            compared = self._lookahead.compare(
+                self._policy,
+                simulator,
+                [int(rows[place]) for place in places],
+                [ranked[place] for place in places],
+                [decision_key(numbers[place]) for place in places],
+                [playing.workloads[rows[place]] for place in places],
+            )
+            for place, found in zip(places, compared, strict=True):
+                labels.append(self._label(simulator.states[rows[place]], found))
             sums["decisions"] += rows.size
             simulator.step(rows, actions, rewards)
             sums["returns"] += float(rewards[: rows.size].sum())
@@ -120,29 +128,19 @@ class LabelWork:
         ]
         return _Playing(workloads, np.concatenate(keys), np.concatenate(chosen_keys))
 
-    def _label(
-        self,
-        simulator: Any,
-        row: int,
-        actions: NDArray[np.int32],
-        key: int,
-        playing: _Playing,
-    ) -> Labels:
-        """Compares some actions in a row."""
-        workload = playing.workloads[row]
-        compared = self._lookahead.compare(self._policy, simulator, row, actions, key, workload)
-        empty = _no_labels(simulator, 1 + self._experiment.training.others, 1)
-        count = actions.size
-        empty.states[0] = simulator.states[row]
-        empty.actions[0, :count] = actions
-        empty.gains[0, :count], empty.errors[0, :count] = compared.mean, compared.error
-        return empty
+    def _label(self, state: NDArray[Any], compared: Compared) -> Labels:
+        """What was compared at a decision, as a row."""
+        label = _no_labels(state.size, state.dtype, 1 + self._experiment.training.others, 1)
+        count = compared.actions.size
+        label.states[0] = state
+        label.actions[0, :count] = compared.actions
+        label.gains[0, :count], label.errors[0, :count] = compared.mean, compared.error
+        return label
 
 
-def _no_labels(simulator: Any, most: int, num_rows: int = 0) -> Labels:
-    states = simulator.states
+def _no_labels(state_size: int, dtype: Any, most: int, num_rows: int = 0) -> Labels:
     return Labels(
-        np.zeros((num_rows, states.shape[1]), states.dtype),
+        np.zeros((num_rows, state_size), dtype),
         np.full((num_rows, most), -1, np.int32),
         np.zeros((num_rows, most)),
         np.zeros((num_rows, most)),

@@ -6,6 +6,7 @@ from pathlib import Path
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config, read_config
 from rllib_configs.registries import prepare
+from tune_jobs.comparing.rollout_specs import is_rollout, rollout_runs
 from tune_jobs.comparing.trained_runs import find_runs, is_heuristic
 from tune_jobs.experiments.calls import Call
 from tune_jobs.experiments.record import RECORD
@@ -54,7 +55,9 @@ def check_calls(calls: Sequence[Call], out: Path) -> None:
                     read_config(source)
             for text in call.texts("policies", "runs"):
                 for name in filter(None, text.split(",")):
-                    if "/" not in name and name not in written and not is_heuristic(name):
+                    if is_rollout(name):
+                        rollout_runs(name, "argmax")
+                    elif "/" not in name and name not in written and not is_heuristic(name):
                         find_runs([name])
         except InputError as error:
             raise call.refusal(str(error)) from None

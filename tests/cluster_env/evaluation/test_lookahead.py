@@ -42,7 +42,7 @@ def hpc_task() -> Task:
     return Task(world, workload, get_objective("bounded_slowdown"), seed=3)
 
 
-TASKS = {"deeprm": (deeprm_task, "sjf"), "hpc": (hpc_task, "sjf:easy")}
+TASKS = {"deeprm": (deeprm_task, "fcfs"), "hpc": (hpc_task, "sjf:easy")}
 
 
 def played_up_to(task: Task, jobset: JobSet, actions: list[int]) -> Any:
@@ -92,9 +92,11 @@ def test_gains_are_those_of_episodes_that_are_played_one_by_one(name: str) -> No
         states = simulator.states.copy()
         own = choose(policy, simulator, rows, np.zeros(1))
         (actions,) = candidates(policy, simulator, rows, own, 4)
-        found = lookahead.compare(policy, simulator, 0, actions, key)
+        (found,) = lookahead.compare(policy, simulator, [0], [actions], [key])
         assert np.array_equal(simulator.states, states)
-        futures = lookahead.sample(simulator, 0, key, range(FUTURES))
+        now = int(simulator.time[0])
+        nothing_arrives = jobset.select(jobset.arrival <= now, window=now + 1)
+        futures = [nothing_arrives, *lookahead.sample(simulator, 0, key, range(FUTURES))]
         returns = np.array(
             [
                 [return_of(task, policy, one, [*before, int(action)]) for one in futures]
@@ -102,12 +104,19 @@ def test_gains_are_those_of_episodes_that_are_played_one_by_one(name: str) -> No
             ]
         )
         gains = returns - returns[0]
+        assert np.allclose(found.alone, gains[:, 0], atol=1e-9)
+        better = gains[:, 0] > 1e-9
+        assert np.array_equal(found.played[1:], better[1:])
+        assert found.played[0] == better.any()
         first = int(FUTURES * FIRST_SHARE)
-        assert np.allclose(found.gains[:, :first], gains[:, :first], atol=1e-9)
-        goes_on = gains[:, :first].mean(axis=1) > 1e-9
-        for action in np.flatnonzero(goes_on):
-            assert np.allclose(found.gains[action], gains[action], atol=1e-9)
-        differ += int((np.abs(gains) > 1e-9).any())
+        few, many = found.gains[found.played, :first], gains[found.played, 1:]
+        assert np.allclose(few, many[:, :first], atol=1e-9)
+        goes_on = few.mean(axis=1) > 0
+        goes_on[:1] = goes_on.any()
+        assert np.allclose(found.gains[found.played][goes_on], many[goes_on], atol=1e-9)
+        assert np.isnan(found.gains[found.played][~goes_on, first:]).all()
+        assert np.array_equal(found.mean[~found.played], found.alone[~found.played])
+        differ += int(better.any())
     assert differ > 3
 
 
@@ -136,7 +145,8 @@ def test_jobs_that_have_not_arrived_change_nothing(name: str) -> None:
         simulator = played_up_to(task, one, before)
         own = choose(policy, simulator, rows, np.zeros(1))
         (actions,) = candidates(policy, simulator, rows, own, 4)
-        found.append(lookahead.compare(policy, simulator, 0, actions, 7).gains)
+        (compared,) = lookahead.compare(policy, simulator, [0], [actions], [7])
+        found.append(np.column_stack([compared.alone, compared.gains]))
     assert np.array_equal(found[0], found[1], equal_nan=True)
     assert np.array_equal(found[0], found[2], equal_nan=True)
     assert np.nanmax(np.abs(found[0])) > 0
@@ -154,18 +164,22 @@ def test_later_jobs_come_after_the_instant_and_repeat_no_other_future() -> None:
         assert np.array_equal(future.arrival[:arrived], jobset.arrival[jobset.arrival <= now])
         assert future.window == now + 1 + REACH
     assert len({future.arrival.tobytes() for future in futures}) == FUTURES
-    again = lookahead.sample(simulator, 0, 1, [5])[0]
+    (again,) = lookahead.sample(simulator, 0, 1, [5])
     assert np.array_equal(again.arrival, futures[5].arrival)
 
 
 def test_another_action_needs_a_gain_above_its_errors() -> None:
-    gains = np.array([[0, 0, 0, 0], [1, 3, 1, 3], [4, -2, 4, 2], [9, 9, np.nan, np.nan]], float)
-    compared = Compared(np.array([5, 6, 7, 8], np.int32), gains)
-    assert compared.mean == pytest.approx([0, 2, 2, 9])
-    assert compared.error == pytest.approx([0, np.std(gains[1], ddof=1) / 2, 2**0.5, 0], abs=1e-9)
-    assert compared.best(2.0) == 3
-    assert Compared(compared.actions, gains[:3]).best(2.0) == 1
-    assert Compared(compared.actions, gains[:3]).best(9.0) == 0
+    none = np.nan
+    gains = np.array([[0] * 4, [1, 3, 1, 3], [4, -2, 4, 2], [none] * 4, [-2, -1, none, none]])
+    compared = Compared(np.arange(5, 10, dtype=np.int32), np.array([0, 1, 2, -3, 4.0]), gains)
+    assert compared.mean == pytest.approx([0, 2, 2, -3, -1.5])
+    errors = [0, np.std(gains[1], ddof=1) / 2, 2**0.5, 0, 0.5]
+    assert compared.error == pytest.approx(errors, abs=1e-9)
+    assert compared.best(1.0) == 1  # of equally good ones the first
+    assert compared.best(2.0) == 1
+    assert compared.best(9.0) == 0
+    nowhere = Compared(compared.actions, -np.abs(compared.alone), np.full((5, 4), none))
+    assert nowhere.best(0.0) == 0
 
 
 def test_rollouts_are_better_than_the_rule_that_plays_on() -> None:
@@ -220,7 +234,7 @@ def test_what_cannot_be_played_on_is_refused() -> None:
     policy, actions = get_heuristic("sjf", task.world), np.array([0, 1], np.int32)
     other = Lookahead(replace(task, objective=get_objective("makespan")), 4)
     with pytest.raises(InputError, match=r"for the objective makespan need .* not slowdown"):
-        other.compare(policy, simulator, 0, actions, 1)
+        other.compare(policy, simulator, [0], [actions], [1])
     with pytest.raises(InputError, match="cannot act on states alone"):
         RolloutPolicy("r", policy, Lookahead(task, 4)).act(simulator.states, np.zeros(1))
 
@@ -250,15 +264,18 @@ class Expecting:
 def test_futures_are_seen_as_the_policy_sees_jobs() -> None:
     task = hpc_task()
     base, lookahead = Expecting(task), Lookahead(task, 4, reach=REACH)
-    jobsets = task.jobsets(Split.HELD_OUT, [0])
+    jobsets = task.jobsets(Split.TRAIN, [0])
     found = evaluate(RolloutPolicy("r", base, lookahead), jobsets, task.world)
     assert np.array_equal(found.attributes["order_estimate"], np.full(jobsets[0].num_jobs, 60))
     seen = base.view(task.world, jobsets[0])
     simulator = played_up_to(task, seen, [])
     actions = np.array([0, task.world.num_actions - 1], np.int32)
-    assert lookahead.compare(base, simulator, 0, actions, 1).gains.shape == (2, 4)
+    (compared,) = lookahead.compare(base, simulator, [0], [actions], [1])
+    assert compared.gains.shape == (2, 4)
     with pytest.raises(InputError, match="lack the attribute 'order_estimate'"):
-        lookahead.compare(get_heuristic("sjf", task.world), simulator, 0, actions, 1)
+        evaluate(
+            RolloutPolicy("r", get_heuristic("sjf:easy", task.world), lookahead), [seen], task.world
+        )
 
 
 def test_jobs_of_users_are_refused() -> None:
