@@ -45,7 +45,7 @@ COUNTS = {
     "sites": {"figure": 1},
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
-    "panda-tenants": {"train": 50, "figure": 1, "compare": 3, "join": 1},
+    "panda-tenants": {"train": 50, "figure": 1, "compare": 4, "join": 1},
     "utility": {"train": 20, "figure": 9},
     "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
 }
