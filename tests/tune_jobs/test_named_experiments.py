@@ -47,7 +47,7 @@ COUNTS = {
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
     "utility": {"train": 20, "figure": 9},
-    "panda-tenants": {"train": 50, "figure": 1, "compare": 3, "join": 1},
+    "panda-tenants": {"train": 40, "figure": 1, "compare": 2, "join": 1},
     "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
     "adaptation-operation": {"train": 42, "study": 10, "figure": 4},
 }
@@ -133,10 +133,10 @@ LINES = {
         "--out R/figures",
     ],
     "panda-tenants": [
-        "metasched train panda-tenants --set name=deadlines-tree --set training.advisor=tree "
-        "--set task.workload.feedback=1.0 --set 'task.workload.tolerances=[0.6,4,0.6,4]' "
-        "--set 'task.objective=feedback(16)' --set training.iterations=25 --seed 2 "
-        "--run R/deadlines-tree-2 --continue",
+        "metasched train panda-tenants --set name=search-tree --set training.advisor=tree "
+        "--set training.iterations=25 --seed 2 --run R/search-tree-2 --continue",
+        "metasched compare --policies 'best_fit,shortest_fit,earliest_finish,R/ppo-*-?' "
+        "--jobsets 100 --decode argmax --out R/figures/ppo",
     ],
     "adaptation": [
         "metasched train deeprm-ppo --set task.world.rules=released "

@@ -204,7 +204,8 @@ class ClusteredWorkload:
         centre = self.centres[job_class]
         noise = np.exp(self.spread * rng.standard_normal((count, 3)))
         if self.alike:
-            noise[:, [0, 2]] = 1.0  # of cores and run time
+            # Of cores and run time: clustering would take a few whole numbers for classes.
+            noise[:, [0, 2]] = 1.0
         cores = np.rint(centre[:, 0] * noise[:, 0]).clip(1, self._most_cores(centre[:, 3]))
         memory = np.rint(centre[:, 1] * cores * noise[:, 1])
         memory = memory.clip(0, 0.9 * self._memory_for_a_core * cores).astype(np.int64)
