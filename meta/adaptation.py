@@ -260,7 +260,7 @@ def adapt_policy(
                     gamma=policy.config.training.gamma,
                     floor=meta.advantage_floor,
                     trace=meta.trace,
-                    every=meta.every,
+                    stride=meta.decision_stride,
                     world=task.world,
                     discount_per=meta.discount_per,
                 )

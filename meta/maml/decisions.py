@@ -53,7 +53,7 @@ def decisions_of(
     floor: float,
     relative: bool = False,
     trace: float = 1.0,
-    every: int = 1,
+    stride: int = 1,
     world: World | None = None,
     discount_per: DiscountPer = "time_unit",
 ) -> Decisions:
@@ -71,7 +71,7 @@ def decisions_of(
 
     With a ``trace`` below 1, returns give way to values of states that are fitted to the stage in
     the world, see `meta.maml.values`; of what comes later the less counts, the lower it is.
-    One of ``every`` decisions is kept.
+    One of ``stride`` decisions is kept.
 
     There are at least two episodes of each jobset.
     """
@@ -90,9 +90,9 @@ def decisions_of(
     )
     # Where one action alone was allowed, its probability was 1: there is nothing to learn.
     rows = np.flatnonzero(rollouts.log_probabilities < 0)
-    if every > 1:
+    if stride > 1:
         # By episode, because rows of all episodes take turns.
-        rows = rows[np.argsort(rollouts.row[rows], kind="stable")][::every]
+        rows = rows[np.argsort(rollouts.row[rows], kind="stable")][::stride]
     returns = np.bincount(rollouts.row, rollouts.rewards, rollouts.row_jobset.size)
     spread = advantages[rows].std() if rows.size else 0.0
     size = abs(returns.mean())

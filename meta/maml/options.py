@@ -62,7 +62,7 @@ class MAMLOptions(ClippedOptions):
     trace: Share = 1.0
     """How much of the rewards after a decision counts, per discount_per, beside values that are
     fitted to the stage: 1 trusts rewards alone, lower values suit long windows."""
-    every: Count = 1
+    decision_stride: Count = 1
     """Every how many-th decision with a choice is learned from. In long windows a part of them says
     nearly as much, and gradients cost less."""
     gradient_clip: Annotated[Positive, ADJUSTABLE] = 0.5

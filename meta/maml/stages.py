@@ -114,7 +114,7 @@ class StageSampler:
                     floor=meta.advantage_floor,
                     relative=meta.relative_gains and stage == num_steps,
                     trace=meta.trace,
-                    every=meta.every,
+                    stride=meta.decision_stride,
                     world=task.world,
                     discount_per=meta.discount_per,
                 )
