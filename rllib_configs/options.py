@@ -117,7 +117,8 @@ class TrainingSection(Section):
                 f"the algorithm {self.algorithm} needs a network that scores items one by one "
                 f"({_names(NETWORKS, lambda one: one.scores_items)}), but {self.network} was given"
             )
-        if algorithm.needs_gradient and not network.has_gradient:
+        scored = algorithm.needs_item_scores and network.can_be_fitted
+        if algorithm.needs_gradient and not (network.has_gradient or scored):
             raise InputError(
                 f"the network {self.network} has no gradient, which the algorithm "
                 f"{self.algorithm} needs; take the algorithm "

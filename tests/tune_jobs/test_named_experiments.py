@@ -47,7 +47,9 @@ COUNTS = {
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
     "utility": {"train": 20, "figure": 9},
+    "panda-tenants": {"train": 50, "figure": 1, "compare": 3, "join": 1},
     "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
+    "adaptation-operation": {"train": 42, "study": 10, "figure": 4},
 }
 
 # A line of each kind that names what is easily lost: what varies, several values, doubled braces.
@@ -130,6 +132,12 @@ LINES = {
         "metasched figure utility-learned --runs 'R/ppo-*' --decode argmax --seed 1 "
         "--out R/figures",
     ],
+    "panda-tenants": [
+        "metasched train panda-tenants --set name=deadlines-tree --set training.advisor=tree "
+        "--set task.workload.feedback=1.0 --set 'task.workload.tolerances=[0.6,4,0.6,4]' "
+        "--set 'task.objective=feedback(16)' --set training.iterations=25 --seed 2 "
+        "--run R/deadlines-tree-2 --continue",
+    ],
     "adaptation": [
         "metasched train deeprm-ppo --set task.world.rules=released "
         "--set training.skip_connection=true --set task.world.cluster.num_classes=3 "
@@ -138,6 +146,11 @@ LINES = {
         "--steps 0,3,10,30 --seeds 1 --runners 2 --out R/adaptation",
         "metasched specialists R/mixed-joint-0 --task-seed 1 --runs R/specialists "
         "--out R/adaptation",
+    ],
+    "adaptation-operation": [
+        "metasched study 'R/objectives-conditioned-*,deeprm-operation' "
+        "--family objectives-operation --task-seed 1 --seeds 1 --steps 0 --evaluate 12 "
+        "--rate 0.5 --out R/adaptation",
     ],
 }
 
@@ -167,9 +180,9 @@ def test_all_results_are_made_one_after_the_other_and_it_says_how_far_it_is(caps
     heads = [line for line in lines if line.startswith("# ")]
     minutes = {name: load_experiment(name).minutes for name in in_order()}
     assert [line.split()[1].rstrip(":") for line in heads] == in_order()
-    alone = {"expert", "hpc", "hpc-limits", "hpc-sites", "panda", "sites", "site-adaptation"}
-    alone |= {"cunha", "utility"}
-    assert set(in_order()) == set(COUNTS) - alone
+    own = [name for name in COUNTS if not load_experiment(name).with_all]
+    assert {"adaptation-operation", "cunha", "expert", "sites", "utility"} <= set(own)
+    assert set(in_order()) == set(COUNTS) - set(own)
     assert f"1 of {len(minutes)} results" in heads[0]
     assert f"of the {sum(minutes.values())} minutes that are left" in heads[0]
     assert f"{minutes[in_order()[-1]]} of the {minutes[in_order()[-1]]} minutes" in heads[-1]
@@ -188,7 +201,7 @@ def test_training_comes_before_what_uses_the_runs(name, tmp_path):
     assert kinds == sorted(kinds, key=lambda kind: kind != "train")
 
 
-@pytest.mark.parametrize("name", ["hpc-limits", "panda"])
+@pytest.mark.parametrize("name", ["hpc-limits", "panda", "panda-tenants"])
 def test_what_is_joined_are_the_tables_of_the_commands_before(name, tmp_path):
     small = ["--policies", "sjf", "--jobsets", "2", "--window", "8", "--out", str(tmp_path)]
     assert run(cli.metasched, ["compare", *small]) == 0

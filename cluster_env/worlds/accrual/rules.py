@@ -214,7 +214,8 @@ def learn_at_end(server: Server, learners: Learners, index: int) -> None:
         x2, x3 = min(soonest / options.longest, 1.0), idle / options.processors
         earned = machine.earned
         if options.projects > 1:
-            earned = server.gained[server.pool.episode.project :].sum()
+            project = server.pool.episode.project
+            earned = server.pool.gained[index // options.projects, project:].sum()
         learn(learners, index, x1, x2, x3, earned, server.pool.episode.time)
         memory.awaits_change = False
     # A decision that was considered but not made: the next change of the machine counts.

@@ -189,9 +189,6 @@ class Server(NamedTuple):
 
     pool: Pool
     machine: Any  # a record of `MACHINE`
-    gained: NDArray[
-        np.float64
-    ]  # (projects,), utility of what has finished, where there are several
     running: NDArray[np.int64]  # (processors,), the first `num_running` are jobs
     pieces: NDArray[np.int32]  # (room, 4)
 
@@ -225,9 +222,7 @@ def pool_of(servers: Servers, row: int) -> Pool:
 def server_of(pool: Pool, number: int) -> Server:
     """A machine of an episode, by its number there."""
     index = pool.first_machine + number
-    return Server(
-        pool, pool.machines[index], pool.gained[index], pool.running[index], pool.pieces[index]
-    )
+    return Server(pool, pool.machines[index], pool.running[index], pool.pieces[index])
 
 
 @njit(inline="always")

@@ -24,7 +24,7 @@ LARGEST = 2**31 - 1
 
 @dataclass(frozen=True)
 class Accrual:
-    """Servers whose jobs are worth less the later they finish (Vengerov, sections 2 to 5).
+    """Servers whose jobs are worth less the later they finish (Vengerov, sections 2 to 6).
 
     A job asks for K of the N processors of a machine and is K L units of work: L steps on all of
     them, more on fewer. Its *unit utility* decays with its completion time, and its *final utility*
