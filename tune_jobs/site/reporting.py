@@ -26,6 +26,7 @@ from tune_jobs.site.journal import Write, decided_anew, open_journal
 from tune_jobs.site.shadowing import Ticks, shadow
 from tune_jobs.site.simulated import SimulatedBackend
 from tune_jobs.site.slurm import SlurmBackend
+from tune_jobs.site.starting import foresee_by
 from tune_jobs.site.steering import NEEDS_OPERATOR, PRIORITY, RELEASE, Steerer, Steering
 from tune_jobs.site.watchdog import Watchdog, release_all
 from tune_jobs.terminal.signals import StopRequest
@@ -37,16 +38,33 @@ CALLS_BETWEEN_SIGNS = 4
 """More commands than a steerer ever calls between two signs of life; each may time out."""
 
 
-def report_shadow(policy: str, nodes_every_s: float, **options: Any) -> int:
+def report_shadow(
+    policy: str,
+    nodes_every_s: float,
+    past: Path | None,
+    num_futures: int,
+    num_instants: int,
+    **options: Any,
+) -> int:
     """Advises beside a site; the arguments are the command's options. Returns the exit status."""
     limits, adviser = _limits(options), choose_adviser(policy)
     if options["repeat"] is not None:
         return _repeat(options["repeat"], adviser)
+    foresee = None
+    if past is not None:
+        foresee = foresee_by(
+            policy,
+            past,
+            options["task_options"],
+            limits.max_wait_s,
+            num_futures=num_futures,
+            num_instants=num_instants,
+        )
     write = open_journal(options["out"])
     backend = _backend(options, held=False, nodes_every_s=nodes_every_s)
     with StopRequest(_announce) as stop:
         ticks = _ticks(options, backend, write, lambda: bool(stop) or _is_over(backend))
-        summary = shadow(ticks, adviser, policy, limits, write)
+        summary = shadow(ticks, adviser, policy, limits, write, foresee)
     _summarize(summary)
     return 0
 

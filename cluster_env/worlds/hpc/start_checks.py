@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.policy import PlayedPolicy, ViewingPolicy
+from cluster_env.core.policy import Policy, ViewingPolicy
 from cluster_env.evaluation.metrics import size_class_of
 from cluster_env.objectives import get_objective
-from cluster_env.worlds.hpc.starts import LEVELS, NUM_FUTURES, forecast, moment_of
+from cluster_env.worlds.hpc.starts import LEVELS, NUM_FUTURES, forecast, moment_of, require_played
 
 FIRST_SHARE = 0.1
 """Of a log's time: before that too little is known."""
@@ -107,7 +107,7 @@ class Checked:
 def check_starts(
     jobset: JobSet,
     world: Any,
-    policy: Any,
+    policy: Policy,
     *,
     num_instants: int,
     num_futures: int = NUM_FUTURES,
@@ -129,14 +129,14 @@ def check_starts(
     Raises:
         InputError: if the policy cannot be played on (`forecast`), or jobs never start.
     """
+    played = require_played(policy)
     if isinstance(policy, ViewingPolicy):
         jobset = policy.view(world, jobset)
     simulator = world.simulator()
     simulator.load([jobset], get_objective("completion_time"))
-    if isinstance(policy, PlayedPolicy):  # else the forecast says what is wrong
-        policy.play(simulator, np.zeros(1, np.uint64))
+    played.play(simulator, np.zeros(1, np.uint64))
     start = simulator.rows.start.astype(np.int64)
-    if (start < 0).any() and isinstance(policy, PlayedPolicy):
+    if (start < 0).any():
         raise InputError(
             f"under {policy.name} some jobs never start before max_time, so starts cannot be "
             f"checked; leave max_time unset"

@@ -33,6 +33,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import PlayedPolicy, Policy
 from cluster_env.objectives import get_objective
+from cluster_env.worlds.hpc.published import PublishedPolicy
 from cluster_env.worlds.hpc.rules import RulePolicy
 from cluster_env.worlds.hpc.world import ESTIMATES
 
@@ -290,22 +291,32 @@ def forecast(
         InputError: if the simulator cannot play the policy by itself, the policy holds jobs back
             that run already, or what runs does not fit the machine.
     """
-    if not isinstance(policy, PlayedPolicy):
-        raise InputError(
-            f"start times need a rule or a linear scorer, whose queues the simulator plays by "
-            f"itself, and {policy.name} is neither"
-        )
+    played = require_played(policy)
     sequence = _Sequence(moment, world)
     if not moment.waiting.size:
         return Forecast(np.zeros((num_futures, 0), np.int64), np.zeros(0, np.int64))
     simulator = world.simulator()
     as_asked = sequence.jobset(asked(moment.jobs), _nothing(past.jobs))
-    plan = _starts([as_asked], sequence, simulator, policy)[0]
+    plan = _starts([as_asked], sequence, simulator, played)[0]
     reach = 0 if _never_waits_for_later(policy) else min(int(plan.max()) + _DAY_S, _REACH_S)
     elapsed = np.where(moment.start >= 0, moment.time - moment.start, 0)
     drawn = RunTimes(past, world.kill_at_estimate).draw(moment.jobs, elapsed, num_futures, rng)
     jobsets = [sequence.jobset(run, _arrivals(past, reach, rng)) for run in drawn]
-    return Forecast(np.sort(_starts(jobsets, sequence, simulator, policy), axis=0), plan)
+    return Forecast(np.sort(_starts(jobsets, sequence, simulator, played), axis=0), plan)
+
+
+def require_played(policy: Policy) -> PlayedPolicy:
+    """The policy, if the simulator can play it by itself.
+
+    Raises:
+        InputError: if not.
+    """
+    if isinstance(policy, PublishedPolicy) or not isinstance(policy, PlayedPolicy):
+        raise InputError(
+            f"start times need a rule or a linear scorer, whose queues the simulator plays by "
+            f"itself, and {policy.name} is neither"
+        )
+    return policy
 
 
 def _never_waits_for_later(policy: Policy) -> bool:
