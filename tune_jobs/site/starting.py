@@ -15,7 +15,7 @@ from tune_jobs.site.choosing import choose_foreseer
 from tune_jobs.site.controller import SiteAway
 from tune_jobs.site.journal import TICK, read_journal
 from tune_jobs.site.placing import in_all
-from tune_jobs.site.slurm import SlurmBackend
+from tune_jobs.site.slurm import SlurmBackend, require_slurm
 from tune_jobs.tables.columns import Column
 from tune_jobs.tables.printing import Sheet, folded, format_sheet
 from tune_jobs.terminal.output import print_json, silent
@@ -76,6 +76,8 @@ def report_starts(
         Failure: if the site does not answer.
     """
     bound = seconds_of(max_wait)
+    if repeat is None:
+        require_slurm(otherwise=", or give a record with --repeat FILE")
     foresee = foresee_by(policy, past, task_options, bound, **options)
     snapshot = _last_look(repeat) if repeat is not None else _look(partitions)
     found = foresee(snapshot)
