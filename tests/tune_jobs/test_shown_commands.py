@@ -7,7 +7,7 @@ New ones are found by themselves. What takes long is not done, in one of these w
 - The function that does the long part is left out (`LONG`). All before it runs: options, presets,
   keys and values of configs, sweeps and experiments, globs, policies. So it is with train, tune,
   study, specialists and figures.
-- Commands at a live site (shadow, starts, steer) read their options and look for a rule that is named.
+- Commands at a live site (shadow, starts, steer) read their options and look for a named rule.
 - Commands that give other commands (demo, results) have each of these checked by its parser.
 """
 
