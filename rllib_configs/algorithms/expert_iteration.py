@@ -31,6 +31,10 @@ _STATE = "expert_iteration"
 STEPS = (0.0, 0.25, 0.5, 1.0)
 """Weights that are tried: so far from the present ones to the fitted ones."""
 
+MOVE_ERRORS = 2.0
+"""Standard errors by which weights have to be better on validation jobsets than the present ones.
+The best of several that are as good would be the luckiest, and weights would drift."""
+
 
 class FittingLearner(WeightsHolder):
     """Fits the module to targets; there is no optimizer that lasts."""
@@ -65,21 +69,34 @@ def _named(learner: FittingLearner, flat: NDArray[np.float32]) -> dict[str, NDAr
 
 
 class Trial(NamedTuple):
-    """Weights on validation jobsets: a call of `mean_cost`."""
+    """Weights on validation jobsets: a call of `mean_costs`."""
 
     experiment: ExperimentConfig
     first: int  # index of the first jobset
     num_jobsets: int
 
 
-def mean_cost(trial: Trial, weights: Weights) -> float:
-    """Mean cost of the objective over validation jobsets, each with the same weight."""
+def mean_costs(trial: Trial, weights: Weights) -> NDArray[np.float64]:
+    """Mean cost of the objective on each validation jobset, NaN where no job counts."""
     task = trial.experiment.task.build(seed=trial.experiment.seed)
     drawn = task.jobsets(Split.VALIDATION, range(trial.first, trial.first + trial.num_jobsets))
     jobsets = [one.counting(trial.experiment.training.validation_warmup) for one in drawn]
     schedule = evaluate(present_policy(trial.experiment, weights), jobsets, task.world)
-    costs = episode_means(nonnegative_cost(task.objective), schedule)
-    return float(np.nanmean(costs))  # a jobset may have no job that counts
+    return episode_means(nonnegative_cost(task.objective), schedule)
+
+
+def better_by_errors(costs: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
+    """The place of the best weights, and the mean cost of each.
+
+    Args:
+        costs: float64 ``(tried, jobsets)``, of the present weights first; see `mean_costs`. The
+            others have to be better by `MOVE_ERRORS`, paired by jobset.
+    """
+    costs = costs[:, ~np.isnan(costs).any(axis=0)]
+    gains = costs[0] - costs
+    errors = gains.std(axis=1, ddof=1) / np.sqrt(costs.shape[1])
+    proven = np.where(gains.mean(axis=1) > MOVE_ERRORS * errors, gains.mean(axis=1), 0.0)
+    return int(proven.argmax()), costs.mean(axis=1)
 
 
 class ExpertIteration(UnitAlgorithm):
@@ -163,8 +180,9 @@ class ExpertIteration(UnitAlgorithm):
         for step in STEPS if fitted.is_finite else (0.0,):
             between = present + np.float32(step) * (fitted.parameters - present)
             tried.append(self.on_learner(partial(_named, flat=between)))
-        costs = self.map(mean_cost, Trial(experiment, first, count), tried)
-        best = int(np.argmin(costs))
+        best, costs = better_by_errors(
+            np.array(self.map(mean_costs, Trial(experiment, first, count), tried))
+        )
         self.on_learner(lambda learner: learner.hold(tried[best]))
         return {
             "train/step": STEPS[best],

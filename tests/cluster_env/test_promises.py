@@ -56,7 +56,10 @@ def switches(kind: str) -> list[str]:
 
 
 MORE = {
-    "accrual": [{"machines": 3, "allocation": name} for name in ("machine", "job")],
+    "accrual": [
+        *({"machines": 3, "allocation": name} for name in ("machine", "job")),
+        *({"projects": 2, "machines": machines} for machines in (1, 2)),
+    ],
 }
 """Options that are no switches."""
 

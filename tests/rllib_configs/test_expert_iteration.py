@@ -11,7 +11,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from rllib_configs.algorithms.batched import module_weights
-from rllib_configs.algorithms.expert_iteration import Trial, mean_cost
+from rllib_configs.algorithms.expert_iteration import Trial, better_by_errors, mean_costs
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
 from rllib_configs.networks.registry import network_of
@@ -149,8 +149,18 @@ def test_a_validation_counts_the_jobs_of_the_middle() -> None:
     schedule = evaluate(policy, jobsets, task.world)
     middle = (schedule.arrival >= 10) & (schedule.arrival < 30)
     means = [schedule.slowdown[middle & (schedule.episode == k)].mean() for k in range(5)]
-    assert mean_cost(Trial(config, 3, 5), weights) == pytest.approx(np.mean(means))
+    assert mean_costs(Trial(config, 3, 5), weights) == pytest.approx(means)
     assert np.mean(means) != pytest.approx(schedule.slowdown.mean())
+
+
+def test_weights_move_only_where_they_are_better_beyond_chance() -> None:
+    present = np.array([5.0, 9, 7, 3, np.nan])
+    luckier = present - [4, -2, -3, 2, 0]
+    better = present - [0.5, 0.6, 0.4, 0.5, 0]
+    best, costs = better_by_errors(np.array([present, luckier, better]))
+    assert best == 2
+    assert costs == pytest.approx([6, 5.75, 5.5])
+    assert better_by_errors(np.array([present, luckier]))[0] == 0
 
 
 def test_a_set_scorer_learns_in_the_world_hpc_too() -> None:

@@ -41,9 +41,11 @@ COUNTS = {
     "hpc-limits": {"train": 10, "choose": 2, "compare": 6, "join": 1, "figure": 1},
     "hpc-sites": {"train": 15, "study": 3, "figure": 2},
     "operation": {"train": 8, "figure": 1},
+    "expert": {"train": 5, "compare": 2, "join": 1},
     "sites": {"figure": 1},
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
+    "utility": {"train": 20, "figure": 9},
     "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
 }
 
@@ -96,6 +98,13 @@ LINES = {
         "metasched figure deeprm-windows --runs 'R/op-*,R/ppo-*' --decode argmax --jobsets 300 "
         "--out R/figures",
     ],
+    "expert": [
+        "metasched train deeprm-expert --set training.iterations=4 --seed 4 --run R/expert-4 "
+        "--continue",
+        "metasched compare --policies deeprm-operation,rollout:deeprm-operation:40 "
+        "--config deeprm-operation --at 0.7,0.8,0.9 --window 700 --warmup 100 --decode argmax "
+        "--jobsets 60 --runners 2 --out R/figures/teacher",
+    ],
     "sites": [
         f"metasched figure sites --trace {REPOSITORY} --max-wait x2 --out R/figures",
     ],
@@ -106,6 +115,13 @@ LINES = {
     "panda": [
         "metasched compare --policies 'shortest_fit,best_fit,R/elastic-?' --jobsets 100 "
         "--decode argmax --set task.world.observed=16 --out R/figures/filter-16",
+    ],
+    "utility": [
+        "metasched train accrual-ppo --set task.workload.rate=0.15 --set training.iterations=150 "
+        "--seed 4 --run R/ppo-0.15-4 --continue",
+        "metasched figure utility-values --table R/figures/utility-fig2.csv --out R/figures",
+        "metasched figure utility-learned --runs 'R/ppo-*' --decode argmax --seed 1 "
+        "--out R/figures",
     ],
     "adaptation": [
         "metasched train deeprm-ppo --set task.world.rules=released "
@@ -144,7 +160,8 @@ def test_all_results_are_made_one_after_the_other_and_it_says_how_far_it_is(caps
     heads = [line for line in lines if line.startswith("# ")]
     minutes = {name: load_experiment(name).minutes for name in in_order()}
     assert [line.split()[1].rstrip(":") for line in heads] == in_order()
-    alone = {"hpc", "hpc-limits", "hpc-sites", "panda", "sites", "site-adaptation"}
+    alone = {"expert", "hpc", "hpc-limits", "hpc-sites", "panda", "sites", "site-adaptation"}
+    alone |= {"utility"}
     assert set(in_order()) == set(COUNTS) - alone
     assert f"1 of {len(minutes)} results" in heads[0]
     assert f"of the {sum(minutes.values())} minutes that are left" in heads[0]

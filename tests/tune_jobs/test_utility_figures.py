@@ -1,5 +1,6 @@
 """Figures of utility accrual: small, whole, and drawn again from their tables."""
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from tune_jobs.figures.utility import ORDERS, RULES, SHAPES, setting_of
 from tune_jobs.figures.utility_policies import HEURISTICS, LEARNED
 from tune_jobs.tables.frames import read_table
 
+PRIORITIES = ("True", "False")
+ENDS = ("", "_low", "_high")
 SMALL = FigureRequest(num_jobsets=2, at=(0.1, 0.2))
 
 
@@ -83,6 +86,30 @@ def test_servers_with_one_queue_are_compared_by_whose_values_they_learn(folder: 
     for size in sizes:
         assert best[*size, "own"] > best[*size, "aggressive"] > best[*size, "none"]
     assert best["1", "machine", "own"] == best["1", "machine", "shared"]
+
+
+def test_priorities_give_one_project_what_they_take_from_the_other(folder: Path) -> None:
+    image, table = make_figure("utility-projects", FigureRequest(num_jobsets=2, at=(0.2,)), folder)
+    rows = read_table(table, ["policy", "priorities", "project", "share", "effect", "gain"])
+    found = {(row["policy"], row["priorities"], row["project"]): row for row in rows}
+    assert set(found) == set(itertools.product(POLICIES, ("True", "False"), ("1", "0", "all")))
+    for policy in POLICIES:
+        shares = [
+            [float(found[policy, with_, one]["share"]) for one in "01"] for with_ in PRIORITIES
+        ]
+        assert shares[0][1] > shares[1][1] > shares[1][0] - 0.05 > shares[0][0]
+        [after, before] = [float(found[policy, with_, "all"]["share"]) for with_ in PRIORITIES]
+        effect = {name: float(found[policy, "True", "all"][f"effect{name}"]) for name in ENDS}
+        assert effect[""] == pytest.approx(after - before)
+        assert effect["_low"] < effect[""] < effect["_high"]
+        assert int(found[policy, "True", "all"]["seeds"]) == (5 if policy == "utility" else 1)
+    for with_ in PRIORITIES:
+        earned = [
+            float(found[one, with_, "all"]["productivity"]) for one in ("utility", "aggressive")
+        ]
+        gain = 100 * (earned[0] / earned[1] - 1)
+        assert float(found["utility", with_, "all"]["gain"]) == pytest.approx(gain)
+    assert matplotlib.image.imread(image).shape[1] == 1600
 
 
 def test_no_share_of_the_bound_is_above_one(folder: Path) -> None:

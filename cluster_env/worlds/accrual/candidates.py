@@ -2,7 +2,8 @@
 
 A state of a machine is described by three numbers (section 3.3): x1, the unit utility that running
 jobs are expected to reach, mean over the processors that they hold; x2, the steps until the first
-of them finishes; x3, the processors that are idle. A candidate is a waiting job and the state that
+of them finishes; x3, the processors that are idle. Jobs of lower projects are not in it: to the
+project that decides, what they hold is idle. A candidate is a waiting job and the state that
 the machine would be in at once if that job were started, by preempting others or squeezed. What
 happens afterwards with processors that preemption frees beyond need is not in it.
 """
@@ -10,7 +11,10 @@ happens afterwards with processors that preemption frees beyond need is not in i
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.accrual.events import (
     final_utility,
+    in_turn,
+    is_lower,
     preempt_job,
+    remaining_utility,
     start_job,
     steps_on,
     unit_utility_at,
@@ -79,10 +83,13 @@ def apply_candidate(server: Server, k: int) -> None:
 @njit_inlined
 def machine_state(server: Server) -> tuple[float, int, int]:
     """x1, x2 and x3 of a machine as it is; x1 and x2 are 0 where nothing runs."""
-    weighted, held, soonest = 0.0, 0, 0
+    pool, weighted, held, soonest = server.pool, 0.0, 0, 0
     for k in range(server.machine.num_running):
-        progress = server.pool.progress[server.running[k]]
-        steps = progress.end - server.pool.episode.time
+        job = server.running[k]
+        if is_lower(pool, job):
+            continue
+        progress = pool.progress[job]
+        steps = progress.end - pool.episode.time
         weighted += progress.held * progress.unit_utility
         held += progress.held
         soonest = steps if soonest == 0 else min(soonest, steps)
@@ -90,39 +97,42 @@ def machine_state(server: Server) -> tuple[float, int, int]:
 
 
 @njit_inlined
-def order_victims(server: Server) -> None:
-    """Writes the running jobs in the order in which they are preempted into `Scratch.order`.
+def order_victims(server: Server) -> int:
+    """Writes the project's running jobs, as they are preempted, into `Scratch.order`.
 
-    That is by rising *remaining utility*, unit utility at completion over the time until then
-    (section 4.1, step 4), which is written beside it, into `Scratch.urgency`.
+    That is by rising `remaining_utility`, which is written beside it, into `Scratch.urgency`.
+    Returns how many there are.
     """
     pool, order, urgency = server.pool, server.pool.scratch.order, server.pool.scratch.urgency
+    count = 0
     for k in range(server.machine.num_running):
         job = server.running[k]
-        progress = pool.progress[job]
-        remaining = progress.unit_utility / (progress.end - pool.episode.time)
+        if not in_turn(pool, job):
+            continue
+        remaining = remaining_utility(pool, job)
         # It moves up past jobs that are more urgent, or as urgent and of a higher number.
-        i = k
+        i = count
         while i > 0 and (
             urgency[i - 1] > remaining or (urgency[i - 1] == remaining and order[i - 1] > job)
         ):
             order[i], urgency[i] = order[i - 1], urgency[i - 1]
             i -= 1
         order[i], urgency[i] = job, remaining
+        count += 1
+    return count
 
 
 @njit_inlined
 def list_preemptions(server: Server, whole: bool) -> int:
     """Waiting jobs that need not preempt a job of a higher remaining utility than their own."""
-    pool, free, running = server.pool, server.machine.free, server.machine.num_running
-    now = pool.episode.time
-    order_victims(server)
+    pool, free, now = server.pool, server.machine.free, server.pool.episode.time
+    most = order_victims(server)
     victims, urgency = pool.scratch.order, pool.scratch.urgency
     # Of the jobs that stay if the first v are preempted: their unit utility times processors, their
     # processors, and the steps until the first of them finishes.
     weights, held, soonest = pool.scratch.weights, pool.scratch.held, pool.scratch.soonest
-    weights[running], held[running], soonest[running] = 0.0, 0, 0
-    for v in range(running - 1, -1, -1):
+    weights[most], held[most], soonest[most] = higher_jobs(server)
+    for v in range(most - 1, -1, -1):
         progress = pool.progress[victims[v]]
         steps = progress.end - now
         weights[v] = weights[v + 1] + progress.held * progress.unit_utility
@@ -131,12 +141,14 @@ def list_preemptions(server: Server, whole: bool) -> int:
     count = 0
     for k in range(pool.episode.num_waiting):
         job = pool.waiting[k]
+        if not in_turn(pool, job):
+            continue
         size = pool.jobs[job].size
         steps = steps_on(pool, job, size)
         unit = unit_utility_at(pool, job, now + steps)
         # As few victims as make room for it, none of which may be more urgent.
         v = 0
-        while free + held[0] - held[v] < size and urgency[v] <= unit / steps:
+        while v < most and free + held[0] - held[v] < size and urgency[v] <= unit / steps:
             v += 1
         room = free + held[0] - held[v]
         if room < size:
@@ -158,13 +170,35 @@ def list_preemptions(server: Server, whole: bool) -> int:
 
 
 @njit_inlined
+def higher_jobs(server: Server) -> tuple[float, int, int]:
+    """Unit utility times processors, processors, and steps to the first finish of higher projects.
+
+    No job of the project can preempt theirs. All are 0 where none runs.
+    """
+    pool, weighted, held, soonest = server.pool, 0.0, 0, 0
+    if pool.episode.project < pool.options.projects - 1:
+        for k in range(server.machine.num_running):
+            job = server.running[k]
+            if in_turn(pool, job) or is_lower(pool, job):
+                continue
+            progress = pool.progress[job]
+            steps = progress.end - pool.episode.time
+            weighted += progress.held * progress.unit_utility
+            held += progress.held
+            soonest = steps if soonest == 0 else min(soonest, steps)
+    return weighted, held, soonest
+
+
+@njit_inlined
 def list_squeezes(server: Server, whole: bool) -> int:
-    """All waiting jobs, each on all processors that are free."""
+    """All waiting jobs of the project, each on all processors that are free."""
     pool, processors = server.pool, server.pool.options.processors
     mean, soonest, free = machine_state(server)
     count = 0
     for k in range(pool.episode.num_waiting):
         job = pool.waiting[k]
+        if not in_turn(pool, job):
+            continue
         steps = steps_on(pool, job, free)
         unit = unit_utility_at(pool, job, pool.episode.time + steps)
         # The machine with the job: no processor is idle.
@@ -229,7 +263,7 @@ def write_header(server: Server, stage: int, count: int, whole: bool) -> None:
 
     The stage is 1 + the one that is to be decided; 0 if nothing is.
     """
-    pool, state, num_waiting = server.pool, server.pool.state, server.pool.episode.num_waiting
+    pool, state = server.pool, server.pool.state
     end = len(HEADER) + count * len(CANDIDATE)
     x1, x2, x3 = machine_state(server)
     state[HEADER.stage], state[HEADER.unit_utility] = stage, round(x1 * MILLION)
@@ -239,9 +273,12 @@ def write_header(server: Server, stage: int, count: int, whole: bool) -> None:
             state[end] = 0  # no candidate is present from there on
         return
     # What the jobs that wait could still gain, if they started now.
-    work, slope, units = 0, 0, 0.0
-    for k in range(num_waiting):
+    num_waiting, work, slope, units = 0, 0, 0, 0.0
+    for k in range(pool.episode.num_waiting):
         job = pool.waiting[k]
+        if not in_turn(pool, job):
+            continue
+        num_waiting += 1
         size = pool.jobs[job].size
         unit = unit_utility_at(pool, job, pool.episode.time + steps_on(pool, job, size))
         work += pool.progress[job].work_left
@@ -251,7 +288,8 @@ def write_header(server: Server, stage: int, count: int, whole: bool) -> None:
     promised = 0.0
     for k in range(server.machine.num_running):
         job = server.running[k]
-        promised += final_utility(pool, job, pool.progress[job].unit_utility)
+        if not is_lower(pool, job):
+            promised += final_utility(pool, job, pool.progress[job].unit_utility)
     state[HEADER.waiting], state[HEADER.waiting_work] = num_waiting, min(work, _MOST)
     state[HEADER.waiting_utility] = round(units / num_waiting * MILLION) if num_waiting else 0
     state[HEADER.slope], state[HEADER.promised] = min(slope, _MOST), whole_utility(promised)

@@ -1,4 +1,11 @@
-"""What happens to jobs from one instant to the next: they arrive, run, are preempted and finish."""
+"""What happens to jobs from one instant to the next: they arrive, run, are preempted and finish.
+
+Where there are projects (section 6), those of higher numbers come first at each instant: they start
+jobs and decide as if there were no jobs of lower ones. Whatever those hold is free to them, and is
+taken from them when it is needed.
+"""
+
+import numpy as np
 
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.objectives.utility import unit_utility
@@ -27,6 +34,58 @@ def final_utility(pool: Pool, job: int, unit: float) -> float:
 
 
 @njit_inlined
+def remaining_utility(pool: Pool, job: int) -> float:
+    """Unit utility at completion over the time until then, of a running job (4.1, step 4)."""
+    progress = pool.progress[job]
+    return progress.unit_utility / (progress.end - pool.episode.time)
+
+
+@njit_inlined
+def in_turn(pool: Pool, job: int) -> bool:
+    """Whether a job is of the project that starts jobs and decides."""
+    return pool.options.projects == 1 or pool.jobs[job].project == pool.episode.project
+
+
+@njit_inlined
+def is_lower(pool: Pool, job: int) -> bool:
+    """Whether a job is of a lower project than that, to which it is not there."""
+    return pool.options.projects > 1 and pool.jobs[job].project < pool.episode.project
+
+
+@njit_inlined
+def begin_project(pool: Pool, project: int) -> None:
+    """Lets the jobs of a project start, and then its machines decide, the first one first."""
+    options, episode = pool.options, pool.episode
+    episode.project, episode.turn, episode.stage = project, 0, PREEMPTING
+    if options.projects == 1:
+        return
+    for number in range(options.machines):
+        server = server_of(pool, number)
+        machine = server.machine
+        machine.free, machine.lower = options.processors, 0
+        machine.considered, machine.acted = False, False
+        for k in range(machine.num_running):
+            job = server.running[k]
+            held = pool.progress[job].held
+            if is_lower(pool, job):
+                machine.lower += held
+            else:
+                machine.free -= held
+
+
+@njit_inlined
+def next_project(pool: Pool) -> bool:
+    """Goes on to the next lower project at this instant; returns whether there is one.
+
+    If there is, free processors are still to be given away.
+    """
+    if pool.episode.project == 0:
+        return False
+    begin_project(pool, pool.episode.project - 1)
+    return True
+
+
+@njit_inlined
 def enqueue(pool: Pool, job: int) -> None:
     """Puts a job into the queue, which stays in order of arrival."""
     waiting, place = pool.waiting, pool.episode.num_waiting
@@ -39,8 +98,9 @@ def enqueue(pool: Pool, job: int) -> None:
 
 @njit_inlined
 def start_job(server: Server, job: int, processors: int) -> None:
-    """Starts or resumes a waiting job."""
+    """Starts or resumes a waiting job, on processors that are idle or held by lower projects."""
     pool, episode, machine = server.pool, server.pool.episode, server.machine
+    preempt_lower(server, processors)
     hold(pool, job, processors)
     if pool.progress[job].start < 0:
         pool.progress[job].start = episode.time
@@ -71,7 +131,10 @@ def preempt_job(server: Server, job: int) -> None:
     """Puts a running job back into the queue; it keeps what it has done."""
     pool, machine, running = server.pool, server.machine, server.running
     record_progress(server, job)
-    machine.free += pool.progress[job].held
+    if is_lower(pool, job):  # what it held was free to the project already
+        machine.lower -= pool.progress[job].held
+    else:
+        machine.free += pool.progress[job].held
     pool.progress[job].held = 0
     # Jobs that started after it move up.
     place = 0
@@ -81,6 +144,26 @@ def preempt_job(server: Server, job: int) -> None:
     for i in range(place, machine.num_running):
         running[i] = running[i + 1]
     enqueue(pool, job)
+
+
+@njit_inlined
+def preempt_lower(server: Server, processors: int) -> None:
+    """Preempts jobs of lower projects until so many processors are idle (section 6).
+
+    Those of the lowest remaining utility go first, however high that is.
+    """
+    pool, machine, running = server.pool, server.machine, server.running
+    # Without projects nothing is lower. Saying so makes worlds of one a tenth faster.
+    while pool.options.projects > 1 and machine.free - machine.lower < processors:
+        victim, least = -1, np.inf
+        for k in range(machine.num_running):
+            job = running[k]
+            if not is_lower(pool, job):
+                continue
+            remaining = remaining_utility(pool, job)
+            if remaining < least or (remaining == least and job < victim):
+                victim, least = job, remaining
+        preempt_job(server, victim)
 
 
 @njit_inlined
@@ -142,10 +225,11 @@ def begin_episode(pool: Pool, order: int) -> None:
     for number in range(options.machines):
         machine = server_of(pool, number).machine
         machine.free, machine.num_running, machine.num_pieces = options.processors, 0, 0
-        machine.busy, machine.earned = 0, 0.0
+        machine.lower, machine.busy, machine.earned = 0, 0, 0.0
+        pool.gained[pool.first_machine + number] = 0.0
         machine.changed, machine.considered, machine.acted = False, False, False
     # An episode without jobs has ended already.
-    episode.time, episode.num_arrived, episode.num_waiting = 0, 0, 0
+    episode.time, episode.num_arrived, episode.num_waiting, episode.project = 0, 0, 0, 0
     episode.order, episode.turn, episode.stage = order, options.machines - 1, BEGINNING
     episode.active, episode.truncated = episode.num_jobs > 0, False
     episode.decided, episode.paused, episode.pending_reward = False, False, 0.0
@@ -179,19 +263,19 @@ def next_instant(pool: Pool) -> bool:
     # First jobs finish; at an instant of arrivals alone no job has to be looked at.
     if now == next_finish:
         for number in range(options.machines):
-            finish_jobs(server_of(pool, number))
+            finish_jobs(server_of(pool, number), number)
     # Then jobs arrive; those of one jobset are sorted by arrival.
     while episode.num_arrived < episode.num_jobs and pool.jobs[episode.num_arrived].arrival == now:
         enqueue(pool, episode.num_arrived)
         episode.num_arrived += 1
-    # The first machine decides first, once free processors have been given away.
-    episode.turn, episode.stage = 0, PREEMPTING
+    # The highest project begins, and the first machine decides first.
+    begin_project(pool, options.projects - 1)
     return True
 
 
 @njit_inlined
-def finish_jobs(server: Server) -> None:
-    """Lets the jobs of a machine finish whose work is done now."""
+def finish_jobs(server: Server, number: int) -> None:
+    """Lets the jobs of a machine, by its number too, finish whose work is done now."""
     pool, episode, machine = server.pool, server.pool.episode, server.machine
     kept = 0
     for k in range(machine.num_running):
@@ -209,6 +293,8 @@ def finish_jobs(server: Server) -> None:
         # Its utility counts for the machine, and for the reward as the objective has it.
         utility = final_utility(pool, job, progress.unit_utility)
         machine.earned += utility
+        if pool.options.projects > 1:
+            pool.gained[pool.first_machine + number, pool.jobs[job].project] += utility
         column = episode.first_job + job
         gain = pool.costs.utility_gain[column] * utility + pool.costs.finish_gain[column]
         episode.pending_reward += gain

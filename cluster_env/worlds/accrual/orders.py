@@ -31,7 +31,11 @@ from cluster_env.worlds.accrual.events import (
     NEVER,
     final_utility,
     hold,
+    in_turn,
+    is_lower,
+    preempt_lower,
     record_progress,
+    remaining_utility,
     start_job,
     steps_on,
     unit_utility_at,
@@ -50,7 +54,7 @@ ALLOCATIONS = ("machine", "job")
 
 @njit_inlined
 def allocate(pool: Pool, first: int, last: int) -> None:
-    """Gives away the free processors of machines ``first`` to ``last`` - 1 of an episode.
+    """Gives the free processors of machines ``first`` to ``last`` - 1 to jobs of the project.
 
     These are all of them when an instant begins, and one after it has preempted or squeezed jobs.
     """
@@ -85,14 +89,13 @@ def grow_jobs(server: Server) -> None:
         best, best_score = -1, -np.inf
         for k in range(machine.num_running):
             job = server.running[k]
-            progress = pool.progress[job]
-            missing = pool.jobs[job].size - progress.held
-            if missing <= 0:
+            missing = pool.jobs[job].size - pool.progress[job].held
+            if missing <= 0 or not in_turn(pool, job):
                 continue
             if growth == BY_ARRIVAL:
                 score = -float(job)
             elif growth == BY_UTILITY:
-                score = progress.unit_utility / (progress.end - pool.episode.time)
+                score = remaining_utility(pool, job)
             else:
                 score = -float(missing)
             if score > best_score:
@@ -103,6 +106,7 @@ def grow_jobs(server: Server) -> None:
         record_progress(server, best)
         held = pool.progress[best].held
         more = min(machine.free, pool.jobs[best].size - held)
+        preempt_lower(server, more)
         hold(pool, best, held + more)
         machine.free -= more
 
@@ -113,7 +117,7 @@ def drop_expired(pool: Pool) -> None:
     kept = 0
     for k in range(pool.episode.num_waiting):
         job = pool.waiting[k]
-        if utility_now(pool, job) > 0:
+        if not in_turn(pool, job) or utility_now(pool, job) > 0:
             pool.waiting[kept] = job
             kept += 1
     pool.episode.num_waiting = kept
@@ -132,6 +136,9 @@ def fit_jobs(pool: Pool) -> None:
     k = 0
     while k < pool.episode.num_waiting:
         job = pool.waiting[k]
+        if not in_turn(pool, job):
+            k += 1
+            continue
         size = pool.jobs[job].size
         # The machine that it fits best, of equal ones the first.
         best, least = -1, NEVER
@@ -163,7 +170,9 @@ def start_fitting(server: Server) -> None:
         for k in range(episode.num_waiting):
             job = pool.waiting[k]
             size = pool.jobs[job].size
-            if size > machine.free or (planned and not pool.scratch.planned[job]):
+            if size > machine.free or not in_turn(pool, job):
+                continue
+            if planned and not pool.scratch.planned[job]:
                 continue
             if order == BEST_FIT:
                 score = float(size)
@@ -177,7 +186,7 @@ def start_fitting(server: Server) -> None:
                 best, best_score = job, score
         if best >= 0:
             start_job(server, best, pool.jobs[best].size)
-        elif planned and machine.num_running == 0:
+        elif planned and machine.free == pool.options.processors:
             planned, order = False, DENSITY  # rather others than none
         else:
             return
@@ -194,6 +203,8 @@ def plan_jobs(pool: Pool) -> None:
     count = 0
     for k in range(pool.episode.num_waiting):
         job = pool.waiting[k]
+        if not in_turn(pool, job):
+            continue
         planned[job] = 0
         utility = utility_now(pool, job)
         if utility > 0:
@@ -209,6 +220,8 @@ def plan_jobs(pool: Pool) -> None:
     for number in range(options.machines):
         server = server_of(pool, number)
         for k in range(server.machine.num_running):
+            if is_lower(pool, server.running[k]):
+                continue
             progress = pool.progress[server.running[k]]
             running += progress.work_left - progress.held * (now - progress.since)
     processors = options.processors * options.machines

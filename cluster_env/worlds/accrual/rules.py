@@ -9,7 +9,12 @@ from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from cluster_env.worlds.accrual.candidates import apply_candidate, list_candidates, machine_state
-from cluster_env.worlds.accrual.events import begin_episode, has_room, next_instant
+from cluster_env.worlds.accrual.events import (
+    begin_episode,
+    has_room,
+    next_instant,
+    next_project,
+)
 from cluster_env.worlds.accrual.orders import ORDERS, allocate
 from cluster_env.worlds.accrual.state import (
     BEGINNING,
@@ -65,9 +70,9 @@ class Rule:
 
 
 def learners_for(
-    rule: Rule, learners: Learners | None, learning: bool, num_machines: int
+    rule: Rule, learners: Learners | None, learning: bool, num_learners: int
 ) -> Learners:
-    """The learners that machines play with: one for each, or one for all if nobody learns.
+    """The learners to play with: one for each project on each machine, or one if nobody learns.
 
     A rule that does not go by values needs none.
 
@@ -80,10 +85,10 @@ def learners_for(
         learners = new_learners(RULEBASE, np.zeros((1, len(RULES))), 0.0, 0.0, 1.0, False)
         learning = False
     if learners.memory.size == 1 and not learning:
-        return learners._replace(memory=np.repeat(learners.memory, num_machines))
-    if learners.memory.size != num_machines:
+        return learners._replace(memory=np.repeat(learners.memory, num_learners))
+    if learners.memory.size != num_learners:
         raise InputError(
-            f"{num_machines} servers need as many learners, or one for all where nobody learns, "
+            f"{num_learners} servers need as many learners, or one for all where nobody learns, "
             f"not {learners.memory.size}"
         )
     return learners
@@ -157,8 +162,8 @@ def play_episodes(
 ) -> int:
     """Plays episodes to their ends, one after the other from a row on.
 
-    There is a learner for each machine. Returns the row for which `Servers.pieces` has to grow
-    before it is resumed, -1 if all have ended.
+    There is a learner for each project on each machine. Returns the row for which `Servers.pieces`
+    has to grow before it is resumed, -1 if all have ended.
     """
     options = servers.options
     for row in range(begin, servers.episodes.size):
@@ -170,7 +175,8 @@ def play_episodes(
             # Whoever calls makes room, and comes back to this episode.
             if not has_room(pool):
                 return row
-            server, index = server_of(pool, episode.turn), pool.first_machine + episode.turn
+            server = server_of(pool, episode.turn)
+            index = (pool.first_machine + episode.turn) * options.projects + episode.project
             first, last = episode.turn, episode.turn + 1
             if episode.stage != BEGINNING and list_candidates(server, False) > 0:
                 # A machine decides; if it acts, it may have processors to give away.
@@ -180,13 +186,14 @@ def play_episodes(
                 if not server.machine.acted:
                     continue
             else:
-                # It has nothing more to decide: the next machine does, or time passes.
+                # It has nothing more to decide: the next machine does, or the next project, or
+                # time passes.
                 if learning and episode.stage != BEGINNING:
                     learn_at_end(server, learners, index)
                 if episode.turn + 1 < options.machines:
                     episode.turn, episode.stage = episode.turn + 1, PREEMPTING
                     continue
-                if not next_instant(pool):
+                if not next_project(pool) and not next_instant(pool):
                     break
                 first, last = 0, options.machines
             allocate(pool, first, last)
@@ -195,17 +202,21 @@ def play_episodes(
 
 @njit_inlined
 def learn_at_end(server: Server, learners: Learners, index: int) -> None:
-    """Lets the learner of a machine learn at the end of an instant, if it is one of section 3.4.
+    """Lets a project's learner of a machine learn after its turn, if section 3.4 has it learn then.
 
     These are when a job was preempted or squeezed, and when a job finished or started after there
     was something to decide and nothing was done. Preemption and squeezing at one instant make one
-    update, of the state after both.
+    update, of the state after both. What it sees and earns is of its project and higher ones.
     """
     options, machine, memory = server.pool.options, server.machine, learners.memory[index]
     if machine.acted or (memory.awaits_change and machine.changed):
         x1, soonest, idle = machine_state(server)
         x2, x3 = min(soonest / options.longest, 1.0), idle / options.processors
-        learn(learners, index, x1, x2, x3, machine.earned, server.pool.episode.time)
+        earned = machine.earned
+        if options.projects > 1:
+            project = server.pool.episode.project
+            earned = server.pool.gained[index // options.projects, project:].sum()
+        learn(learners, index, x1, x2, x3, earned, server.pool.episode.time)
         memory.awaits_change = False
     # A decision that was considered but not made: the next change of the machine counts.
     if machine.considered and not machine.acted:

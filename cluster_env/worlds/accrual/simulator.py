@@ -9,7 +9,12 @@ from cluster_env.core.batch import BatchSimulator
 from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.core.schedule import Pieces, Schedule
 from cluster_env.worlds.accrual.candidates import apply_candidate, list_candidates, write_header
-from cluster_env.worlds.accrual.events import begin_episode, has_room, next_instant
+from cluster_env.worlds.accrual.events import (
+    begin_episode,
+    has_room,
+    next_instant,
+    next_project,
+)
 from cluster_env.worlds.accrual.orders import BEST_FIT, ORDERS, allocate
 from cluster_env.worlds.accrual.rules import SCORERS, Rule, learners_for, play_episodes
 from cluster_env.worlds.accrual.state import (
@@ -75,7 +80,9 @@ def step_episodes(
                 break
             count = list_next_candidates(pool)
             first, last = 0, machines
-            episode.paused = count == 0 and mode != RESET and next_instant(pool)
+            episode.paused = count == 0 and (
+                next_project(pool) or (mode != RESET and next_instant(pool))
+            )
         if not episode.paused:
             # At time 0, and at the end, a state may show that nothing can be decided.
             if (count == 0 and mode != RESUME) or not episode.active:
@@ -94,7 +101,7 @@ def step_episodes(
 
 @njit_inlined
 def list_next_candidates(pool: Pool) -> int:
-    """Writes the state of the next machine that has something to decide at this instant.
+    """Writes the state of the next machine on which the project has something to decide.
 
     Returns how many candidates it has; 0 if there is no such machine.
     """
@@ -159,13 +166,13 @@ class AccrualSimulator(BatchSimulator):
     ) -> None:
         """Plays all episodes to their ends; the keys are not used, as nothing is random.
 
-        The rule ``value`` has its functions from `learners`, one for each machine of each episode
-        or one for all, who may learn meanwhile, each from its own machine.
+        The rule ``value`` has its functions from `learners`, one for each project on each machine
+        of each episode or one for all, who may learn meanwhile, each from what it sees.
 
         Raises:
             InputError: if there are too few or too many learners.
         """
-        learners = learners_for(rule, learners, learning, self._servers.machines.size)
+        learners = learners_for(rule, learners, learning, self._servers.gained.size)
         order, scorer = ORDERS.index(rule.order), SCORERS.index(rule.scorer)
         row, resumed = 0, False
         while row >= 0:
@@ -210,6 +217,7 @@ class AccrualSimulator(BatchSimulator):
         numbers = np.arange(self._options.machines)
         here, there = (rows[:, None] * numbers.size + numbers for rows in (target, source))
         mine.machines[here], mine.running[here] = theirs.machines[there], theirs.running[there]
+        mine.gained[here] = theirs.gained[there]
         mine.pieces[here, : theirs.pieces.shape[1]] = theirs.pieces[there]
 
     def schedule(self) -> Schedule:

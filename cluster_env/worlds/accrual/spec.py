@@ -32,6 +32,7 @@ def columns(task: Task) -> dict[str, Value]:
     return {
         "machines": world.machines,
         "processors": world.processors,
+        "projects": world.projects,
         "preempt": world.preempt,
         "squeeze": world.squeeze,
         "time_utility": getattr(task.workload, "utility", ""),
@@ -42,11 +43,13 @@ def describe(columns: Mapping[str, Any]) -> str:
     """``24 processors, linear utility, preemption and squeezing``."""
     named = (("preempt", "preemption"), ("squeeze", "squeezing"))
     allowed = [word for key, word in named if str(columns[key]) == "True"]
-    machines = int(columns.get("machines", 1))  # tables of older versions have no such column
+    # Tables of older versions have no columns of these names.
+    machines, projects = (int(columns.get(name, 1)) for name in ("machines", "projects"))
     return (
         f"{f'{machines:,} machines of ' if machines > 1 else ''}"
         f"{int(float(columns['processors'])):,} processors, {columns['time_utility']} utility, "
         f"{' and '.join(allowed) or 'neither preemption nor squeezing'}"
+        f"{f', {projects:,} projects' if projects > 1 else ''}"
     )
 
 
@@ -89,7 +92,7 @@ SPEC = WorldSpec(
         objective="utility",
         transfers=(
             *("processors", "longest", "candidates", "growth", "grow_first", "max_time"),
-            *("machines", "allocation"),
+            *("machines", "allocation", "projects"),
         ),
     ),
     tools=Tools(warm=warm),

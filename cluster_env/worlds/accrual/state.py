@@ -55,9 +55,11 @@ class CandidateColumns(NamedTuple):
 HEADER = Header(*range(len(Header._fields)))
 CANDIDATE = CandidateColumns(*range(len(CandidateColumns._fields)))
 
-JOB = np.dtype([(name, np.int64) for name in ("arrival", "size", "duration", "deadline")])
-"""A job: clock of its arrival, processors that it asks for, its steps on all of them, and the clock
-from which it is worth nothing."""
+JOB = np.dtype(
+    [(name, np.int64) for name in ("arrival", "size", "duration", "deadline", "project")]
+)
+"""A job: clock of its arrival, processors that it asks for, its steps on all of them, the clock
+from which it is worth nothing, and its project, whose priority rises with its number."""
 
 PROGRESS = np.dtype(
     [
@@ -82,6 +84,7 @@ EPISODE = np.dtype(
         ("num_arrived", np.int64),
         ("num_waiting", np.int64),
         ("order", np.int64),  # in which fitting jobs start
+        ("project", np.int64),  # whose jobs start and decide
         ("turn", np.int64),  # number of the machine that decides
         ("stage", np.int64),  # that it has come to
         ("pending_reward", np.float64),  # since the last decision
@@ -95,14 +98,15 @@ EPISODE = np.dtype(
 
 MACHINE = np.dtype(
     [
-        ("free", np.int64),  # processors
+        ("free", np.int64),  # processors that the project may use: idle, or held by lower ones
+        ("lower", np.int64),  # processors that jobs of lower projects hold
         ("num_running", np.int64),
         ("num_pieces", np.int64),
         ("busy", np.int64),  # processors x steps that jobs have used
         ("earned", np.float64),  # final utility of all that has finished on it
         ("changed", np.bool_),  # a job finished or started at this instant
-        ("considered", np.bool_),  # there was a candidate at this instant
-        ("acted", np.bool_),  # a job was preempted or squeezed at this instant
+        ("considered", np.bool_),  # there was a candidate at this instant, of the project
+        ("acted", np.bool_),  # a job was preempted or squeezed at this instant, by the project
     ],
     align=True,
 )
@@ -116,6 +120,7 @@ class Options(NamedTuple):
     processors: int
     longest: int  # MaxJobLength
     machines: int
+    projects: int
     by_job: bool  # whether each job looks for a machine, rather than each machine for jobs
     preempt: bool
     squeeze: bool
@@ -146,6 +151,7 @@ class Servers(NamedTuple):
     functions: NDArray[np.float64]  # (num_jobs, 2 P + 1), time-utility functions
     episodes: NDArray[np.void]  # (num_rows,) of `EPISODE`
     machines: NDArray[np.void]  # (num_rows * machines,) of `MACHINE`
+    gained: NDArray[np.float64]  # (num_rows * machines, projects), what they earned by project
     progress: NDArray[np.void]  # (num_places,) of `PROGRESS`, of the jobs of all episodes
     waiting: NDArray[np.int64]  # (num_places,), the queues
     running: NDArray[np.int64]  # (num_rows * machines, processors), jobs
@@ -171,8 +177,9 @@ class Pool(NamedTuple):
     shown: NDArray[np.int64]  # (candidates,), job of each candidate
     state: NDArray[np.int32]  # (state_size,)
     scratch: Scratch
-    first_machine: int  # where its machines begin in the next three
+    first_machine: int  # where its machines begin in the next four
     machines: NDArray[np.void]  # of all episodes, as in `Servers`
+    gained: NDArray[np.float64]
     running: NDArray[np.int64]
     pieces: NDArray[np.int32]
 
@@ -205,6 +212,7 @@ def pool_of(servers: Servers, row: int) -> Pool:
         servers.scratch,
         row * servers.options.machines,
         servers.machines,
+        servers.gained,
         servers.running,
         servers.pieces,
     )
@@ -241,6 +249,7 @@ def allocate_servers(batch: Batch, options: Options, state_size: int) -> Servers
     jobs["arrival"] = batch.column("arrival", np.int64)
     jobs["duration"] = batch.column("duration", np.int64)
     jobs["size"] = batch.column("demand", np.int64)[:, 0]
+    jobs["project"] = batch.column("job_class", np.int64)
     # A job expires at its function's first value of 0; others have a deadline that never comes.
     points = (functions.shape[1] - 1) // 2
     worthless = functions[:, points : 2 * points] <= 0
@@ -266,6 +275,7 @@ def allocate_servers(batch: Batch, options: Options, state_size: int) -> Servers
         functions=functions,
         episodes=episodes,
         machines=np.zeros(num_machines, MACHINE),
+        gained=np.zeros((num_machines, options.projects)),
         progress=np.zeros(batch.num_places, PROGRESS),
         waiting=np.zeros(batch.num_places, np.int64),
         running=np.zeros((num_machines, options.processors), np.int64),

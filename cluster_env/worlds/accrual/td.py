@@ -37,11 +37,14 @@ LEARNER = np.dtype(
 
 
 class Learners(NamedTuple):
-    """Learners side by side, one for each machine; neighbors may share a value function."""
+    """Learners side by side, one for each project on each machine, machine by machine.
+
+    Neighbors may share a value function.
+    """
 
     kind: int  # of the value function
     p: NDArray[np.float64]  # (num_functions, num_parameters), see `function_of`
-    memory: NDArray[np.void]  # (num_machines,), see `LEARNER`
+    memory: NDArray[np.void]  # (num_learners,), see `LEARNER`
     rate: float  # a, of the parameters
     rho_rate: float  # a, of the average reward
     half: float  # h, updates after which the rate has halved

@@ -104,9 +104,12 @@ class PoissonWorkload:
         longest: longest run time in steps, on all processors that the job asks for.
         utility: time-utility function: ``linear``, ``square``, ``root`` or ``step``, or breakpoints
             of times the duration and unit utility, as ``1:1 1.5:0.8 3:0``; see `read_utility`.
+        shares: share of the jobs that each project of the world has, from the lowest priority on;
+            empty: all have the same share.
     """
 
     processors: int = 24
+    projects: int = 1
     rate: float = 0.1
     window: int = 1000
     smallest: int = 4
@@ -114,6 +117,7 @@ class PoissonWorkload:
     shortest: int = 5
     longest: int = 10
     utility: str = "linear"
+    shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1000:
@@ -131,6 +135,13 @@ class PoissonWorkload:
                     f"{lowest} and {highest} were given"
                 )
         read_utility(self.utility)
+        if self.shares and len(self.shares) != self.projects:
+            raise InputError(
+                f"shares needs one share for each of the world's {self.projects} projects, or "
+                f"none, but {len(self.shares)} were given"
+            )
+        if self.shares and not (min(self.shares) >= 0 and abs(sum(self.shares) - 1) < 1e-6):
+            raise InputError(f"shares must be at least 0 and sum to 1, but they are {self.shares}")
 
     @property
     def load(self) -> float:
@@ -148,11 +159,19 @@ class PoissonWorkload:
         # Given how many there are, the arrivals of a Poisson process are uniform and independent.
         count = int(rng.poisson(self.rate * self.window))
         arrival = np.sort(rng.integers(0, self.window, count))
+        duration = rng.integers(self.shortest, self.longest, count, endpoint=True)
+        demand = rng.integers(self.smallest, self.largest, (count, 1), endpoint=True)
+        # Projects come last, so that they move no other number.
+        project = None
+        if self.projects > 1:
+            shares = np.array(self.shares or [1.0] * self.projects)
+            project = rng.choice(self.projects, count, p=shares / shares.sum())
         return JobSet.of(
             arrival,
-            rng.integers(self.shortest, self.longest, count, endpoint=True),
-            rng.integers(self.smallest, self.largest, (count, 1), endpoint=True),
+            duration,
+            demand,
             window=self.window,
+            job_class=project,
             attributes={ATTRIBUTE: read_utility(self.utility).rows(count)},
         )
 
@@ -176,7 +195,8 @@ class AccrualLog(LogWorkload):
         hash_users: Refused: jobs of this world have no names.
 
     Raises:
-        InputError: if the file cannot be read, no job fits the machine, or a split has no jobs.
+        InputError: if the file cannot be read, no job fits the machine, a split has no jobs, or
+            the world has several projects.
     """
 
     refused: ClassVar = MappingProxyType(
@@ -187,6 +207,7 @@ class AccrualLog(LogWorkload):
     )
 
     processors: int = field(default=256, kw_only=False)
+    projects: int = 1
     jobs: int | None = 256
     deadline: float = 2.0
     utility: str = "linear"
@@ -195,6 +216,11 @@ class AccrualLog(LogWorkload):
         if not self.deadline > 0:
             raise InputError(f"a deadline must be above 0, but {self.deadline:g} was given")
         read_utility(self.utility)
+        if self.projects > 1:
+            raise InputError(
+                f"the world has projects={self.projects}, but jobs of a log have none; take the "
+                "workload poisson, or projects=1"
+            )
         super().__post_init__()
 
     def fitting(self, read: RecordedJobs) -> RecordedJobs:
@@ -221,10 +247,10 @@ class AccrualLog(LogWorkload):
 WORKLOADS: Registry[WorkloadSpec] = Registry("workload")
 
 
-def _processors(world: Any) -> dict[str, Any]:
-    return {"processors": world.processors}
+def _machine(world: Any) -> dict[str, Any]:
+    return {"processors": world.processors, "projects": world.projects}
 
 
-WORKLOADS.register("poisson")(WorkloadSpec(PoissonWorkload, _processors))
-WORKLOADS.register("trace")(WorkloadSpec(AccrualLog, _processors, own=("window",)))  # in seconds
+WORKLOADS.register("poisson")(WorkloadSpec(PoissonWorkload, _machine))
+WORKLOADS.register("trace")(WorkloadSpec(AccrualLog, _machine, own=("window",)))  # in seconds
 WORKLOADS.alias("log", "trace")

@@ -24,7 +24,7 @@ LARGEST = 2**31 - 1
 
 @dataclass(frozen=True)
 class Accrual:
-    """Servers whose jobs are worth less the later they finish (Vengerov, sections 2 to 5).
+    """Servers whose jobs are worth less the later they finish (Vengerov, sections 2 to 6).
 
     A job asks for K of the N processors of a machine and is K L units of work: L steps on all of
     them, more on fewer. Its *unit utility* decays with its completion time, and its *final utility*
@@ -37,6 +37,12 @@ class Accrual:
     start that fit, by best fit. Then each machine decides in its turn, first on preemption and then
     on squeezing, where waiting jobs leave something to decide. A machine that has acted gives free
     processors away again. A decision takes no time.
+
+    **Projects.** With several projects (section 6), a job's class is its project, and those of
+    higher numbers have higher priority. From the highest to the lowest, each project in turn grows
+    and starts its jobs and decides, as above, as if there were no jobs of lower ones: what those
+    hold counts as free. Where it is needed, jobs of lower projects are preempted, those of the
+    lowest remaining utility first. That is no action, and does not depend on `preempt`.
 
     **State.** int32, the columns `Header` and, for each of the `candidates`, `Candidate` of
     `cluster_env.worlds.accrual.state`: the machine whose turn it is, the queue, and for each
@@ -78,6 +84,8 @@ class Accrual:
         allocation: how several machines share the jobs that fit (section 4.2). With ``machine``,
             each machine in turn takes the jobs that fit it best; with ``job``, each job in order of
             arrival goes to the machine that it fits best.
+        projects: number of projects, of which higher numbers have higher priority. With 1, the
+            classes of jobs do not count.
     """
 
     kind: ClassVar[str] = "accrual"
@@ -93,6 +101,7 @@ class Accrual:
     max_time: int = LARGEST
     machines: int = 1
     allocation: str = "machine"
+    projects: int = 1
 
     def __post_init__(self) -> None:
         require_option_types(self)
@@ -102,6 +111,7 @@ class Accrual:
             ("candidates", 4096),
             ("max_time", LARGEST),
             ("machines", 4096),
+            ("projects", 256),
         ):
             if not 1 <= getattr(self, name) <= most:
                 raise InputError(
@@ -119,6 +129,7 @@ class Accrual:
             processors=int(self.processors),
             longest=int(self.longest),
             machines=int(self.machines),
+            projects=int(self.projects),
             by_job=self.allocation == "job",
             preempt=bool(self.preempt),
             squeeze=bool(self.squeeze),
@@ -146,6 +157,11 @@ class Accrual:
         return self.machines * self.processors
 
     @property
+    def num_learners(self) -> int:
+        """Value functions that can be learned in an episode: of each project on each machine."""
+        return self.machines * self.projects
+
+    @property
     def feature_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """See `cluster_env.worlds.accrual.features`."""
         return Item._fields, Context._fields
@@ -168,6 +184,12 @@ class Accrual:
             raise InputError(
                 f"job {job} asks for {jobset.demand[job, 0]} processors, but the server has "
                 f"{self.processors}"
+            )
+        if self.projects > 1 and jobset.job_class.max(initial=0) >= self.projects:
+            job = int(np.argmax(jobset.job_class >= self.projects))
+            raise InputError(
+                f"job {job} has class {jobset.job_class[job]}, but the world has projects="
+                f"{self.projects}, so that classes lie in 0..{self.projects - 1}"
             )
         if tuf.ndim != 2 or tuf.shape[1] < 3 or tuf.shape[1] % 2 == 0 or not np.isfinite(tuf).all():
             raise InputError(

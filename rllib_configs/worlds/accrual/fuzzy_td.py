@@ -35,7 +35,7 @@ AVERAGES = ("reward", "steps", "count")
 
 
 class ServersWork:
-    """Has the servers of a unit play and learn, each of its machines by itself; see `UnitWork`."""
+    """Has the servers of a unit play and learn, each learner by itself; see `UnitWork`."""
 
     def __init__(self, experiment: ExperimentConfig) -> None:
         self._task = experiment.task.build(seed=experiment.seed)
@@ -59,7 +59,7 @@ class ServersWork:
         simulator.load(self._task.jobsets(Split.TRAIN, unit.jobsets), UTILITY)
         first = unit.jobsets[0] - unit.iteration * self._num_servers
         last = first + len(unit.jobsets)
-        learners = self._learners(slice(first * world.machines, last * world.machines))
+        learners = self._learners(slice(first * world.num_learners, last * world.num_learners))
         before = learners.memory["count"].sum()
         simulator.play(Rule("best_fit", "value"), learners=learners, learning=True)
         schedule = simulator.schedule()
@@ -73,10 +73,10 @@ class ServersWork:
         }
         return Part(None, sums, {unit.index: (learners.p, averages_of(learners))}), None
 
-    def _learners(self, machines: slice) -> Learners:
-        """Those of some machines go on where they were, but for the state that they last saw."""
-        learners = self._how.begin(self._weights["values"][machines].astype(np.float64))
-        averages = self._weights["averages"][machines].astype(np.float64)
+    def _learners(self, places: slice) -> Learners:
+        """Some of them go on where they were, but for the state that they last saw."""
+        learners = self._how.begin(self._weights["values"][places].astype(np.float64))
+        averages = self._weights["averages"][places].astype(np.float64)
         known = averages[:, AVERAGES.index("count")] > 0
         for name, values in zip(AVERAGES, averages.T, strict=True):
             learners.memory[name][known] = values[known]

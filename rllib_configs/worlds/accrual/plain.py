@@ -42,6 +42,7 @@ class PlainJob:
     duration: int
     tuf: list[float]
     left: int
+    project: int = 0
     held: int = 0
     start: int = -1
     finish: int = -1
@@ -85,7 +86,11 @@ Choice = Callable[[str, Vector, Sequence[PlainOffer]], int | None]
 
 
 Learn = Callable[[Vector, float, int], None]
-"""What learns: from the server's state, the utility earned so far, and the clock."""
+"""What learns: from the server's state, the utility earned so far, and the clock.
+
+Where there are projects, it learns after each one's turn, and state and utility are of this and
+higher ones; whose turn it is says `PlainServer.project`, to what decides as well.
+"""
 
 
 class PlainServer:
@@ -102,12 +107,15 @@ class PlainServer:
         self, world: Accrual, jobset: JobSet, choose: Choice, learn: Learn | None = None
     ) -> None:
         self._world, self._choose, self._learn = world, choose, learn
-        self._armed = self._moved = False
+        self._armed = [False] * world.projects
+        self._moved = False
+        self.project = 0  # the one that starts jobs and decides
         self.now = 0
-        self.utility = 0.0  # final utility of what has finished
+        self._earned = [0.0] * world.projects  # final utility of what has finished
         tuf = jobset.attributes["tuf"].tolist()
+        projects = jobset.job_class.tolist() if world.projects > 1 else [0] * jobset.num_jobs
         self.jobs = [
-            PlainJob(k, int(a), int(size), int(d), tuf[k], int(size * d))
+            PlainJob(k, int(a), int(size), int(d), tuf[k], int(size * d), projects[k])
             for k, (a, d, (size,)) in enumerate(
                 zip(jobset.arrival, jobset.duration, jobset.demand, strict=True)
             )
@@ -118,8 +126,23 @@ class PlainServer:
 
     @property
     def free(self) -> int:
-        """Idle processors."""
-        return self._world.processors - sum(job.held for job in self.running)
+        """Processors that the project may use: those that are idle, and those of lower projects."""
+        return self._world.processors - sum(job.held for job in self._seen)
+
+    @property
+    def _seen(self) -> list[PlainJob]:
+        """Running jobs of the project and of higher ones."""
+        return [job for job in self.running if job.project >= self.project]
+
+    @property
+    def _own(self) -> list[PlainJob]:
+        """Waiting jobs of the project."""
+        return [job for job in self.waiting if job.project == self.project]
+
+    @property
+    def utility(self) -> float:
+        """Final utility of what has finished."""
+        return _added(self._earned)
 
     def play(self) -> None:
         """Plays the episode to its end."""
@@ -136,7 +159,7 @@ class PlainServer:
 
     def state(self, jobs: Sequence[tuple[PlainJob, int]] | None = None) -> Vector:
         """x1, x2 and x3 if these jobs ran on so many processors; by default as it is."""
-        held = [(job, job.held) for job in self.running] if jobs is None else jobs
+        held = [(job, job.held) for job in self._seen] if jobs is None else jobs
         total = sum(count for _, count in held)
         if not held:
             return 0.0, 0, self._world.processors
@@ -150,37 +173,38 @@ class PlainServer:
         for job in finished:
             self.running.remove(job)
             job.held, job.finish, changed = 0, self.now, True
-            self.utility += job.worth(self.now)
+            self._earned[job.project] += job.worth(self.now)
         while self._to_come and self._to_come[0].arrival == self.now:
             self.waiting.append(self._to_come.pop(0))
             changed = True
         if self.now > 0 and not changed:
             return
         self._moved = bool(finished)
-        self._settle()
-        considered = made = False
-        for kind in ("preempt", "squeeze"):
-            if getattr(self._world, kind) and self.waiting and (offers := self._offers(kind)):
-                considered = True
-                k = self._choose(kind, self.state(), offers)
-                if k is not None:
-                    made = True
-                    self._take(offers[k])
-        if self._learn is not None:
-            # Section 3.4: after a decision, or at the next change after one that was not made.
-            if made or (self._armed and self._moved):
-                self._learn(self.state(), self.utility, self.now)
-                self._armed = False
-            self._armed = self._armed or (considered and not made)
+        for project in reversed(range(self._world.projects)):
+            self.project = project
+            considered = made = False
+            self._settle()
+            for kind in ("preempt", "squeeze"):
+                if getattr(self._world, kind) and self._own and (offers := self._offers(kind)):
+                    considered = True
+                    k = self._choose(kind, self.state(), offers)
+                    if k is not None:
+                        made = True
+                        self._take(offers[k])
+            if self._learn is not None:
+                # Section 3.4: after a decision, or at the next change after one that was not made.
+                if made or (self._armed[project] and self._moved):
+                    self._learn(self.state(), _added(self._earned[project:]), self.now)
+                    self._armed[project] = False
+                self._armed[project] = self._armed[project] or (considered and not made)
 
     def _settle(self) -> None:
         if self._world.grow_first:
             self._grow()
         if self._world.drop_expired and self.free:
-            self.waiting = [
-                job for job in self.waiting if job.worth(job.end(self.now, job.size)) > 0
-            ]
-        while fitting := [job for job in self.waiting if job.size <= self.free]:
+            gone = [job for job in self._own if job.worth(job.end(self.now, job.size)) <= 0]
+            self.waiting = [job for job in self.waiting if job not in gone]
+        while fitting := [job for job in self._own if job.size <= self.free]:
             end = [job.worth(job.end(self.now, job.size)) for job in fitting]
             self._start(max(zip(fitting, end, strict=True), key=lambda p: (p[0].size, p[1]))[0])
         if not self._world.grow_first:
@@ -188,7 +212,8 @@ class PlainServer:
 
     def _grow(self) -> None:
         while self.free:
-            small = [job for job in self.running if job.held < job.size]
+            own = [job for job in self.running if job.project == self.project]
+            small = [job for job in own if job.held < job.size]
             if not small:
                 return
             keys: dict[str, Callable[[PlainJob], Any]] = {
@@ -197,7 +222,9 @@ class PlainServer:
                 "shortfall": lambda job: job.held - job.size,
             }
             job = max(small, key=keys[self._world.growth])
-            job.held += min(self.free, job.size - job.held)
+            more = min(self.free, job.size - job.held)
+            self._clear(more)
+            job.held += more
 
     def _urgency(self, job: PlainJob) -> float:
         end = job.end(self.now, job.held)
@@ -206,19 +233,34 @@ class PlainServer:
     def _start(self, job: PlainJob) -> None:
         self._moved = True
         self.waiting.remove(job)
-        job.held = min(job.size, self.free)
+        processors = min(job.size, self.free)
+        self._clear(processors)
+        job.held = processors
         if job.start < 0:
             job.start = self.now
         self.running.append(job)
+
+    def _clear(self, processors: int) -> None:
+        """Preempts jobs of lower projects until so many processors are idle."""
+        while self._world.processors - sum(job.held for job in self.running) < processors:
+            lower = [job for job in self.running if job.project < self.project]
+            self._preempt(min(lower, key=lambda job: (self._urgency(job), job.number)))
+
+    def _preempt(self, job: PlainJob) -> None:
+        self.running.remove(job)
+        job.held = 0
+        self.waiting.append(job)
+        self.waiting.sort(key=lambda job: job.number)
 
     def _offers(self, kind: str) -> list[PlainOffer]:
         if kind == "squeeze":
             if not self.free:
                 return []
-            return [self._offer(job, [], self.free) for job in self.waiting]
+            return [self._offer(job, [], self.free) for job in self._own]
         found = []
-        order = sorted(self.running, key=lambda job: (self._urgency(job), job.number))
-        for job in self.waiting:
+        own_jobs = [job for job in self.running if job.project == self.project]
+        order = sorted(own_jobs, key=lambda job: (self._urgency(job), job.number))
+        for job in self._own:
             end = job.end(self.now, job.size)
             own, preempted, room = job.unit(end) / (end - self.now), [], self.free
             for victim in order:
@@ -231,16 +273,13 @@ class PlainServer:
         return found
 
     def _offer(self, job: PlainJob, preempted: list[PlainJob], processors: int) -> PlainOffer:
-        stay = [(other, other.held) for other in self.running if other not in preempted]
+        stay = [(other, other.held) for other in self._seen if other not in preempted]
         x = self.state([*stay, (job, processors)])
         return PlainOffer(job, preempted, x, job.unit(job.end(self.now, processors)))
 
     def _take(self, offer: PlainOffer) -> None:
         for job in offer.preempted:
-            self.running.remove(job)
-            job.held = 0
-            self.waiting.append(job)
-        self.waiting.sort(key=lambda job: job.number)
+            self._preempt(job)
         self._start(offer.job)
         self._settle()
 

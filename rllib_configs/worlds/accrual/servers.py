@@ -2,8 +2,9 @@
 
 Servers learn side by side and share nothing: one for each experiment, each from its own arrivals.
 What is learned is kept as it is while it is measured, on other arrivals. Servers may have a common
-queue (section 4.2), with values of their own or one for all of them. What policies earn on small
-jobsets stands beside what nobody can beat who knows all arrivals.
+queue (section 4.2), with values of their own or one for all of them; jobs may be of projects of
+other priorities (section 6). What policies earn on small jobsets stands beside what nobody can beat
+who knows all arrivals.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
+from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import UTILITY
@@ -130,7 +132,11 @@ class Setting:
     def workload(self, steps: int) -> PoissonWorkload:
         """Arrivals for so long."""
         return PoissonWorkload(
-            processors=self.world.processors, rate=self.rate, window=steps, utility=self.utility
+            processors=self.world.processors,
+            projects=self.world.projects,
+            rate=self.rate,
+            window=steps,
+            utility=self.utility,
         )
 
 
@@ -153,9 +159,11 @@ class Outcome:
     parameters: NDArray[np.float64] | None = None
 
 
-def loaded(setting: Setting, split: Split, steps: int) -> AccrualSimulator:
-    """A simulator of all experiments, for so long."""
-    simulator = replace(setting.world, max_time=steps).simulator()
+def loaded(
+    setting: Setting, split: Split, steps: int, world: Accrual | None = None
+) -> AccrualSimulator:
+    """A simulator of all experiments, for so long, by default in the setting's world."""
+    simulator = replace(world or setting.world, max_time=steps).simulator()
     jobsets = sample_jobsets(
         setting.workload(steps), setting.seed, split, range(setting.experiments)
     )
@@ -170,7 +178,7 @@ def learn_values(
     *,
     shared: bool = False,
 ) -> Learners:
-    """Lets every machine learn by itself for `Learning.steps`.
+    """Lets every machine, and on it each project, learn by itself for `Learning.steps`.
 
     Args:
         setting: what is measured.
@@ -179,11 +187,12 @@ def learn_values(
         shared: whether the machines of an experiment tune one value function together. Each still
             has an average reward and learning rates of its own.
     """
-    how, machines = setting.learning, setting.world.machines
-    functions = setting.experiments * (1 if shared else machines)
-    first = first_parameters(how.kind, functions, generator(setting.seed, Purpose.INIT))
-    learners = how.begin(first, sharing=machines if shared else 1)
+    how = setting.learning
     simulator = simulator or loaded(setting, Split.TRAIN, how.steps)
+    each = simulator.world.num_learners
+    functions = setting.experiments * (1 if shared else each)
+    first = first_parameters(how.kind, functions, generator(setting.seed, Purpose.INIT))
+    learners = how.begin(first, sharing=each if shared else 1)
     preempt, squeeze = COLUMNS[column]
     simulator.play(Rule("best_fit", "value", preempt, squeeze), learners=learners, learning=True)
     return learners
@@ -247,6 +256,32 @@ def pool_experiment(setting: Setting) -> Iterator[tuple[str, NDArray[np.float64]
         learners = learn_values(setting, "both", shared=policy == "shared") if learns else None
         simulator.play(Rule("best_fit", "value" if learns else policy), learners=learners)
         yield policy, simulator.earned
+
+
+def project_experiment(
+    setting: Setting, seeds: Sequence[int]
+) -> Iterator[tuple[str, bool, list[Schedule]]]:
+    """Measures policies that may do both, with priorities of the world's projects and without.
+
+    All have the same arrivals. Those that learn do so once for each of the seeds.
+
+    Yields:
+        Policy of `POLICIES`, whether projects have priorities, and for each seed what became of the
+        jobs of all experiments; once where nothing is learned.
+    """
+    rivals = {True: setting.world, False: replace(setting.world, projects=1)}
+    for priorities, world in rivals.items():
+        simulator = loaded(setting, Split.HELD_OUT, setting.steps, world)
+        for policy, scorer in POLICIES.items():
+            schedules = []
+            for seed in seeds if policy == "utility" else seeds[:1]:
+                mine, learners = replace(setting, seed=seed), None
+                if policy == "utility":
+                    training = loaded(mine, Split.TRAIN, mine.learning.steps, world)
+                    learners = learn_values(mine, "both", training)
+                simulator.play(Rule("best_fit", scorer), learners=learners)
+                schedules.append(simulator.schedule())
+            yield policy, priorities, schedules
 
 
 def unseen_jobsets(setting: Setting) -> list[JobSet]:

@@ -96,7 +96,7 @@ def _require_accrual(world: World) -> Accrual:
 def _num_functions(experiment: ExperimentConfig) -> int:
     """Each machine that learned has values of its own, wherever they act."""
     world = _require_accrual(experiment.task.world)
-    return int(experiment.training.jobsets) * world.machines
+    return int(experiment.training.jobsets) * world.num_learners
 
 
 class StateValuesNetwork(Network):

@@ -61,15 +61,15 @@ def test_an_iteration_is_the_papers_learning(values: str) -> None:
     assert (averages[:, 2] > 30).all()
 
 
-def test_each_machine_of_a_pool_learns_values_of_its_own() -> None:
+@pytest.mark.parametrize("several", ["machines", "projects"])
+def test_each_machine_and_each_project_learns_values_of_its_own(several: str) -> None:
     steps = 300
     ends = (f"task.world.max_time={steps}", f"task.workload.window={steps}")
-    config = config_of(*ends, "task.world.machines=2", "task.workload.rate=0.4")
+    config = config_of(*ends, f"task.world.{several}=2", "task.workload.rate=0.4")
     assert network_of(config).model_config(config, config.task.world)["servers"] == 10
     assert NETWORK.shapes(config, Accrual()) == {"values": (10, 8)}
-    setting = Setting(
-        world=Accrual(machines=2), rate=0.4, experiments=5, learning=Learning(steps=steps)
-    )
+    world = Accrual(**{several: 2})
+    setting = Setting(world=world, rate=0.4, experiments=5, learning=Learning(steps=steps))
     expected = learn_values(setting, "both")
     work = ServersWork(config)
     begun = {"values": np.zeros((10, 8), np.float32), "averages": np.zeros((10, 3), np.float32)}

@@ -13,13 +13,21 @@ from cluster_env.worlds.accrual.workloads import read_utility
 FUNCTIONS = ("linear", "square", "root", "0.5:1 1:0.75 3:0.25", "1:1 4:0 ^3")
 
 
+MOST_PROJECTS = 3
+
+
 def jobs(
-    arrival: list[int], size: list[int], duration: list[int], utility: str = "linear"
+    arrival: list[int],
+    size: list[int],
+    duration: list[int],
+    utility: str = "linear",
+    project: list[int] | None = None,
 ) -> JobSet:
     """Jobs that are written down."""
     functions = read_utility(utility).rows(len(arrival))
     demand = np.reshape(size, (-1, 1))
-    return JobSet.of(arrival, duration, demand, attributes={"tuf": functions})
+    columns = {"tuf": functions}
+    return JobSet.of(arrival, duration, demand, job_class=project, attributes=columns)
 
 
 @st.composite
@@ -30,7 +38,8 @@ def small_jobsets(draw: Any, processors: int = 6) -> JobSet:
     arrival = sorted(draw(st.lists(whole(0, 15), min_size=count, max_size=count)))
     size = draw(st.lists(whole(1, processors), min_size=count, max_size=count))
     duration = draw(st.lists(whole(1, 7), min_size=count, max_size=count))
-    return jobs(arrival, size, duration, draw(st.sampled_from(FUNCTIONS)))
+    project = draw(st.lists(whole(0, MOST_PROJECTS - 1), min_size=count, max_size=count))
+    return jobs(arrival, size, duration, draw(st.sampled_from(FUNCTIONS)), project)
 
 
 @st.composite
@@ -47,4 +56,5 @@ def small_worlds(draw: Any, processors: int = 6, machines: int = 1) -> Accrual:
         max_time=draw(st.sampled_from((12, 2**31 - 1))),
         machines=draw(st.integers(1, machines)),
         allocation=draw(st.sampled_from(ALLOCATIONS)),
+        projects=draw(st.sampled_from((1, MOST_PROJECTS))),
     )

@@ -197,10 +197,11 @@ def test_pieces_find_room_however_many_there_are(machines: int) -> None:
         check_pool(schedule, [jobset], world)
 
 
-@pytest.mark.parametrize("machines", [1, 3])
-def test_a_state_under_way_is_taken_over_whole(machines: int) -> None:
-    world = Accrual(machines=machines)
-    jobset = PoissonWorkload(rate=0.8, window=100).sample(np.random.default_rng(0))
+@pytest.mark.parametrize(("machines", "projects"), [(1, 1), (3, 1), (3, 2)])
+def test_a_state_under_way_is_taken_over_whole(machines: int, projects: int) -> None:
+    world = Accrual(machines=machines, projects=projects)
+    workload = PoissonWorkload(projects=projects, rate=0.8, window=100)
+    jobset = workload.sample(np.random.default_rng(0))
     one, other, rewards = loaded(world, jobset), loaded(world, jobset, jobset), np.empty(2)
     both, first = np.arange(2, dtype=np.int32), np.zeros(1, np.int32)
     for _ in range(30):

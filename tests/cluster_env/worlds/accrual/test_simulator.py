@@ -85,17 +85,26 @@ def test_it_does_what_the_plain_server_does(
 def test_it_learns_what_the_plain_server_learns(
     world: Accrual, jobset: JobSet, p: list[float], rate: float
 ) -> None:
-    plain = PlainLearner(world, rate, 0.1, 3.0, list(p))
-    server = PlainServer(world, jobset, plain.choose, plain.learn)
+    assert_learns_the_same(world, jobset, p, rate)
+
+
+def assert_learns_the_same(world: Accrual, jobset: JobSet, p: list[float], rate: float) -> None:
+    plain = [PlainLearner(world, rate, 0.1, 3.0, list(p)) for _ in range(world.projects)]
+    server = PlainServer(
+        world,
+        jobset,
+        lambda *offered: plain[server.project].choose(*offered),
+        lambda *seen: plain[server.project].learn(*seen),
+    )
     server.play()
-    it = new_learners(RULEBASE, np.array([p]), rate, 0.1, 3.0, False)
+    it = new_learners(RULEBASE, np.array([p] * world.projects), rate, 0.1, 3.0, False)
     simulator = world.simulator()
     simulator.load([jobset], UTILITY)
     simulator.play(Rule("best_fit", "value"), learners=it, learning=True)
     assert_same(simulator.schedule(), server)
-    assert it.memory["count"].tolist() == [plain.count]
-    np.testing.assert_allclose(it.p[0], plain.p, rtol=1e-9, atol=1e-9)
-    assert it.memory["rho"][0] == pytest.approx(plain.rho, rel=1e-12)
+    assert it.memory["count"].tolist() == [one.count for one in plain]
+    np.testing.assert_allclose(it.p, [one.p for one in plain], rtol=1e-9, atol=1e-9)
+    assert it.memory["rho"].tolist() == pytest.approx([one.rho for one in plain], rel=1e-12)
 
 
 def rules_of(world: Accrual) -> list[str]:
