@@ -106,7 +106,7 @@ def left_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 prepare(args[0])
             elif name == "figure":
                 check_figure(*args)
-            elif name in ("shadow", "steer") and ":" in (options["policy"] or ""):
+            elif name in ("shadow", "starts", "steer") and ":" in (options["policy"] or ""):
                 choose_adviser(options["policy"])
             elif name == "results":
                 for call in args[0].values():
@@ -158,6 +158,8 @@ def test_a_command_runs_as_it_is_shown(
             understood(line)
         return
     shorter = SHORTER.get(name, ())
+    if name == "replay" and "--starts" in shown.words:
+        shorter += ("--instants", "10")
     if shorter and "--runners" in shown.words:
         shorter += ("--runners", "0")
     work(shown, *shorter)

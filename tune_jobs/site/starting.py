@@ -24,7 +24,8 @@ Foresee = Callable[[Snapshot], tuple[StartTime, ...]]
 
 ASSUMPTIONS = (
     "Guaranteed, if no job runs for longer than its limit, none asks for a longer limit than the "
-    "log and the queue have, nodes stay as they are, and Slurm starts what the policy starts."
+    "log and the queue have, jobs that are held or blocked now queue behind, nodes stay as they "
+    "are, and Slurm starts what the policy starts."
 )
 
 
