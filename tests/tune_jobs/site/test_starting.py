@@ -104,3 +104,12 @@ def test_what_cannot_be_done_is_said_in_a_line_with_status_2(
     line = capsys.readouterr().err
     assert said in line
     assert line.count("\n") == 1
+
+
+def test_a_record_of_before_slurms_own_times_were_read_has_none(folder, capsys):
+    entry = json.loads(Path("seen.jsonl").read_text())
+    entry["snapshot"]["jobs"] = [row[:-1] for row in entry["snapshot"]["jobs"]]
+    Path("old.jsonl").write_text(json.dumps(entry) + "\n")
+    words = ("--past", "exact.csv", "--repeat", "old.jsonl", "--instants", "0", "--futures", "2")
+    assert metasched("starts", "fcfs:strict", *words, "--json") == 0
+    assert [one["expected"] for one in json.loads(capsys.readouterr().out)["starts"]] == [0, 0]
