@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
+from cluster_env.evaluation.intervals import Estimate, Pooled, jobset_interval
 from rllib_configs.registries import START_TIMES, found
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_spec, split_names
 from tune_jobs.comparing.protocol import EvaluationProtocol
@@ -27,6 +28,8 @@ LATER_SHARE = 0.5
 """Of a log's time, from which on is measured; before it is only learned."""
 
 EVERYBODY = "all"
+
+_WEEK_S = 7 * 86_400
 
 _COLUMNS = {
     "size": Column("size"),
@@ -78,7 +81,7 @@ def report_starts(
                 f"under {spec.key} no job waits at {num_instants} moments of {options.path}, so "
                 f"there is nothing to foresee"
             )
-        rows += _rows(spec.key, later)
+        rows += _rows(spec.key, later, int(jobset.arrival[-1]))
     sheet = Sheet(
         "starts",
         "Start times foreseen in the later half of the log",
@@ -96,21 +99,27 @@ def report_starts(
         say(f"\nWrote {out}: starts.csv")
 
 
-def _rows(policy: str, checked: Any) -> list[dict[str, Any]]:
+def _rows(policy: str, checked: Any, span: int) -> list[dict[str, Any]]:
     """All jobs, then those of each size that there is."""
     everybody = np.ones(checked.job.size, np.bool_)
     groups = {EVERYBODY: everybody}
     groups |= {name: checked.size == place for place, name in enumerate(SIZES)}
-    return [_row(policy, name, checked.select(one)) for name, one in groups.items() if one.any()]
+    return [
+        _row(policy, name, checked.select(one), span) for name, one in groups.items() if one.any()
+    ]
 
 
-def _row(policy: str, name: str, checked: Any) -> dict[str, Any]:
+def _row(policy: str, name: str, checked: Any, span: int) -> dict[str, Any]:
     low_90, low_50, median, high_50, high_90 = checked.shown
+    week = (checked.share * (span / _WEEK_S)).astype(np.int64)
 
-    def covered(low: NDArray[np.float64], high: NDArray[np.float64]) -> float:
-        # Starts are whole seconds, and so are the ends that people see.
-        actual = checked.actual
-        return float(((actual >= np.rint(low)) & (actual <= np.rint(high))).mean())
+    def covered(low: NDArray[np.float64], high: NDArray[np.float64]) -> Estimate:
+        # Starts are whole seconds, and so are the ends that people see. Jobs of a week wait for the
+        # same others, so that the interval is one over weeks.
+        inside = (checked.actual >= np.rint(low)) & (checked.actual <= np.rint(high))
+        return jobset_interval(Pooled(np.bincount(week, inside), np.bincount(week).astype(float)))
+
+    in_50, in_90 = covered(low_50, high_50), covered(low_90, high_90)
 
     error = float(np.median(np.abs(checked.actual - median)))
     by_estimates = float(np.median(np.abs(checked.actual - checked.plan)))
@@ -118,8 +127,12 @@ def _row(policy: str, name: str, checked: Any) -> dict[str, Any]:
         "policy": policy,
         "size": name,
         "jobs": int(checked.job.size),
-        "covered_50": covered(low_50, high_50),
-        "covered_90": covered(low_90, high_90),
+        "covered_50": in_50.value,
+        "covered_50_low": in_50.low,
+        "covered_50_high": in_50.high,
+        "covered_90": in_90.value,
+        "covered_90_low": in_90.low,
+        "covered_90_high": in_90.high,
         "width_90": float(np.median(high_90 - low_90)),
         "error": error,
         "error_of_estimates": by_estimates,
