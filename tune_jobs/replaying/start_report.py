@@ -117,7 +117,8 @@ def _row(policy: str, name: str, checked: Any, span: int) -> dict[str, Any]:
         # Starts are whole seconds, and so are the ends that people see. Jobs of a week wait for the
         # same others, so that the interval is one over weeks.
         inside = (checked.actual >= np.rint(low)) & (checked.actual <= np.rint(high))
-        return jobset_interval(Pooled(np.bincount(week, inside), np.bincount(week).astype(float)))
+        totals = np.bincount(week, inside).astype(np.float64)
+        return jobset_interval(Pooled(totals, np.bincount(week).astype(np.float64)))
 
     in_50, in_90 = covered(low_50, high_50), covered(low_90, high_90)
 
