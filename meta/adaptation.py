@@ -16,17 +16,17 @@ import torch
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.core.task import Task
+from cluster_env.core.world import World
 from meta.checks import MAX_STEPS, check_numbers, require_features, require_scorer
 from meta.maml.decisions import decisions_of
 from meta.maml.first_order import FirstOrder
 from meta.maml.options import MAMLOptions, maml_options
-from meta.maml.rewards import RewardSums, parameters_in_context
+from meta.maml.rewards import RewardSums
 from meta.maml.steps import Parameters, StepOptions
 from meta.study import StudyPlan
 from rllib_configs.networks.conditions import Wanted, seen_world
-from rllib_configs.networks.registry import Weights, make_sampler, require_shapes
+from rllib_configs.networks.registry import Weights, make_sampler, network_of, require_shapes
 from rllib_configs.networks.sampling import SamplingPolicy
-from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.policy_files import Decode, LearnedPolicy, read_weights, write_policy
 from rllib_configs.runners.rollout import Rollouts, rollout
 from rllib_configs.schema import ExperimentConfig
@@ -110,6 +110,16 @@ class MetaPolicy:
             raise InputError(f"an inner rate must be above 0, but {rate:g} was given")
         return replace(self, rates=dict.fromkeys(self.rates, rate), learned_rates=False)
 
+    def widened(self, world: World) -> "MetaPolicy":
+        """The same policy, which sees the classes of jobs of a world, as far as its network can."""
+        config, weights = network_of(self.config).widened(self.config, self.weights, world)
+        if weights is self.weights:
+            return self
+        rates = {name: self.rates.get(name, DEFAULT_RATE) for name in _parameters_in(weights)}
+        if not self.learned_rates:  # all are one number
+            rates = dict.fromkeys(rates, next(iter(self.rates.values())))
+        return replace(self, config=config, weights=weights, rates=rates)
+
     def weights_with(self, parameters: Parameters) -> Weights:
         """The weights by name, with other parameters of the network."""
         others = {f"{_NETWORK}{name}": value.detach().numpy() for name, value in parameters.items()}
@@ -125,7 +135,9 @@ class MetaPolicy:
     def after(self, task: Task, plan: StudyPlan, seed: int) -> list[LearnedPolicy]:
         """The policies after each of a plan's numbers of steps on a task, see `adapt_policy`."""
         numbers = {"num_episodes": plan.num_episodes, "num_jobsets": plan.num_jobsets}
-        adaptation = adapt_policy(self, task, plan.steps[-1], **numbers, seed=seed)
+        adaptation = adapt_policy(
+            self, task, plan.steps[-1], **numbers, seed=seed, warmup=plan.warmup
+        )
         policies = adaptation.policies(plan.decode)
         return [policies[step] for step in plan.steps]
 
@@ -216,12 +228,12 @@ def adapt_policy(
             was trained for, as with other resources, another horizon or other job classes.
     """
     check_numbers(num_steps, num_episodes, num_jobsets, seed)
+    policy = policy.widened(task.world)
     require_features(policy.config, task.world, f"the policy {policy.name}")
     meta = policy.meta
     seen = seen_world(policy.config.training, task.world, task.objective)
-    network = SetScorer(
-        seen.feature_names, SetScorerOptions.of(policy.config.training).without_critic
-    )
+    kind, training = network_of(policy.config), policy.config.training
+    network = kind.scorer(training, seen.feature_names)
     inner = FirstOrder(network, seen, StepOptions.of(meta, network))
     rates = {name: torch.tensor(rate).log() for name, rate in policy.rates.items()}
     rewards = None
@@ -237,7 +249,8 @@ def adapt_policy(
     with single_threaded():
         for step in range(num_steps):
             before = steps[-1].parameters
-            acting = policy.acting(task, before, policy.name).network
+            weights = {name: value.detach().numpy() for name, value in before.items()}
+            acting = kind.scorer_sampler(training, weights, seen)
             batch = seed * MAX_STEPS + step
             rollouts = sample_step(task, acting, batch, num_episodes, num_jobsets, warmup)
             # Learn from them: by a gradient, or by what all rewards so far go with.
@@ -246,13 +259,18 @@ def adapt_policy(
                     rollouts,
                     gamma=policy.config.training.gamma,
                     floor=meta.advantage_floor,
+                    trace=meta.trace,
+                    stride=meta.decision_stride,
+                    world=task.world,
                     discount_per=meta.discount_per,
                 )
                 after = inner.inner_step(before, rates, decisions, step)
                 reason = inner.why_unchanged(decisions)
             else:
                 rewards.add(rollouts)
-                after = parameters_in_context(policy.parameters, rewards.context())
+                start = {name: each.numpy() for name, each in policy.parameters.items()}
+                found = kind.in_context(start, rewards.context())
+                after = {name: torch.from_numpy(each) for name, each in found.items()}
                 reason = "its rewards said nothing new"
             changed = any(not torch.equal(after[name], before[name]) for name in after)
             steps.append(AdaptedStep(after, changed, "" if changed else reason))
@@ -306,9 +324,7 @@ def _initial_weights(config: ExperimentConfig, seed: int) -> Weights:
     """The weights of a config's network, without a critic, drawn from a seed."""
     task = config.task
     seen = seen_world(config.training, task.world, task.build_objective())
-    network = SetScorer(
-        seen.feature_names, SetScorerOptions.of(config.training).without_critic, seed
-    )
+    network = network_of(config).scorer(config.training, seen.feature_names, seed)
     return {f"{_NETWORK}{name}": value.numpy() for name, value in network.state_dict().items()}
 
 

@@ -120,20 +120,31 @@ def heuristic_costs(
     return dict(zip(policies, costs, strict=True))
 
 
-def baseline_of(spec: WorldSpec, costs: Mapping[str, Cost]) -> Cost:
-    """The lowest cost of a world's baselines, by which others are divided; the first of equals."""
-    return min((costs[name] for name in spec.baselines), key=lambda cost: cost.value)
+def baseline_of(spec: WorldSpec, costs: Mapping[str, Cost], names: Sequence[str] = ()) -> Cost:
+    """The lowest cost of some baselines, by which others are divided; the first of equals.
+
+    By default they are those of the world.
+    """
+    return min((costs[name] for name in names or spec.baselines), key=lambda cost: cost.value)
 
 
 def baselines_of(
-    tasks: Sequence[Task], num_jobsets: int, split: Split = Split.HELD_OUT
+    tasks: Sequence[Task],
+    num_jobsets: int,
+    split: Split = Split.HELD_OUT,
+    *,
+    warmup: int = 0,
+    names: Sequence[str] = (),
 ) -> list[Cost]:
-    """The lowest cost of the baselines on each task, on so many jobsets of a split."""
+    """The lowest cost of the baselines on each task, on so many jobsets of a split.
+
+    For the warm-up see `costs_on`, for the names `baseline_of`.
+    """
     lowest = []
     for task in tasks:
-        names = task.spec.baselines
-        costs = heuristic_costs(task, names, num_jobsets=num_jobsets, split=split)
-        lowest.append(baseline_of(task.spec, costs))
+        measured = names or task.spec.baselines
+        costs = heuristic_costs(task, measured, num_jobsets=num_jobsets, split=split, warmup=warmup)
+        lowest.append(baseline_of(task.spec, costs, measured))
     return lowest
 
 

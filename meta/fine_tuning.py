@@ -39,7 +39,7 @@ class ReinforcePolicy:
     def after(self, task: Task, plan: StudyPlan, seed: int) -> list[LearnedPolicy]:
         """The policies after each of a plan's steps, see `fine_tune`; all draw their actions."""
         numbers = {"num_episodes": plan.num_episodes, "num_jobsets": plan.num_jobsets}
-        return fine_tune(self, task, plan.steps, **numbers, seed=seed)
+        return fine_tune(self, task, plan.steps, **numbers, seed=seed, warmup=plan.warmup)
 
 
 def load_reinforce_policy(run: str | Path) -> ReinforcePolicy:
@@ -65,6 +65,7 @@ def fine_tune(
     num_episodes: int = 20,
     num_jobsets: int = 2,
     seed: int = 0,
+    warmup: int = 0,
 ) -> list[LearnedPolicy]:
     """Goes on training with REINFORCE (DeepRM, figure 3), on new jobsets of a task.
 
@@ -96,7 +97,7 @@ def fine_tune(
             if step == steps[-1]:
                 break
             batch = seed * MAX_STEPS + step
-            rollouts = sample_step(task, acting, batch, num_episodes, num_jobsets)
+            rollouts = sample_step(task, acting, batch, num_episodes, num_jobsets, warmup)
             optimizer.zero_grad()
             _loss(module, rollouts, training.gamma).backward()  # type: ignore[no-untyped-call]
             optimizer.step()

@@ -5,7 +5,7 @@ Needs no PyTorch, so that a command that refuses its options does so at once.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from cluster_env.evaluation import choose
 from meta.costs import DEFAULT_JOBSETS, baselines_of, costs_on
-from meta.tasks import TaskDistribution, TaskSplit
+from meta.tasks import TaskDistribution, TaskSplit, baselines_in, warmup_of
 from rllib_configs.policy_files import Decode
 
 Spread = Callable[[Callable[[Any, Any], Any], Any, Sequence[Any]], Iterable[Any]]
@@ -54,6 +54,8 @@ class StudyPlan:
         num_evaluation_jobsets: held-out jobsets of a task that costs are means over.
         rates: inner rates to choose from for a policy that has learned none.
         num_rate_tasks: validation tasks on which it is chosen.
+        warmup: units of time at both ends of windows whose jobs do not count.
+        baselines: heuristics by the best of which costs are divided; unset: those of the world.
         decode: how adapted policies act, see `rllib_configs.policy_files.LearnedPolicy`. Those of
             `meta.fine_tuning` draw, as they are trained to: the likeliest action would leave jobs
             waiting for ever.
@@ -69,6 +71,8 @@ class StudyPlan:
     rates: tuple[float, ...] = RATES
     num_rate_tasks: int = 15
     decode: Decode = "argmax"
+    warmup: int = 0
+    baselines: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("num_tasks", "num_seeds", "num_evaluation_jobsets", "num_rate_tasks"):
@@ -81,6 +85,13 @@ class StudyPlan:
             )
         if not self.rates or not all(0 < rate < math.inf for rate in self.rates):
             raise InputError(f"inner rates must be above 0, but {list(self.rates)} were given")
+
+    def on(self, distribution: TaskDistribution) -> "StudyPlan":
+        """The plan with the warm-up and the baselines of a distribution."""
+        spec = distribution.base.build().spec
+        return replace(
+            self, warmup=warmup_of(distribution), baselines=baselines_in(distribution, spec)
+        )
 
     def split(self, distribution: TaskDistribution, split: Split) -> list[Task]:
         """The tasks that are reported (`Split.HELD_OUT`), or those that rates are chosen on.
@@ -131,7 +142,8 @@ def measure(
             # All seeds begin with the same policy.
             pairs = zip(plan.steps, policy.after(task, plan, seed), strict=True)
             unmeasured = [one for step, one in pairs if step or unadapted is None]
-            costs = costs_on(unmeasured, task, num_jobsets=plan.num_evaluation_jobsets, split=split)
+            numbers = {"num_jobsets": plan.num_evaluation_jobsets, "warmup": plan.warmup}
+            costs = costs_on(unmeasured, task, split=split, **numbers)
             if plan.steps[0] == 0:
                 unadapted = unadapted or costs[0]
                 costs = costs if len(costs) == len(plan.steps) else [unadapted, *costs]
@@ -153,7 +165,11 @@ def choose_rate(
     side. Returns the rate, and the mean ratio of each that was tried.
     """
     tasks = plan.split(distribution, Split.VALIDATION)
-    costs = baselines_of(tasks, plan.num_evaluation_jobsets, Split.VALIDATION)
+    costs = baselines_of(
+        *(tasks, plan.num_evaluation_jobsets, Split.VALIDATION),
+        warmup=plan.warmup,
+        names=plan.baselines,
+    )
     baselines = [cost.value for cost in costs]
     shared = (policy, tasks, baselines, plan)
     if spread is None:

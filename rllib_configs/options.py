@@ -117,7 +117,8 @@ class TrainingSection(Section):
                 f"the algorithm {self.algorithm} needs a network that scores items one by one "
                 f"({_names(NETWORKS, lambda one: one.scores_items)}), but {self.network} was given"
             )
-        if algorithm.needs_gradient and not network.has_gradient:
+        scored = algorithm.needs_item_scores and network.can_be_fitted
+        if algorithm.needs_gradient and not (network.has_gradient or scored):
             raise InputError(
                 f"the network {self.network} has no gradient, which the algorithm "
                 f"{self.algorithm} needs; take the algorithm "
@@ -360,6 +361,16 @@ class SetScorerSection(ConditionOption, CriticOption):
     gradient steps can learn these from few episodes."""
 
 
+class DenseSection(CriticOption):
+    """A multilayer perceptron on an observation of the world."""
+
+    observation: str = "compact"
+    """Name of the environment's observation that the network sees: image, compact, or another one
+    of the world's that is an array."""
+    layers: Annotated[tuple[Width, ...], Field(min_length=1)] = (64, 64)
+    """Units of each hidden layer, of the policy and of the critic, which share none."""
+
+
 ALGORITHMS.register("reinforce")(
     Algorithm(ReinforceOptions, "rllib_configs.algorithms.reinforce:ReinforceConfig")
 )
@@ -376,6 +387,7 @@ ALGORITHMS.register("evolution")(
 NETWORKS.register("set_scorer")(
     NetworkEntry(SetScorerSection, "rllib_configs.networks.set_scorer:NETWORK", scores_items=True)
 )
+NETWORKS.register("dense")(NetworkEntry(DenseSection, "rllib_configs.networks.dense:NETWORK"))
 
 
 def training_section(

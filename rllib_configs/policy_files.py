@@ -297,9 +297,9 @@ def starting_weights(
 
     Args:
         config: of the run.
-        path: see `load_policy`. Only a critic may be missing there, what a scorer is told, and what
-            maml learns beside the network; they then start anew. Some networks can begin as another
-            one, see `rllib_configs.registries.CONVERSIONS`.
+        path: see `load_policy`. Only a critic may be missing there, what a scorer is told, its
+            weights of classes, and what maml learns beside the network; they then start anew. Some
+            networks can begin as another one, see `rllib_configs.registries.CONVERSIONS`.
         own: weights of the run by name.
 
     Raises:
@@ -311,7 +311,7 @@ def starting_weights(
         made: dict[str, NDArray[np.float32]] = convert(source, given, config, own)
         return made
     for name, value in own.items():
-        beside = any(part in name for part in (".critic", ".told_"))
+        beside = any(part in name for part in (".critic", ".told_", ".classes"))
         beside = beside or name.startswith(("rates.", "entropy_coefficient"))
         if beside and name not in given:
             continue

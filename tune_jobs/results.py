@@ -42,7 +42,8 @@ def _experiments() -> list[tuple[str, str]]:
     "--logs",
     metavar="FOLDER",
     type=click.Path(exists=True, file_okay=False),
-    help="Folder of job logs, for sites. Files that are none are named and left out.",
+    help="Folder of job logs, for sites, site-adaptation and cunha. Files that are none are named "
+    "and left out.",
 )
 @click.option(
     "--max-wait",

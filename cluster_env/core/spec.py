@@ -301,12 +301,15 @@ class Tools:
         warm: runs once what is compiled and what no rule, step or observation calls, as what
             learns; from a small world and some of its jobsets. See `cluster_env.warm`.
         futures: how later jobs are sampled, for `cluster_env.evaluation.lookahead`.
+        bound: makes a rule that reads what each job costs under an `Objective`, which no state
+            shows.
     """
 
     optimum: Optimum | None = None
     protocols: Mapping[str, NamedJobsets] = field(default_factory=dict)
     warm: Callable[[Any, Sequence[JobSet]], None] = lambda world, jobsets: None
     futures: Futures | None = None
+    bound: Callable[[Any], Policy] | None = None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.world import State
+from cluster_env.core.world import State, World
+from meta.maml.values import fitted_values
 from rllib_configs.learning.advantages import DiscountPer, advantages_by_clock
 from rllib_configs.runners.rollout import Rollouts
 
@@ -51,6 +52,9 @@ def decisions_of(
     gamma: float,
     floor: float,
     relative: bool = False,
+    trace: float = 1.0,
+    stride: int = 1,
+    world: World | None = None,
     discount_per: DiscountPer = "time_unit",
 ) -> Decisions:
     """Weighs the decisions of a stage against the other episodes of the same jobsets.
@@ -64,22 +68,31 @@ def decisions_of(
     With ``relative`` it is divided by the absolute mean return alone. An outer step then weighs
     tasks by the share of their cost that can be saved, which is what comparisons measure; with
     spreads of 1, many tasks in which nothing is to be gained outvote the few in which much is.
-    spreads of 1, many tasks in which nothing is to be gained outvote the few in which much is.
+
+    With a ``trace`` below 1, returns give way to values of states that are fitted to the stage in
+    the world, see `meta.maml.values`; of what comes later the less counts, the lower it is.
+    One of ``stride`` decisions is kept.
 
     There are at least two episodes of each jobset.
     """
+    values = np.zeros(rollouts.num_rows)
+    if trace < 1.0 and world is not None:
+        values = fitted_values(world, rollouts, gamma, discount_per)
     advantages, _ = advantages_by_clock(
         rollouts.rewards,
-        np.zeros(rollouts.num_rows),
+        values,
         rollouts.row,
         rollouts.time,
         rollouts.row_jobset,
         gamma,
-        1.0,
+        trace,
         discount_per,
     )
     # Where one action alone was allowed, its probability was 1: there is nothing to learn.
     rows = np.flatnonzero(rollouts.log_probabilities < 0)
+    if stride > 1:
+        # By episode, because rows of all episodes take turns.
+        rows = rows[np.argsort(rollouts.row[rows], kind="stable")][::stride]
     returns = np.bincount(rollouts.row, rollouts.rewards, rollouts.row_jobset.size)
     spread = advantages[rows].std() if rows.size else 0.0
     size = abs(returns.mean())

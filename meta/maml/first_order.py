@@ -10,12 +10,14 @@ vector, so that this takes a few operations on few arrays.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
-from cluster_env.core.world import World
+from cluster_env.core.world import State, World
 from meta.maml.decisions import Decisions
 from meta.maml.steps import LEAST_SQUARE, Parameters, StepOptions, rate_of_step
 from rllib_configs.networks.set_scorer.kernels import PARAMETERS, pack, unpack, weights_type
@@ -45,39 +47,96 @@ class OuterGradient:
     inner_norm: float
 
 
-class FirstOrder:
-    """Inner and outer steps of a `SetScorer` of float32, whose own parameters are not used."""
+class FlatNetwork(Protocol):
+    """A network whose parameters are one vector, with compiled gradients of policy losses.
 
-    def __init__(self, network: SetScorer, world: World, options: StepOptions) -> None:
-        self._network, self._world, self._options = network, world, options
+    Attributes:
+        names: of the parameters, in the order in which the vector has them.
+        sizes: of each; one more at the end for what no parameter fills.
+    """
+
+    names: tuple[str, ...]
+    sizes: NDArray[np.int64]
+
+    def flatten(self, parameters: Mapping[str, torch.Tensor]) -> Vector:
+        """All parameters by name as one vector."""
+
+    def by_name(self, vector: Vector) -> dict[str, NDArray[np.float32]]:
+        """A vector in the shapes of the parameters; views as far as possible."""
+
+    def show(self, states: State) -> Any:
+        """What the network sees of states, which does not change with its parameters."""
+
+    def gradient(
+        self, vector: Vector, choices: Choices, loss: PolicyLoss
+    ) -> tuple[NDArray[np.float32], float]:
+        """See `PolicyGradient`."""
+
+
+class FlatSetScorer:
+    """A `SetScorer` of float32 as a `FlatNetwork`; its own parameters are not used."""
+
+    def __init__(self, network: SetScorer, world: World) -> None:
+        self._network, self._world = network, world
         width, context_size = network.context.weight.shape
         item_size = network.job.weight.shape[1]
         self._weights = weights_type(context_size, item_size, width)
         num_items = world.num_actions - 1
-        self._gradient = _policy_gradient(context_size, num_items, item_size, width)
-        # Where the block of each parameter is in the vector of all.
-        self._names = (*PARAMETERS, *network.skip_names)
+        self.gradient = _policy_gradient(context_size, num_items, item_size, width)
+        self.names = (*PARAMETERS, *network.skip_names)
         parameters = dict(network.named_parameters())
-        sizes = [parameters[name].numel() for name in self._names]
+        sizes = [parameters[name].numel() for name in self.names]
         rest = self._weights.itemsize // 4 - sum(sizes)  # a skip connection that is not there
-        self._sizes = np.array([*sizes, *([rest] if rest else [])])
-        self._starts = np.cumsum(self._sizes) - self._sizes
-        adapted = self._names if options.adapted is None else options.adapted
-        fixed = [name not in adapted for name in self._names] + [True] * (rest > 0)
-        self._fixed = np.repeat(fixed, self._sizes) if any(fixed) else None
+        self.sizes = np.array([*sizes, *([rest] if rest else [])])
 
     def flatten(self, parameters: Mapping[str, torch.Tensor]) -> Vector:
-        """All parameters by name as one vector."""
-        arrays = [parameters[name].detach().numpy() for name in self._names]
+        """See `FlatNetwork`."""
+        arrays = [parameters[name].detach().numpy() for name in self.names]
         skip = arrays[len(PARAMETERS) :]
         parts = [*arrays[: len(PARAMETERS)], *([np.concatenate(skip)] if skip else [])]
         return pack(parts).view(np.float32)
 
     def by_name(self, vector: Vector) -> dict[str, NDArray[np.float32]]:
-        """A vector in the shapes of the parameters; views as far as possible."""
+        """See `FlatNetwork`."""
         *arrays, skip = unpack(vector.view(self._weights))
-        cuts = np.cumsum(self._sizes[len(PARAMETERS) :])[:-1]
-        return dict(zip(self._names, [*arrays, *np.split(skip, cuts)], strict=False))
+        cuts = np.cumsum(self.sizes[len(PARAMETERS) :])[:-1]
+        return dict(zip(self.names, [*arrays, *np.split(skip, cuts)], strict=False))
+
+    def show(self, states: State) -> Any:
+        """See `FlatNetwork`."""
+        return self._network.shown(self._world.features(states))
+
+
+def flat_network(network: nn.Module, world: World) -> FlatNetwork:
+    """A network that scores items one by one as a vector; it may bring its own ``flat_form``."""
+    make = getattr(network, "flat_form", None)
+    if make is not None:
+        flat: FlatNetwork = make(world)
+        return flat
+    assert isinstance(network, SetScorer)
+    return FlatSetScorer(network, world)
+
+
+class FirstOrder:
+    """Inner and outer steps of a network, whose own parameters are not used."""
+
+    def __init__(self, network: nn.Module, world: World, options: StepOptions) -> None:
+        self._flat, self._options = flat_network(network, world), options
+        # Where the block of each parameter is in the vector of all.
+        self._names, self._sizes = self._flat.names, self._flat.sizes
+        self._starts = np.cumsum(self._sizes) - self._sizes
+        adapted = self._names if options.adapted is None else options.adapted
+        rest = self._sizes.size - len(self._names)
+        fixed = [name not in adapted for name in self._names] + [True] * rest
+        self._fixed = np.repeat(fixed, self._sizes) if any(fixed) else None
+
+    def flatten(self, parameters: Mapping[str, torch.Tensor]) -> Vector:
+        """All parameters by name as one vector."""
+        return self._flat.flatten(parameters)
+
+    def by_name(self, vector: Vector) -> dict[str, NDArray[np.float32]]:
+        """A vector in the shapes of the parameters; views as far as possible."""
+        return self._flat.by_name(vector)
 
     def rates_by_name(self, values: NDArray[np.float64]) -> dict[str, float]:
         """Numbers of the blocks by the names of the parameters."""
@@ -96,7 +155,7 @@ class FirstOrder:
             bounds = np.concatenate([[0], np.cumsum(counts[counts > 0])])
             decisions = decisions.of_rows(order)
         return Choices(
-            self._network.shown(self._world.features(decisions.states)),
+            self._flat.show(decisions.states),
             decisions.actions,
             decisions.log_probabilities,
             decisions.advantages,
@@ -111,7 +170,9 @@ class FirstOrder:
         if choices.num_rows == 0:
             return np.zeros_like(parameters)
         options = self._options
-        parts, _ = self._gradient(parameters, choices, PolicyLoss(options.surrogate == "ratio"))
+        parts, _ = self._flat.gradient(
+            parameters, choices, PolicyLoss(options.surrogate == "ratio")
+        )
         if self._fixed is not None:
             parts[:, self._fixed] = 0
         gradient = parts.sum(axis=0)
@@ -168,7 +229,7 @@ class FirstOrder:
             update = self.update(adapted, rates * np.float32(rate_of_step(step)), choices)
             adapted = adapted - update
             displacement += update
-        (gradient,), entropy = self._gradient(adapted, last, loss)
+        (gradient,), entropy = self._flat.gradient(adapted, last, loss)
         # By the logarithm of a rate: what its block was moved by times the gradient.
         slopes = -self._by_block((displacement * gradient).astype(np.float64))
         return OuterGradient(gradient, slopes, entropy, np.sqrt(_square(displacement)))

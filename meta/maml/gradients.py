@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from cluster_env.core.world import World
 from meta.maml.first_order import FirstOrder
@@ -13,11 +14,10 @@ from meta.maml.options import maml_options
 from meta.maml.stages import TaskSample
 from meta.maml.steps import StepOptions, outer_loss, scorer_of
 from rllib_configs.learning.flat import flat_gradient
-from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss
 from rllib_configs.schema import ExperimentConfig
 
-Networks = Callable[[World], SetScorer]
+Networks = Callable[[World], nn.Module]
 
 KEPT_BYTES = 1 << 28
 """Features that a process may keep of an iteration's tasks from one pass to the next, in bytes."""

@@ -13,14 +13,14 @@ from torch import nn
 from cluster_env.core.world import World
 from meta.maml.steps import Parameters
 from rllib_configs.networks.conditions import seen_world
-from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
+from rllib_configs.networks.registry import network_named
 from rllib_configs.schema import ExperimentConfig
 
 NETWORK, RATES, ENTROPY = "network.", "rates.", "entropy_coefficient"
 
 
 class MetaSetScorerModule(TorchRLModule):
-    """`SetScorer` with the state of meta-learning, which travels in checkpoints and policies.
+    """A scorer of items with the state of meta-learning, which travels in checkpoints and policies.
 
     The state holds the network's parameters under ``network.``, the logarithm of the inner rate of
     each of them under ``rates.``, with ``_`` for ``.`` in its name, and ``entropy_coefficient``,
@@ -35,7 +35,9 @@ class MetaSetScorerModule(TorchRLModule):
         """Builds the network; all rates start alike."""
         config = self.model_config
         self._world: World = config["world"]
-        self.network = SetScorer(self._world.feature_names, config["options"], int(config["seed"]))
+        training, names = config["training"], self._world.feature_names
+        kind = network_named(training.network)
+        self.network = kind.scorer(training, names, int(config["seed"]))
         log_rate, learn = float(np.log(config["inner_rate"])), bool(config["learn_rates"])
         self.rates = nn.ParameterDict(
             {
@@ -64,7 +66,7 @@ def meta_model_config(experiment: ExperimentConfig) -> dict[str, Any]:
     task = experiment.task
     return {
         "world": seen_world(experiment.training, task.world, task.build_objective()),
-        "options": SetScorerOptions.of(experiment.training).without_critic,
+        "training": experiment.training,
         "seed": experiment.seed,
         "inner_rate": experiment.training.inner_rate,
         "learn_rates": experiment.training.learn_rates,

@@ -59,6 +59,12 @@ class MAMLOptions(ClippedOptions):
     relative_gains: bool = True
     """Whether outer steps weigh tasks by the share of their cost that can be saved; otherwise all
     tasks weigh the same."""
+    trace: Share = 1.0
+    """How much of the rewards after a decision counts, per discount_per, beside values that are
+    fitted to the stage: 1 trusts rewards alone, lower values suit long windows."""
+    decision_stride: Count = 1
+    """Every how many-th decision with a choice is learned from. In long windows a part of them says
+    nearly as much, and gradients cost less."""
     gradient_clip: Annotated[Positive, ADJUSTABLE] = 0.5
     """Largest norm of an inner gradient; without effect if normalize is on."""
     normalize: bool = False
@@ -102,6 +108,11 @@ def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
     from meta.tasks import get_distribution
 
     family = experiment.training.family
+    if experiment.training.order == "second" and experiment.training.network != "set_scorer":
+        raise InputError(
+            f"training.order=second needs the network set_scorer, because derivatives of second "
+            f"order come from PyTorch, but {experiment.training.network} was given"
+        )
     base = get_distribution(family).base
     if experiment.task not in (TaskSection(), base):
         raise InputError(

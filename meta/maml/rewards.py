@@ -8,16 +8,13 @@ a thousand episodes as after one. Its numbers are standardized, so that it does 
 unit of an objective.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from cluster_env.core.conditioned import ConditionedWorld
 from cluster_env.core.world import World
-from meta.maml.steps import Parameters
 from rllib_configs.networks.conditions import rewards_told
 from rllib_configs.runners.rollout import Rollouts
 
@@ -90,14 +87,3 @@ def world_in_context(seen: World, context: Vector) -> World:
     condition = (*others, *zip(names, context.tolist(), strict=True))
     changed: World = replace(seen, condition=condition)
     return changed
-
-
-def parameters_in_context(parameters: Mapping[str, torch.Tensor], context: Vector) -> Parameters:
-    """The parameters with which a network without a context acts as if it had this one.
-
-    The context is the same in all states, so that it only changes the biases behind it.
-    """
-    weights = parameters["context.weight"][:, -context.size :]
-    # No product of matrices: the order of its sums would be the processor's.
-    added = (weights * torch.tensor(context, dtype=weights.dtype)).sum(1)
-    return {**parameters, "context.bias": parameters["context.bias"] + added}

@@ -5,6 +5,7 @@ from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from cluster_env.core.world import World
 from meta.maml.gradients import TaskGradients, task_gradients
@@ -12,9 +13,10 @@ from meta.maml.module import MetaSetScorerModule, split_weights
 from meta.maml.options import maml_options
 from meta.maml.stages import StageSampler, TaskSample
 from meta.maml.steps import Parameters
-from meta.tasks import get_distribution, training_tasks
+from meta.tasks import get_distribution, training_tasks, warmup_of
 from rllib_configs.learning.flat import flat_parameters, load_flat
-from rllib_configs.networks.set_scorer.network import FeatureNames, SetScorer, SetScorerOptions
+from rllib_configs.networks.registry import FeatureNames, network_named
+from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.runners.sums import Part
 from rllib_configs.runners.units import Arrays
 from rllib_configs.schema import ExperimentConfig
@@ -56,8 +58,11 @@ class MetaWork:
         self._experiment, self._module = experiment, module
         self._distribution = get_distribution(experiment.training.family)
         self._tasks = training_tasks(self._distribution, experiment.seed)
-        self._stages = StageSampler(experiment.training, maml_options(experiment), experiment.seed)
-        self._networks: dict[FeatureNames, SetScorer] = {}
+        self._stages = StageSampler(
+            *(experiment.training, maml_options(experiment), experiment.seed),
+            warmup_of(self._distribution),
+        )
+        self._networks: dict[FeatureNames, nn.Module] = {}
         self._start: tuple[Parameters, Parameters]  # parameters and rates of the iteration
         self._gradients: TaskGradients
 
@@ -95,13 +100,14 @@ class MetaWork:
             {"tasks": 1.0, "entropy": outer.entropy, "inner_norm": outer.inner_norm},
         )
 
-    def _network(self, world: World) -> SetScorer:
+    def _network(self, world: World) -> nn.Module:
         """A network for the features of a world; its own parameters are not used."""
         names = world.feature_names
         if names not in self._networks:
             training = self._experiment.training
-            network = SetScorer(names, SetScorerOptions.of(training).without_critic)
-            network.compiled = training.order == "first"  # else PyTorch's, which is derived twice
+            network = network_named(training.network).scorer(training, names)
+            if isinstance(network, SetScorer):  # else PyTorch's, which is derived twice
+                network.compiled = training.order == "first"
             self._networks[names] = network
         return self._networks[names]
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.policy import choose
+from cluster_env.core.policy import chooser
 from cluster_env.core.seeding import Split, episode_keys, uniforms
 from cluster_env.core.spec import get_heuristic
 from cluster_env.core.task import Task
@@ -19,9 +19,8 @@ from meta.maml.options import MAMLOptions
 from meta.maml.rewards import RewardSums, world_in_context
 from meta.maml.steps import Parameters, StepOptions
 from rllib_configs.networks.conditions import seen_world
+from rllib_configs.networks.registry import network_named
 from rllib_configs.networks.sampling import SamplingPolicy
-from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
-from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.runners.rollout import Rollouts, rollout
 from rllib_configs.schema import TrainingSection
 
@@ -67,11 +66,15 @@ class TaskSample:
 
 @dataclass(frozen=True)
 class StageSampler:
-    """Plays the stages of tasks, one after the other, with the seed of a run's actions."""
+    """Plays the stages of tasks, one after the other, with the seed of a run's actions.
+
+    For the warm-up see `meta.tasks.warmup_of`.
+    """
 
     training: TrainingSection
     meta: MAMLOptions
     seed: int
+    warmup: int = 0
 
     def play(
         self,
@@ -89,10 +92,12 @@ class StageSampler:
         the iteration and the index of the task in it.
         """
         meta, training = self.meta, self.training
-        episodes = StageEpisodes(task, training, (self.seed, iteration, index))
+        keys = (self.seed, iteration, index)
+        episodes = StageEpisodes(task, training, keys, self.warmup)
         rewards = RewardSums(task.world) if meta.adapt == "context" else None
         seen = seen_world(training, task.world, task.objective)
-        network = SetScorer(seen.feature_names, SetScorerOptions.of(training).without_critic)
+        kind = network_named(training.network)
+        network = kind.scorer(training, seen.feature_names)
         inner = FirstOrder(network, seen, StepOptions.of(meta, network))
         stages: list[Decisions] = []
         scores: list[StageScore] = []
@@ -100,7 +105,7 @@ class StageSampler:
         for stage in range(num_steps + 1):
             # Sample with the parameters, or the context, of this stage.
             weights = {name: value.numpy() for name, value in parameters.items()}
-            rollouts, score = episodes.sample(SetScorerSampler(network, weights, seen), stage)
+            rollouts, score = episodes.sample(kind.scorer_sampler(training, weights, seen), stage)
             scores.append(score)
             stages.append(
                 decisions_of(
@@ -108,6 +113,9 @@ class StageSampler:
                     gamma=training.gamma,
                     floor=meta.advantage_floor,
                     relative=meta.relative_gains and stage == num_steps,
+                    trace=meta.trace,
+                    stride=meta.decision_stride,
+                    world=task.world,
                     discount_per=meta.discount_per,
                 )
             )
@@ -132,19 +140,22 @@ class StageEpisodes:
     The keys of the random numbers of actions begin with the run's seed; the stage comes last.
     """
 
-    def __init__(self, task: Task, training: TrainingSection, keys: tuple[int, int, int]) -> None:
+    def __init__(
+        self, task: Task, training: TrainingSection, keys: tuple[int, int, int], warmup: int = 0
+    ) -> None:
         if not task.spec.baselines:
             raise InputError(
                 f"the world {task.world.kind} has no baseline to which returns can be "
                 "compared; name one in its registration"
             )
-        self._task, self._training, self._keys = task, training, keys
+        self._task, self._training, self._keys, self._warmup = task, training, keys, warmup
 
     def sample(self, policy: SamplingPolicy, stage: int) -> tuple[Rollouts, StageScore]:
         """Plays the episodes of a stage, counted from 0; each has jobsets of its own."""
         task, count = self._task, self._training.jobsets
         episodes = self._training.episodes_per_jobset
-        jobsets = task.jobsets(Split.TRAIN, range(stage * count, (stage + 1) * count))
+        drawn = task.jobsets(Split.TRAIN, range(stage * count, (stage + 1) * count))
+        jobsets = [jobset.counting(self._warmup) for jobset in drawn]
         seed, *numbers = self._keys
         keys = episode_keys(seed, Split.TRAIN, *numbers, stage, count=count * episodes)
         rollouts = rollout(task.world, policy, jobsets, task.objective, episodes, keys)
@@ -171,9 +182,10 @@ class StageEpisodes:
         simulator = world.simulator()
         simulator.load(jobsets, self._task.objective)
         steps: list[NDArray[np.float64]] = []
+        choose = chooser(policy)
         while (rows := np.flatnonzero(simulator.active).astype(np.int32)).size:
             rewards = np.empty(rows.size)
             numbers = uniforms(keys[simulator.episode[rows]], len(steps))
-            simulator.step(rows, choose(policy, simulator, rows, numbers), rewards)
+            simulator.step(rows, choose(simulator, rows, numbers), rewards)
             steps.append(rewards)
         return float(np.concatenate(steps).sum() / len(jobsets))

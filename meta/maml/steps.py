@@ -40,7 +40,7 @@ change with :math:`\theta` while an update is computed.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -51,7 +51,6 @@ from cluster_env.core.world import State, World
 from meta.maml.decisions import Decisions
 from meta.maml.options import MAMLOptions
 from rllib_configs.learning.losses import clipped_loss
-from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
 
 Parameters = dict[str, torch.Tensor]
@@ -88,7 +87,7 @@ class StepOptions:
     create_graph: bool = False
 
     @staticmethod
-    def of(meta: MAMLOptions, network: SetScorer) -> "StepOptions":
+    def of(meta: MAMLOptions, network: nn.Module) -> "StepOptions":
         """Those that a config asks for, of a network whose values do not count."""
         return StepOptions(
             surrogate=meta.surrogate,
@@ -109,12 +108,13 @@ def scorer_of(network: nn.Module, world: World) -> Scorer:
     return scores
 
 
-def adapted_names(network: SetScorer, adapt: Adapt) -> tuple[str, ...]:
+def adapted_names(network: nn.Module, adapt: Adapt) -> tuple[str, ...]:
     """The parameters of a network that inner steps change: all, those of a part, or none."""
     names = tuple(name for name, _ in network.named_parameters())
     if adapt == "all":
         return names
-    part = () if adapt == "context" else network.parts[adapt]
+    parts: Any = network.parts
+    part = () if adapt == "context" else parts[adapt]
     return tuple(name for name in names if name in part or name.split(".")[0] in part)
 
 

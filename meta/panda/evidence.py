@@ -59,7 +59,8 @@ class Evidence:
 
     Attributes:
         mean: of each real column, float64 ``(real columns,)``, as the next.
-        scale: its standard deviation.
+        scale: its standard deviation; 0 for a column that is the same in all rows. That one does
+            not count, because the density of ever more equal rows in one cluster is unbounded.
         within: share of a real column's variance that is expected inside a cluster.
         categories: of each categorical column.
         shape: of the inverse gamma prior; the larger, the surer is `within`.
@@ -74,8 +75,9 @@ class Evidence:
     @classmethod
     def of(cls, table: Table, within: float = 0.05) -> "Evidence":
         """The model of a table's rows."""
-        scale = table.real.std(axis=0)
-        scale = np.where(scale > 0, scale, 1.0)
+        # Of equal numbers, the deviation from a rounded mean may be above 0.
+        varies = np.ptp(table.real, axis=0) > 0
+        scale = np.where(varies, table.real.std(axis=0), 0.0)
         return cls(table.real.mean(axis=0), scale, within, table.categories)
 
     def statistics(self, table: Table) -> Floats:
@@ -84,7 +86,8 @@ class Evidence:
         float64 ``(rows, 1 + 2 * real columns + categories)``: the count, sums, sums of squares, and
         counts of categories.
         """
-        real = (table.real - self.mean) / self.scale
+        real = np.where(self.scale > 0, table.real - self.mean, 0.0)
+        real /= np.where(self.scale > 0, self.scale, 1.0)
         one_hot = [
             np.eye(count)[column]
             for count, column in zip(self.categories, table.categorical.T, strict=True)
@@ -97,7 +100,8 @@ class Evidence:
         n, num_real = statistics[..., 0], self.mean.size
         sums = statistics[..., 1 : 1 + num_real]
         squares = statistics[..., 1 + num_real : 1 + 2 * num_real]
-        total = self._real(n[..., None], sums, squares).sum(axis=-1)
+        varies = self.scale > 0
+        total = self._real(n[..., None], sums[..., varies], squares[..., varies]).sum(axis=-1)
         first = 1 + 2 * num_real
         for count in self.categories:
             prior = 1.0 / count  # all categories of a column together weigh as one row

@@ -6,10 +6,12 @@ from meta.tasks.distribution import (
     FamilySection,
     TaskDistribution,
     TaskSplit,
+    baselines_in,
     get_distribution,
     objective_kind,
     read_family,
     training_tasks,
+    warmup_of,
 )
 from meta.tasks.reading import describe, read_task
 
@@ -19,10 +21,12 @@ __all__ = [
     "Task",
     "TaskDistribution",
     "TaskSplit",
+    "baselines_in",
     "describe",
     "get_distribution",
     "objective_kind",
     "read_family",
     "read_task",
     "training_tasks",
+    "warmup_of",
 ]

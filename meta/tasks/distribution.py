@@ -13,11 +13,13 @@ from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry, unknown
 from cluster_env.core.seeding import Purpose, Split, generator
+from cluster_env.core.spec import WorldSpec, get_heuristic
 from cluster_env.core.task import Task
+from cluster_env.evaluation import check_warmup
 from rllib_configs.extensions import IMPORTS, allowed_imports
 from rllib_configs.loading import parse_section, read_yaml
 from rllib_configs.ranges import TaskRanges, ranges_of
-from rllib_configs.sections import Section, validated
+from rllib_configs.sections import Section, WholeNumber, validated
 from rllib_configs.task_schema import TaskSection
 
 _FOLDER = Path(__file__).parent / "families"
@@ -115,6 +117,11 @@ class FamilySection(Section):
     vary: SerializeAsAny[TaskRanges] = Field(default_factory=dict, validate_default=True)
     """What differs: ``workload.load: {uniform: [0.7, 1.5]}`` by the key of any setting, beside the
     ranges that the world has of its own."""
+    warmup: WholeNumber = 0
+    """Units of time at the beginning and at the end of each arrival window whose jobs count
+    nowhere, neither in rewards nor in costs, so that the others meet a cluster in operation."""
+    baselines: tuple[str, ...] = ()
+    """Heuristics by the best of which costs are divided; unset: the baselines of the world."""
 
     @field_validator("vary", mode="before")
     @classmethod
@@ -139,6 +146,10 @@ class FamilySection(Section):
         """
         self.vary.check(self.base, self.name)
         base = self.base.build()
+        if self.warmup:
+            check_warmup(self.warmup, [jobset.window for jobset in base.jobsets(Split.TRAIN, [0])])
+        for name in self.baselines:
+            get_heuristic(name, base.world)
         if base.at_point() != base:
             raise InputError(
                 f"the base of the family '{self.name}' may not vary from jobset to jobset, so give "
@@ -151,7 +162,7 @@ class FamilySection(Section):
 
 
 def read_family(path: Path) -> FamilySection:
-    """Reads the YAML file of a family.
+    """Reads the YAML file of a family; what it does not give is as in the family under ``like``.
 
     Raises:
         InputError: if it cannot be read, has an unknown key or an impossible value, or describes
@@ -160,10 +171,27 @@ def read_family(path: Path) -> FamilySection:
     if not path.is_file():
         raise InputError(f"there is no file {path} of a task distribution")
     data = {"name": path.stem, **read_yaml(path)}
+    like = data.pop("like", None)
+    if like is not None:
+        if not isinstance(like, str) or not (_FOLDER / f"{like}.yaml").is_file():
+            known = sorted(file.stem for file in _FOLDER.glob("*.yaml"))
+            raise InputError(f"{path}: {unknown('family', str(like), known)}")
+        data = _merged(read_yaml(_FOLDER / f"{like}.yaml"), data)
     try:
         return parse_section(FamilySection, data).check()
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
+
+
+def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The base with the changes, key by key."""
+    merged = dict(base)
+    for key, value in changes.items():
+        known = merged.get(key)
+        if isinstance(known, Mapping) and isinstance(value, Mapping):
+            value = _merged(known, value)
+        merged[key] = value
+    return merged
 
 
 TASK_DISTRIBUTIONS: Registry[TaskDistribution] = Registry("task distribution")
@@ -205,6 +233,16 @@ def get_distribution(name: str | Path) -> TaskDistribution:
             f"type {type(distribution).__name__}"
         )
     return distribution
+
+
+def warmup_of(distribution: TaskDistribution) -> int:
+    """Units of time at both ends of its windows whose jobs do not count; 0 if it says nothing."""
+    return int(getattr(distribution, "warmup", 0))
+
+
+def baselines_in(distribution: TaskDistribution, spec: WorldSpec) -> tuple[str, ...]:
+    """The heuristics by the best of which costs are divided: its own, else the world's."""
+    return tuple(getattr(distribution, "baselines", ())) or tuple(spec.baselines)
 
 
 def training_tasks(distribution: TaskDistribution, seed: int) -> TaskSplit:

@@ -1,7 +1,7 @@
 """What PPO has its runners do: sample a unit, keep its rows, and take gradients from them."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ray.rllib.core.columns import Columns as Names
 
 from cluster_env.core.seeding import Purpose, generator
-from cluster_env.core.world import Features, State
+from cluster_env.core.world import Features, Mask, State
 from rllib_configs.algorithms.batched import episode_sums
 from rllib_configs.learning.advantages import advantages_by_clock
 from rllib_configs.learning.agents import advantages_of_agents
@@ -17,10 +17,9 @@ from rllib_configs.learning.equalizing import Equalizer, Spreads
 from rllib_configs.learning.flat import flat_gradient, load_flat
 from rllib_configs.learning.losses import clipped_loss, symlog
 from rllib_configs.networks.registry import make_sampler
-from rllib_configs.networks.sampling import Sampler
+from rllib_configs.networks.sampling import Sampler, ValuingSampler
 from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss, UnitGradient
-from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.sampling import SampleUnit, UnitSampler
 from rllib_configs.runners.sums import Part
@@ -86,6 +85,7 @@ class HeldRows:
         targets: float32 ``(rows,)``, for a critic.
         order: int64 ``(rows,)``, of the last pass that was asked for, which `epoch` is.
         shown: features of the states, unless they take more than `KEPT_BYTES`; for compiled code.
+        observed: what a module with a method ``observe`` gives for the states; the same holds.
     """
 
     index: int
@@ -99,6 +99,7 @@ class HeldRows:
     order: NDArray[np.int64] | None = None
     epoch: int = -1
     shown: Features | None = None
+    observed: tuple[NDArray[Any], Mask] | None = None
 
 
 class PPOWork:
@@ -134,8 +135,8 @@ class PPOWork:
             if unit.iteration == 0:
                 _, returns = self._advantages(rollouts, values, 1.0)
                 sums["returns_to_go"] = float(np.abs(returns).sum())
-            assert isinstance(self._policy, SetScorerSampler)
-            values, trace = self._policy.values(rollouts.states), self._training.gae_lambda
+            critic = cast("ValuingSampler", self._policy)
+            values, trace = critic.values(rollouts.states), self._training.gae_lambda
         advantages, targets = self._advantages(rollouts, values, trace)
         rows = np.flatnonzero(rollouts.log_probabilities < 0)
         episode = rollouts.episode[rows]
@@ -204,7 +205,7 @@ class PPOWork:
         self, rows: HeldRows, chosen: NDArray[np.int64], advantages: Vector, step: PPOStep
     ) -> tuple[Vector, dict[str, float]]:
         """Likewise of any network, with a critic or without."""
-        found = self._module.forward_train({Names.OBS: torch.from_numpy(rows.states[chosen])})
+        found = self._module.forward_train(self._batch(rows, chosen))
         loss, entropy = clipped_loss(
             found[Names.ACTION_DIST_INPUTS],
             torch.from_numpy(rows.actions[chosen]),
@@ -221,6 +222,19 @@ class PPOWork:
             loss = loss + 0.5 * missed
             sums["critic_loss"] = missed.item()
         return flat_gradient(loss, self._module), sums
+
+    def _batch(self, rows: HeldRows, chosen: NDArray[np.int64]) -> dict[str, Any]:
+        """The chosen rows as the module takes them."""
+        observe = getattr(self._module, "observe", None)
+        if observe is None:
+            return {Names.OBS: torch.from_numpy(rows.states[chosen])}
+        if rows.observed is None:
+            shown, allowed = observe(rows.states)
+            if shown.nbytes + allowed.nbytes <= KEPT_BYTES:
+                rows.observed = shown, allowed
+        else:
+            shown, allowed = rows.observed
+        return {Names.OBS: torch.from_numpy(shown[chosen]), "allowed": allowed[chosen]}
 
     def _advantages(
         self, rollouts: Rollouts, values: NDArray[np.float64], trace: float

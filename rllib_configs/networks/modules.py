@@ -1,12 +1,16 @@
 """Networks of every world as RLModules, which RLlib trains; all else about them needs no Ray."""
 
+from copy import deepcopy
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.torch import TorchRLModule
 
-from cluster_env.core.world import World
+from cluster_env.core.observation import allowed_mask
+from cluster_env.core.world import Mask, State, World
+from rllib_configs.networks import dense
 from rllib_configs.networks.own import made, masked_logits
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 
@@ -34,6 +38,36 @@ class SetScorerModule(TorchRLModule):
             Columns.ACTION_DIST_INPUTS: logits,
             Columns.VF_PREDS: self.network.value(pooled),
         }
+
+
+class DenseModule(TorchRLModule):
+    """`dense.Dense` as an RLModule, which gets states and views them.
+
+    ``model_config`` holds ``view`` (`dense.View`) and ``network``, with its first weights.
+    """
+
+    def setup(self) -> None:
+        """Takes a copy of the network."""
+        self._view: dense.View = self.model_config["view"]
+        self.network: dense.Dense = deepcopy(self.model_config["network"])
+
+    def observe(self, states: State) -> tuple[NDArray[Any], Mask]:
+        """Observations and masks of states, which take longer than the network itself."""
+        return self._view.shown(states), allowed_mask(self._view.world, states)
+
+    def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Logits, and values if there is a critic.
+
+        ``Columns.OBS`` are states, or what `observe` gives with the masks under ``allowed``.
+        """
+        shown, allowed = batch[Columns.OBS].numpy(), batch.get("allowed")
+        if allowed is None:
+            shown, allowed = self.observe(shown)
+        numbers = self.network.scaled(self._view.numbers(shown))
+        found = {Columns.ACTION_DIST_INPUTS: dense.masked_logits(self.network, numbers, allowed)}
+        if hasattr(self.network, "critic"):
+            found[Columns.VF_PREDS] = self.network.value(numbers)
+        return found
 
 
 class FeatureModule(TorchRLModule):

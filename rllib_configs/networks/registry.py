@@ -10,15 +10,18 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.world import World
 from rllib_configs.networks.conditions import Wanted, with_wanted
-from rllib_configs.networks.sampling import Sampler
+from rllib_configs.networks.sampling import Sampler, SamplingPolicy
 from rllib_configs.registries import NETWORKS, found
 from rllib_configs.schema import ExperimentConfig
 
 if TYPE_CHECKING:
     from ray.rllib.core.rl_module.torch import TorchRLModule
 
+    from rllib_configs.options import TrainingSection
+
 Weights = Mapping[str, NDArray[np.float32]]
 Shapes = Mapping[str, tuple[int, ...]]
+FeatureNames = tuple[tuple[str, ...], tuple[str, ...]]  # of an item, of the context
 W = TypeVar("W", bound=World)
 
 
@@ -62,6 +65,46 @@ class Network(ABC):
 
         What an algorithm keeps beside the network is not among them.
         """
+
+    def scorer(
+        self, training: "TrainingSection", feature_names: FeatureNames, seed: int | None = None
+    ) -> Any:
+        """The parameters that `meta` adapts, as a module of PyTorch, without a critic's.
+
+        Args:
+            training: settings of the network.
+            feature_names: those of the world as the network sees it.
+            seed: of the initial weights; None leaves them undefined.
+        """
+        raise NotImplementedError(f"{type(self).__name__} cannot be adapted")
+
+    def scorer_sampler(
+        self, training: "TrainingSection", weights: Weights, world: World
+    ) -> SamplingPolicy:
+        """What draws actions, so that their gradient can be estimated.
+
+        Args:
+            training: settings of the network.
+            weights: those of `scorer` by their own names.
+            world: as the network sees it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} cannot be adapted")
+
+    def in_context(self, weights: Weights, context: NDArray[np.float64]) -> Weights:
+        """Weights that act as these do in a context, which is the same in all states.
+
+        They are those of `scorer` by their own names; the context is the last that they see.
+        """
+        raise NotImplementedError(f"{type(self).__name__} cannot be adapted")
+
+    def widened(
+        self, experiment: ExperimentConfig, weights: Weights, world: World
+    ) -> tuple[ExperimentConfig, Weights]:
+        """Config and weights of the same policy with room for what it does not see of a world.
+
+        A network without such room is what it was.
+        """
+        return experiment, weights
 
     def without_hold(self, experiment: ExperimentConfig) -> ExperimentConfig | None:
         """The config with which the same weights order jobs, and delay none that fits.
@@ -143,4 +186,9 @@ def require_kind(world: World, kind: type[W], does: str, instead: str = "") -> W
 
 def network_of(experiment: ExperimentConfig) -> Network:
     """The network that an experiment names."""
-    return found(NETWORKS.get(experiment.training.network).network)
+    return network_named(experiment.training.network)
+
+
+def network_named(name: str) -> Network:
+    """The network of a name."""
+    return cast("Network", found(NETWORKS.get(name).network))

@@ -59,6 +59,13 @@ class Sampler(SamplingPolicy, Protocol):
         return sample_actions(self.logits(states), uniforms)
 
 
+class ValuingSampler(Sampler, Protocol):
+    """One of a network with a critic."""
+
+    def values(self, states: State) -> NDArray[np.float64]:
+        """Values of states, float64 ``(n,)``."""
+
+
 @njit(cache=True, nogil=True)
 def sample_actions(logits: NDArray[np.float32], uniforms: NDArray[np.float64]) -> Draws:
     """Draws from the softmax of each row by its inverse distribution function.

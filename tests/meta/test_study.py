@@ -86,7 +86,7 @@ def test_the_rate_with_the_lowest_mean_ratio_on_validation_tasks_is_chosen(
 
     monkeypatch.setattr(study, "measure", made_up)
     monkeypatch.setattr(
-        study, "baselines_of", lambda tasks, *_: [Cost("sjf", 10.0, 0), Cost("sjf", 20.0, 0)]
+        study, "baselines_of", lambda tasks, *_, **__: [Cost("sjf", 10.0, 0), Cost("sjf", 20.0, 0)]
     )
     rate, scores = choose_rate(untrained_policy(CONFIG, 0), FAMILY, PLAN)
     assert rate == 2.0

@@ -301,8 +301,9 @@ def test_a_policy_that_cannot_be_adapted_names_one_that_can(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert cli.run(cli.metasched, ["adapt", "hpc-hold", "--objective", "makespan"]) == 2
-    assert "only a set_scorer can be adapted; metasched train hpc-maml trains one" in (
-        capsys.readouterr().err
+    assert (
+        "only a set_scorer or bilinear_scorer can be adapted; metasched train hpc-maml trains"
+        in (capsys.readouterr().err)
     )
 
 

@@ -41,8 +41,20 @@ def test_rules_and_policies_stand_side_by_side_with_their_price(flat: str, tmp_p
     write_table(tmp_path / "it.csv", rows)
     shown = all_texts(agents.draw(tmp_path / "it.csv"))
     for row in rows:
-        for metric in agents.PANELS:
+        for metric in ("completion_time", *agents.PANELS):
             assert f"{float(str(row[metric])):.3g}" in shown
+
+
+def test_beside_weights_of_classes_stands_the_rule_that_reads_them(tmp_path: Path) -> None:
+    small = ["task.workload.window=40"]
+    rows = agents.collect(FigureRequest(source="panda-tenants", overrides=small, num_jobsets=4))
+    weighted = str(rows[0]["metric"])
+    assert weighted == "class_slowdown(10, 0.1, 10, 0.1)"
+    costs = {row["policy"]: float(str(row[weighted])) for row in rows}
+    assert costs.pop("weighted_shortest_fit") < min(costs.values())
+    write_table(tmp_path / "it.csv", rows)
+    shown = all_texts(agents.draw(tmp_path / "it.csv"))
+    assert f"{float(str(rows[-1][weighted])):.3g}" in shown
 
 
 def test_times_are_those_of_the_consumers_that_arrive_in_each_part(

@@ -99,6 +99,14 @@ def test_a_log_that_is_missing_is_told_before_anything_is_evaluated(
         make_figure("hpc-families", FigureRequest(traces=[tmp_path / "nope.swf"]), tmp_path)
 
 
+def test_a_folder_stands_for_its_logs_and_what_is_none_is_left_out(log: Path) -> None:
+    (log.parent / "notes.txt").write_text("no log")
+    (name, settings), *others = scenarios.logs_of(FigureRequest(traces=[log.parent]))
+    assert (name, settings["workload.path"], others) == ("office", log, [])
+    with pytest.raises(InputError, match=r"notes\.txt"):
+        list(scenarios.logs_of(FigureRequest(traces=[log.parent / "notes.txt"])))
+
+
 def test_scenarios_are_those_of_the_tables() -> None:
     simulated = list(cunha.FIGURE_5.scenarios(FigureRequest()))
     capacities = [scenario.settings["world.cluster.capacity"] for scenario in simulated[:3]]
@@ -106,5 +114,5 @@ def test_scenarios_are_those_of_the_tables() -> None:
     generated = [scenario.settings for scenario in cunha.TABLE_9.scenarios(FigureRequest())]
     assert {one["workload.estimates"] for one in generated} == {"exact", "gaussian:1", "tsafrir"}
     assert max(one["world.processors"] for one in generated) == 16_384
-    with pytest.raises(InputError, match="name each with --trace FILE"):
+    with pytest.raises(InputError, match="a folder of them, with --trace"):
         next(iter(cunha.TABLE_10.scenarios(FigureRequest())))

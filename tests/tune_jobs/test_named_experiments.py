@@ -17,7 +17,7 @@ from tune_jobs.terminal.running import run
 RECORDED = REPOSITORY / "tune_jobs" / "figures" / "recorded"
 
 
-GIVEN = {name: {"logs": str(REPOSITORY)} for name in ("sites", "site-adaptation")}
+GIVEN = {name: {"logs": str(REPOSITORY)} for name in ("cunha", "sites", "site-adaptation")}
 """Options of ``metasched results`` that an experiment needs, by its name."""
 
 
@@ -41,12 +41,15 @@ COUNTS = {
     "hpc-limits": {"train": 10, "choose": 2, "compare": 6, "join": 1, "figure": 1},
     "hpc-sites": {"train": 15, "study": 3, "figure": 2},
     "operation": {"train": 8, "figure": 1},
+    "cunha": {"train": 60, "figure": 9, "compare": 7, "join": 1},
     "expert": {"train": 5, "compare": 2, "join": 1},
     "sites": {"figure": 1},
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
     "utility": {"train": 20, "figure": 9},
+    "panda-tenants": {"train": 40, "figure": 1, "compare": 2, "join": 1},
     "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
+    "adaptation-operation": {"train": 42, "study": 10, "figure": 4},
 }
 
 # A line of each kind that names what is easily lost: what varies, several values, doubled braces.
@@ -98,6 +101,12 @@ LINES = {
         "metasched figure deeprm-windows --runs 'R/op-*,R/ppo-*' --decode argmax --jobsets 300 "
         "--out R/figures",
     ],
+    "cunha": [
+        "metasched train hpc-base --set name=hpc-options --set task.world.reward=options "
+        "--set task.world.every_step=false --set evaluation.every=10 "
+        "--set training.iterations=40 --seed 3 --run R/compact-options-15-3 --continue",
+        f"metasched figure cunha-table5.8 --trace {REPOSITORY} --out R/figures",
+    ],
     "expert": [
         "metasched train deeprm-expert --set training.iterations=4 --seed 4 --run R/expert-4 "
         "--continue",
@@ -123,6 +132,12 @@ LINES = {
         "metasched figure utility-learned --runs 'R/ppo-*' --decode argmax --seed 1 "
         "--out R/figures",
     ],
+    "panda-tenants": [
+        "metasched train panda-tenants --set name=search-tree --set training.advisor=tree "
+        "--set training.iterations=25 --seed 2 --run R/search-tree-2 --continue",
+        "metasched compare --policies 'best_fit,shortest_fit,earliest_finish,R/ppo-*-?' "
+        "--jobsets 100 --decode argmax --out R/figures/ppo",
+    ],
     "adaptation": [
         "metasched train deeprm-ppo --set task.world.rules=released "
         "--set training.skip_connection=true --set task.world.cluster.num_classes=3 "
@@ -131,6 +146,11 @@ LINES = {
         "--steps 0,3,10,30 --seeds 1 --runners 2 --out R/adaptation",
         "metasched specialists R/mixed-joint-0 --task-seed 1 --runs R/specialists "
         "--out R/adaptation",
+    ],
+    "adaptation-operation": [
+        "metasched study 'R/objectives-conditioned-*,deeprm-operation' "
+        "--family objectives-operation --task-seed 1 --seeds 1 --steps 0 --evaluate 12 "
+        "--rate 0.5 --out R/adaptation",
     ],
 }
 
@@ -160,9 +180,9 @@ def test_all_results_are_made_one_after_the_other_and_it_says_how_far_it_is(caps
     heads = [line for line in lines if line.startswith("# ")]
     minutes = {name: load_experiment(name).minutes for name in in_order()}
     assert [line.split()[1].rstrip(":") for line in heads] == in_order()
-    alone = {"expert", "hpc", "hpc-limits", "hpc-sites", "panda", "sites", "site-adaptation"}
-    alone |= {"utility"}
-    assert set(in_order()) == set(COUNTS) - alone
+    own = [name for name in COUNTS if not load_experiment(name).with_all]
+    assert {"adaptation-operation", "cunha", "expert", "sites", "utility"} <= set(own)
+    assert set(in_order()) == set(COUNTS) - set(own)
     assert f"1 of {len(minutes)} results" in heads[0]
     assert f"of the {sum(minutes.values())} minutes that are left" in heads[0]
     assert f"{minutes[in_order()[-1]]} of the {minutes[in_order()[-1]]} minutes" in heads[-1]
@@ -181,7 +201,7 @@ def test_training_comes_before_what_uses_the_runs(name, tmp_path):
     assert kinds == sorted(kinds, key=lambda kind: kind != "train")
 
 
-@pytest.mark.parametrize("name", ["hpc-limits", "panda"])
+@pytest.mark.parametrize("name", ["hpc-limits", "panda", "panda-tenants"])
 def test_what_is_joined_are_the_tables_of_the_commands_before(name, tmp_path):
     small = ["--policies", "sjf", "--jobsets", "2", "--window", "8", "--out", str(tmp_path)]
     assert run(cli.metasched, ["compare", *small]) == 0

@@ -310,7 +310,7 @@ def test_a_machine_that_could_never_keep_up_is_asked_for(tmp_path: Path) -> None
         ({"task_options": {"processors": "nowhere=4"}}, "names 'nowhere', but there is no such"),
         ({"task_options": {"processors": "calm=many"}}, "takes NAME=N,... or a number"),
         ({"task_options": {"max-wait": "soon"}}, "none of 5 files is a job log that can be"),
-        ({"traces": []}, "name a folder of them with --trace"),
+        ({"traces": []}, "a folder of them, with --trace"),
         ({"runs": ["no-such-run"]}, "no-such-run"),
     ],
 )

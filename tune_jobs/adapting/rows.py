@@ -65,13 +65,19 @@ def measure_heuristics(
     distribution = get_distribution(family)
     path = folder / distribution.name / HEURISTICS_FILE
     tasks = plan.split(distribution, Split.HELD_OUT)
-    mark = _fingerprint({"jobsets": plan.num_evaluation_jobsets}, tasks)
+    plan = plan.on(distribution)
+    settings = {
+        "jobsets": plan.num_evaluation_jobsets,
+        "warmup": plan.warmup,
+        "baselines": plan.baselines,
+    }
+    mark = _fingerprint(settings, tasks)
     if is_complete(path, mark):
         return path
     rows: list[Row] = []
-    of_tasks = spread(_costs_on, plan.num_evaluation_jobsets, tasks)
+    of_tasks = spread(_costs_on, plan, tasks)
     for index, (task, costs) in enumerate(zip(tasks, of_tasks, strict=True)):
-        best, axis = baseline_of(task.spec, costs), task.spec.presentation.axis
+        best, axis = baseline_of(task.spec, costs, plan.baselines), task.spec.presentation.axis
         place: Row = {} if axis is None else {axis.name: task.position}
         rows += [
             {
@@ -87,7 +93,7 @@ def measure_heuristics(
                 **costs[name].side_metrics,
                 "best": best.value,
                 "best_heuristic": best.policy,
-                "baseline": int(name in task.spec.baselines),
+                "baseline": standing(name, task.spec.baselines, plan.baselines),
                 "ratio": costs[name].value / best.value,
                 "fingerprint": mark,
             }
@@ -122,7 +128,8 @@ def measure_source(
     """
     distribution, policy = get_distribution(family), source.load()
     path = folder / distribution.name / source.file
-    plan = replace(plan, steps=tuple(source.times * step for step in plan.steps))
+    steps = tuple(source.times * step for step in plan.steps)
+    plan = replace(plan.on(distribution), steps=steps)
     tasks = plan.split(distribution, Split.HELD_OUT)
     mark = _fingerprint({**asdict(plan), "rate": source.rate}, tasks, policy)
     if is_complete(path, mark):
@@ -180,9 +187,19 @@ def measure_source(
     return path
 
 
-def _costs_on(num_jobsets: int, task: Task) -> dict[str, Cost]:
+def standing(name: str, of_world: Sequence[str], of_family: Sequence[str]) -> int:
+    """1 for a baseline of the world, 2 for one that the family itself names, else 0.
+
+    Figures show each of the latter beside their best.
+    """
+    if name not in of_family:
+        return 0
+    return 1 if tuple(of_family) == tuple(of_world) else 2
+
+
+def _costs_on(plan: StudyPlan, task: Task) -> dict[str, Cost]:
     """What heuristics cost on a task: a piece of work, see `Spread`."""
-    return heuristic_costs(task, num_jobsets=num_jobsets)
+    return heuristic_costs(task, num_jobsets=plan.num_evaluation_jobsets, warmup=plan.warmup)
 
 
 def _measure_on(

@@ -136,8 +136,9 @@ def _by_objective(methods: Sequence[Method]) -> list[Method]:
 
 
 def rows_of_heuristics(heuristics: pd.DataFrame) -> list[Row]:
-    """A row for each family and each heuristic that is no baseline: those are what 1 stands for.
+    """A row for each family and each heuristic that is no baseline of the world.
 
+    The best of those is what 1 stands for, unless a family names others: it then has rows of them.
     None where a family has more of them than lines can be told apart.
     """
     named = heuristics.get("baseline", pd.Series("", heuristics.index))

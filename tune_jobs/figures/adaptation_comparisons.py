@@ -64,10 +64,11 @@ def collect_differences(request: FigureRequest) -> list[Row]:
     Returns:
         One row for each family, method, reference and number of steps: ``difference`` is the mean
         over tasks of the method's cost over baseline less that of the reference after as many
-        steps, mean over adaptations and runs, with its 95 % interval over tasks and meta-seeds;
-        ``ratio`` is the geometric mean of the one over the other, with such an interval. The
-        reference itself has neither. ``worse`` is the share of tasks and adaptations in which the
-        cost is more than `WORSE` times that of the same policy without adaptation.
+        steps, or after 0 if it was measured after no others, mean over adaptations and runs, with
+        its 95 % interval over tasks and meta-seeds; ``ratio`` is the geometric mean of the one over
+        the other, with such an interval. The reference itself has neither. ``worse`` is the share
+        of tasks and adaptations in which the cost is more than `WORSE` times that of the same
+        policy without adaptation.
 
     Raises:
         InputError: if there are no rows, they do not belong together, or joint training is not
@@ -114,16 +115,18 @@ def _rows(method: Method, reference: Method) -> list[Row]:
             "seeds": method.num_seeds,
             "tasks": method.num_tasks,
         }
-        if method is not reference and step in reference.steps:
+        # A policy that takes no steps is compared with all others as it is.
+        beside = 0 if reference.steps == (0,) else step
+        if method is not reference and beside in reference.steps:
             if method.num_tasks != reference.num_tasks:
                 raise InputError(
                     f"the methods '{method.label}' and '{reference.label}' were measured on "
                     f"different tasks of {method.family}; measure both with the same metasched "
                     f"study"
                 )
-            pair = (method.table(step, ratio), reference.table(step, ratio))
+            pair = (method.table(step, ratio), reference.table(beside, ratio))
             row |= estimate_cells("difference", seeds_interval(*pair))
-            logs = (method.table(step, log_ratio), reference.table(step, log_ratio))
+            logs = (method.table(step, log_ratio), reference.table(beside, log_ratio))
             row |= estimate_cells("ratio", geometric(*logs))
         if step and 0 in method.steps:
             row |= estimate_cells("worse", seeds_interval(method.table(step, made_worse)))

@@ -1,6 +1,7 @@
 """PANDA's agents beside the central rules: their side metrics, and how they do as time goes on."""
 
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,12 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
-from cluster_env.evaluation import evaluate, get_metric
+from cluster_env.evaluation import PolicyGroup, evaluate, get_metric
+from cluster_env.objectives import read_class_weights
 from tune_jobs.comparing.comparison import compare, spec_cells
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.figures.comparison import COLUMNS, measured_on, name_of, read_policies
+from tune_jobs.figures.comparison import COLUMNS, measured_on, name_of, ranked, read_policies
 from tune_jobs.figures.kit.curves import Curve, draw_curves
 from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
@@ -23,8 +25,8 @@ from tune_jobs.figures.style import MUTED, PALETTE, headline, label_ends, new_fi
 from tune_jobs.tables.frames import Row, with_numbers
 
 WORLD = "panda"
-PANELS = ("completion_time", "utilization", "longest_wait", "class_deviation", "jain_index")
-"""What is shown of each policy: the headline, side metrics, and fairness."""
+PANELS = ("utilization", "wait", "longest_wait", "class_deviation", "jain_index")
+"""What is shown of each policy behind the metric: side metrics, and fairness."""
 _BESIDE = 3  # panels in a line
 BINS = 10
 """Parts of the time in which consumers arrive."""
@@ -33,25 +35,36 @@ BINS = 10
 def collect(request: FigureRequest) -> list[Row]:
     """Every rule and the runs' policies on the task of the first run; see `comparison.collect`.
 
+    Where the objective has weights of classes, a rule that reads them is a bound
+    (`cluster_env.worlds.panda.heuristics.WeightedPolicy`).
+
     Raises:
         InputError: if a run cannot be used, or the task is of another world.
     """
     protocol, specs = _asked(request)
+    protocol = replace(protocol, metric=protocol.task.objective.name)
+    make, objective = protocol.task.spec.tools.bound, protocol.task.objective
+    if make is not None and read_class_weights(objective.name):
+        policy = make(objective)
+        bound = PolicyGroup(policy.name, (policy,))
+        specs = [*specs, PolicySpec(bound.name, lambda protocol: bound, named=False)]
     return compare(protocol, specs, protocol.values(request.at), request.progress)
 
 
 def draw(table: Path) -> Figure:
-    """A row for each policy, from the shortest mean time on, and a panel for each of `PANELS`."""
+    """A row for each policy, from the best mean on, a panel for the metric and each of `PANELS`."""
     rows = read_policies(table, COLUMNS, numbers=PANELS)
-    ends = [f"{name}_{end}" for name in PANELS for end in ("low", "high")]
-    rows = with_numbers(rows, [name for name in ends if name in rows])
-    order = rows.sort_values(PANELS[0], kind="stable")
-    lines = -(-len(PANELS) // _BESIDE)
+    metric = rows["metric"].iloc[0]
+    shown = [metric, *(name for name in PANELS if name != metric)]
+    ends = [f"{name}_{end}" for name in shown for end in ("low", "high")]
+    rows = with_numbers(rows, [metric, *(name for name in ends if name in rows)])
+    order = ranked(rows, metric, metric)
+    lines = -(-len(shown) // _BESIDE)
     with styled():
         figure = new_figure(0.8 + lines * (0.9 + 0.34 * len(order)))
         panels = figure.subplots(lines, _BESIDE, sharey=True)
         headline(figure, "Agents on unlike nodes, compared with central rules", measured_on(rows))
-        for axes, name in zip(panels.flat, PANELS, strict=False):
+        for axes, name in zip(panels.flat, shown, strict=False):
             metric = get_metric(name)
             draw_dots(axes, order, name, size=5.5, width=2.4)
             texts = [f"{value:.3g}" for value in order[name]]
@@ -62,7 +75,7 @@ def draw(table: Path) -> Figure:
             axes.tick_params(axis="x", labelsize=9)
             axes.margins(x=0.2)
             name_lines(axes, order["label"], size=8.5, top=-0.9, linespacing=1.0)
-        for empty in panels.flat[len(PANELS) :]:
+        for empty in panels.flat[len(shown) :]:
             empty.set_visible(False)
     return figure
 

@@ -1,7 +1,7 @@
 """Every rule in several scenarios side by side, each with side metrics."""
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -221,16 +221,30 @@ class ScenarioFigure:
 
 
 def logs_of(request: FigureRequest) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Name and settings of each log that was named.
+    """Name and settings of each log that was named, or lies in a folder that was.
 
-    Its machine is as large as ``--processors`` says, or the log, else as its largest job.
+    Its machine is as large as ``--processors`` says, or the log, else as its largest job. What is
+    no log in a folder is left out, and said.
     """
-    if not request.traces:
-        raise InputError("this figure shows job logs: name each with --trace FILE")
-    for path in request.traces:
-        jobs = read_log(path)
+    for path in files_of(request.traces):
+        try:
+            jobs = read_log(path)
+        except InputError as error:
+            if path in request.traces:
+                raise
+            request.progress.say(f"{path.name} is left out: {error}")
+            continue
         processors = jobs.processors or int(jobs.demand[:, 0].max())
         settings: dict[str, object] = {"workload.kind": "trace", "workload.path": path}
         if "processors" not in request.task_options:
             settings["world.processors"] = processors
         yield path.name.partition(".")[0], settings
+
+
+def files_of(traces: Sequence[Path]) -> Iterator[Path]:
+    """The files that were named, and those of the folders, by name; hidden ones are none."""
+    if not traces:
+        raise InputError("this figure shows job logs: name each, or a folder of them, with --trace")
+    for path in traces:
+        inside = sorted(path.iterdir()) if path.is_dir() else [path]
+        yield from (one for one in inside if one.is_file() and not one.name.startswith("."))

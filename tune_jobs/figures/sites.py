@@ -21,6 +21,7 @@ from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.kit.ratio_panels import draw_ratio_panels
 from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures.scenarios import files_of
 from tune_jobs.figures.site_page import BUSY, PRICE, REFERENCE, page_of, read_sites
 from tune_jobs.figures.site_units import MAX_WAIT, NO_BOUND, Contender, Found, Unit, find_all, keep
 from tune_jobs.figures.style import (
@@ -126,7 +127,7 @@ def units_of_logs(request: FigureRequest) -> dict[str, Unit]:
     options |= {name: str(value) for name, value in request.task_options.items()}
     sizes = _sizes(options.pop("processors", ""))
     units = {}
-    for name, path in _by_name(list(_files(request.traces))).items():
+    for name, path in _by_name(list(files_of(request.traces))).items():
         said = [sizes[key] for key in (name, path.name, "") if key in sizes]
         own = {**options, "processors": said[0]} if said else options
         units[name] = Unit(path, digest(path), tuple(request.overrides), own)
@@ -145,15 +146,6 @@ def _sizes(text: str) -> dict[str, str]:
             raise InputError(f"--processors takes NAME=N,... or a number, not '{text}'")
         sizes[name] = count
     return sizes
-
-
-def _files(traces: Sequence[Path]) -> Iterator[Path]:
-    """The files that were named, and those of the folders, by name; hidden ones are none."""
-    if not traces:
-        raise InputError("this figure shows job logs: name a folder of them with --trace FOLDER")
-    for path in traces:
-        inside = sorted(path.iterdir()) if path.is_dir() else [path]
-        yield from (one for one in inside if one.is_file() and not one.name.startswith("."))
 
 
 def _by_name(files: Sequence[Path]) -> dict[str, Path]:

@@ -195,6 +195,66 @@ class LognormalWorkload:
         return np.clip(np.ceil(run), 1, 30 * 86_400).astype(np.int64), whole, gap
 
 
+@dataclass(frozen=True)
+class BimodalWorkload:
+    """Short and long jobs at random seconds, after Mao et al. (2016); Cunha (2022, section 5.2).
+
+    At the first second of the window a job arrives, and at each other one with probability `rate`.
+    A short job takes 1 second to a fifth of the longest, a long one two thirds of it or more; each
+    asks for half of the largest size or more.
+
+    Attributes:
+        window: seconds in which jobs may arrive.
+        rate: jobs in a second, above 0 and at most 1.
+        large_share: share of jobs that are long.
+        longest: seconds of the longest jobs, at least 5.
+        largest: processors of the largest jobs; 0 for all of the machine.
+        estimates: see `LublinWorkload`.
+    """
+
+    processors: int = 256
+    window: int = 100
+    rate: float = 0.3
+    large_share: float = 0.2
+    longest: int = 15
+    largest: int = 0
+    estimates: str = "exact"
+
+    def __post_init__(self) -> None:
+        get_estimates(self.estimates)
+        if not 1 <= self.window <= 10**6 or not 5 <= self.longest <= 10**6:
+            raise InputError(
+                f"window must be 1 to 1,000,000 seconds and longest 5 to 1,000,000, but "
+                f"{self.window:,} and {self.longest:,} were given"
+            )
+        if not 0 < self.rate <= 1 or not 0 <= self.large_share <= 1:
+            raise InputError(
+                f"rate must be above 0 and at most 1, and large_share a share, but {self.rate:g} "
+                f"and {self.large_share:g} were given"
+            )
+        if not 0 <= self.largest <= self.processors:
+            raise InputError(
+                f"largest must be 0 to {self.processors:,}, the machine's processors, but "
+                f"{self.largest:,} was given"
+            )
+
+    def after(self, jobs: int) -> LaterJobs:
+        """About so many jobs that may arrive after an instant."""
+        return LaterJobs(replace(self, window=math.ceil((jobs + 1) / self.rate)))
+
+    def sample(self, rng: np.random.Generator) -> JobSet:
+        """Draws one jobset; the same generator state gives the same jobset."""
+        arrives = rng.random(self.window) < self.rate
+        arrives[0] = True
+        arrival = np.flatnonzero(arrives)
+        large = rng.random(arrival.size) < self.large_share
+        short = rng.integers(1, self.longest // 5, arrival.size, endpoint=True)
+        long = rng.integers(-(-2 * self.longest // 3), self.longest, arrival.size, endpoint=True)
+        most = self.largest or self.processors
+        size = rng.integers(max(most // 2, 1), most, arrival.size, endpoint=True)
+        return _jobset(rng, arrival, np.where(large, long, short), size, 1.0, self.estimates)
+
+
 def _jobset(
     rng: np.random.Generator,
     arrival: NDArray[np.int64],
@@ -293,6 +353,7 @@ def _processors(world: HPC) -> dict[str, Any]:
 
 WORKLOADS.register("lublin")(WorkloadSpec(LublinWorkload, _processors))
 WORKLOADS.register("lognormal")(WorkloadSpec(LognormalWorkload, _processors))
+WORKLOADS.register("bimodal")(WorkloadSpec(BimodalWorkload, _processors))
 WORKLOADS.register("trace")(
     WorkloadSpec(
         HPCLog,

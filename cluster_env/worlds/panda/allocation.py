@@ -28,8 +28,11 @@ pairs of a consumer and a plan with the highest scores (`features.PAIR`), while 
 
 EARLIEST_FINISH, ENVY_FREE, SCORED = 3, 4, 5
 
-ORDERS = ("arrival", "shortest")
-"""Who gets its turn first: whoever arrived first, or who has the least left to do."""
+ORDERS = ("arrival", "shortest", "weighted")
+"""Who gets its turn first: whoever arrived first, who has the least left to do, or who costs most
+for each step that is left (Smith, Various optimizers for single-stage production, 1956)."""
+
+ARRIVAL, WEIGHTED = 0, 2
 
 GOLDEN = 0.6180339887498949
 """Its multiples are spread most evenly over a circle: the clocks at which a hybrid is static."""
@@ -39,22 +42,37 @@ class Rule(NamedTuple):
     """What decides for all consumers."""
 
     choice: int  # of `CHOICES`
-    shortest: bool  # whether those with the least left go first
+    order: int  # of `ORDERS`
     keys: NDArray[np.uint64]  # (num_rows,), of random numbers; an episode takes its first row's
     weights: NDArray[np.float64]  # (len(PAIR),), of a scorer
 
 
 @njit_inlined
-def order_queue(episode: Episode, scratch: Scratch, shortest: bool) -> None:
+def order_queue(episode: Episode, scratch: Scratch, order: int) -> None:
     """Writes the consumers that wait to ``scratch.queue``."""
-    queue, agents = scratch.queue, episode.agents
+    queue = scratch.queue
     for k in range(episode.progress[0].num_waiting):
         # Waiting consumers stand in the order of arrival, which decides between equals.
         consumer, place = episode.waiting[k], k
-        while shortest and place > 0 and agents[queue[place - 1]].left > agents[consumer].left:
+        while (
+            order != ARRIVAL
+            and place > 0
+            and goes_first(episode, order, consumer, queue[place - 1])
+        ):
             queue[place] = queue[place - 1]
             place -= 1
         queue[place] = consumer
+
+
+@njit_inlined
+def goes_first(episode: Episode, order: int, consumer: int, other: int) -> bool:
+    """Whether a consumer gets its turn before another one that has arrived earlier."""
+    left, other_left = episode.agents[consumer].left, episode.agents[other].left
+    if order == WEIGHTED:
+        # Products in place of quotients: a consumer may cost nothing.
+        left *= episode.consumers[other].rate
+        other_left *= episode.consumers[consumer].rate
+    return left < other_left
 
 
 @njit_inlined
@@ -224,7 +242,7 @@ def decide_for_all(episode: Episode, scratch: Scratch, rule: Rule, choice: int) 
     given by best fit.
     """
     now, num_waiting = episode.progress[0].time, episode.progress[0].num_waiting
-    order_queue(episode, scratch, rule.shortest)
+    order_queue(episode, scratch, rule.order)
     scratch.reserved[:] = False
     free, _, free_work = count_free(episode)
     # Two rules need all consumers at once.

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from cluster_env.core.spec import Heuristic
+from cluster_env.objectives import Objective
 from cluster_env.worlds.panda.simulator import PandaSimulator
 
 
@@ -50,6 +51,22 @@ class PandaPolicy:
             "state shows an agent only a part of them; use cluster_env.core.policy.choose "
             "with a simulator, or cluster_env.evaluation.evaluate for whole episodes"
         )
+
+
+@dataclass(frozen=True)
+class WeightedPolicy(PandaPolicy):
+    """Best fit, those first that cost most for each step that they have left to do.
+
+    On alike nodes, no other order of two that wait costs less (Smith's rule). It is no heuristic
+    that can be named, but a bound: it reads the costs of consumers, which no state shows.
+    """
+
+    objective: Objective  # what `cluster_env.evaluation.evaluate` loads its simulators with
+
+
+def weighted_policy(objective: Objective) -> WeightedPolicy:
+    """The one for an objective."""
+    return WeightedPolicy("weighted_shortest_fit", "best_fit", "weighted", objective)
 
 
 HEURISTICS: Registry[Heuristic] = Registry("heuristic")

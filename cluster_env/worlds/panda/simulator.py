@@ -80,7 +80,7 @@ class PandaSimulator(BatchSimulator):
         self._held_before = np.empty(batch.num_places, np.int64)
         self._scratch = new_scratch(world.nodes.num_nodes, batch.most_jobs, len(PAIR))
         no_keys = np.zeros(batch.num_places, np.uint64)
-        self._no_rule = Rule(0, False, no_keys, np.zeros(len(PAIR)))
+        self._no_rule = Rule(0, 0, no_keys, np.zeros(len(PAIR)))
         self.episode, self.states = self._episodes.number, self._episodes.states
         self.time, self.active = self._episodes.time, self._episodes.active
         self.truncated, self.agents = self._episodes.truncated, self._episodes.agents
@@ -146,7 +146,7 @@ class PandaSimulator(BatchSimulator):
         """
         choice, order = CHOICES.index(rule[0]), ORDERS.index(rule[1])
         # What is not given keeps its place: compiled code has one form of arguments.
-        played = self._no_rule._replace(choice=choice, shortest=order == 1)
+        played = self._no_rule._replace(choice=choice, order=order)
         if keys is not None:
             played = played._replace(keys=keys)
         if weights is not None:
@@ -224,7 +224,7 @@ class PandaSimulator(BatchSimulator):
         if actions.min() != actions.max():
             raise InputError("a rule decides for all agents of all rows, or for none")
         choice, order = divmod(-1 - int(actions[0]), len(ORDERS))
-        return self._no_rule._replace(choice=choice, shortest=order == 1)
+        return self._no_rule._replace(choice=choice, order=order)
 
     def _run(
         self,

@@ -19,7 +19,7 @@ from cluster_env.core.spec import (
 from cluster_env.core.task import Task
 from cluster_env.workloads.log import LogWorkload
 from cluster_env.worlds.panda.features import proposals
-from cluster_env.worlds.panda.heuristics import HEURISTICS
+from cluster_env.worlds.panda.heuristics import HEURISTICS, weighted_policy
 from cluster_env.worlds.panda.workloads import WORKLOADS
 from cluster_env.worlds.panda.world import Panda
 
@@ -83,5 +83,5 @@ SPEC = WorldSpec(
             *("observed", "held", "reach", "patience", "rounds", "hybrid", "max_time"),
         ),
     ),
-    tools=Tools(warm=warm),
+    tools=Tools(warm=warm, bound=weighted_policy),
 )

@@ -15,7 +15,7 @@ from cluster_env.core.registry import Registry
 from cluster_env.core.spec import WorkloadSpec
 from cluster_env.workloads.log import LogWorkload, warmup_marks
 from cluster_env.workloads.recorded import RecordedJobs
-from cluster_env.worlds.panda.consumers import NEVER, ONE_RACK, TOLERANCE, Consumers
+from cluster_env.worlds.panda.consumers import ANYWHERE, NEVER, ONE_RACK, TOLERANCE, Consumers
 from cluster_env.worlds.panda.nodes import ANY_CORE, Nodes
 
 
@@ -81,6 +81,9 @@ class ClusteredWorkload:
     around which its consumers are log-normal, a core type and a topology. Arrivals are uniform in
     the window.
 
+    Classes may be tenants whose jobs are alike but for their memory (``alike``), so that nothing
+    else shows whose a consumer is.
+
     Attributes:
         nodes: of the cloud.
         load: mean work of the consumers over what all available nodes could do in the window; 0.7
@@ -93,12 +96,16 @@ class ClusteredWorkload:
         widest: median number of cores of the widest class, as a multiple of the largest node's
             cores.
         picky: share of the classes that require a core type.
+        alike: whether classes differ in memory alone, the first one with the least. All consumers
+            then have the widest number of cores and the same run time, and take any cores anywhere;
+            ``population``, ``picky`` and ``own_classes`` have no effect.
         drift: how far the mix of classes changes over the window: 0: not at all; 1: each class is
             common at some time and absent at another.
         supply: how nodes come and go.
         feedback: share of the consumers that report their satisfaction, for the objective
             ``feedback(16)``; 0: none. The multiple of its expected time that a consumer tolerates
-            is log-normal around 2 with a deviation of 0.5.
+            is log-normal around 2 with a deviation of 0.5, unless ``tolerances`` are given.
+        tolerances: the multiple that all consumers of a class tolerate, one for each class.
         population: seed from which the classes of consumers are drawn.
         own_classes: whether each jobset draws classes of its own, so that unseen jobsets come from
             unseen populations. ``population`` then has no effect.
@@ -113,9 +120,11 @@ class ClusteredWorkload:
     longest: int = 40
     widest: float = 1.0
     picky: float = 0.25
+    alike: bool = False
     drift: float = 0.0
     supply: Supply = field(default_factory=Supply)
     feedback: float = 0.0
+    tolerances: tuple[float, ...] = ()
     population: int = 0
     own_classes: bool = False
 
@@ -130,6 +139,13 @@ class ClusteredWorkload:
                 raise InputError(
                     f"{name} must be {least:g} to {most:,}, but {getattr(self, name)} was given"
                 )
+        if self.tolerances and not (
+            len(self.tolerances) == self.classes and all(0 < one <= 1e4 for one in self.tolerances)
+        ):
+            raise InputError(
+                f"tolerances must be a number above 0, up to 10,000, for each of the "
+                f"{self.classes} classes, but {list(self.tolerances)} was given"
+            )
 
     @cached_property
     def centres(self) -> NDArray[np.float64]:
@@ -140,9 +156,15 @@ class ClusteredWorkload:
         """
         rng, n = np.random.default_rng(self.population), self.classes
         widest = max(self.widest * max(self.nodes.cores), 1.0)
+        most = 0.75 * self._memory_for_a_core
+        if self.alike:
+            run_time = (self.shortest * self.longest) ** 0.5
+            centres = np.tile([widest, 0.0, run_time, ANY_CORE, ANYWHERE], (n, 1))
+            centres[:, 1] = np.geomspace(most / 16, most, n)
+            return centres
         cores = rng.permutation(np.geomspace(1, widest, n) if n > 1 else [widest])
         run = rng.permutation(np.geomspace(self.shortest, self.longest, n))
-        memory = rng.uniform(0.5, 0.75 * self._memory_for_a_core, n)
+        memory = rng.uniform(0.5, most, n)
         core_type = np.full(n, float(ANY_CORE))
         picky = rng.permutation(n)[: round(self.picky * n)]
         core_type[picky] = rng.choice(self.nodes.core_type, picky.size)
@@ -181,13 +203,16 @@ class ClusteredWorkload:
         # What they ask for: around the centre of the class, but never more than there is.
         centre = self.centres[job_class]
         noise = np.exp(self.spread * rng.standard_normal((count, 3)))
+        if self.alike:
+            # Of cores and run time: clustering would take a few whole numbers for classes.
+            noise[:, [0, 2]] = 1.0
         cores = np.rint(centre[:, 0] * noise[:, 0]).clip(1, self._most_cores(centre[:, 3]))
         memory = np.rint(centre[:, 1] * cores * noise[:, 1])
         memory = memory.clip(0, 0.9 * self._memory_for_a_core * cores).astype(np.int64)
         run = np.rint(centre[:, 2] * noise[:, 2]).clip(1)
         # Nodes come and go for longer than consumers arrive: these are not done by then.
         away = self.supply.sample(rng, self.nodes.num_nodes, 4 * self.window)
-        tolerance = {TOLERANCE: self._tolerance(rng, count)} if self.feedback else {}
+        tolerance = {TOLERANCE: self._tolerance(rng, job_class)} if self.feedback else {}
         return Consumers.with_supply(
             *(arrival, run, cores),
             away=away,
@@ -199,10 +224,15 @@ class ClusteredWorkload:
             topology=centre[:, 4].astype(np.int64),
         )
 
-    def _tolerance(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
+    def _tolerance(
+        self, rng: np.random.Generator, job_class: NDArray[np.integer[Any]]
+    ) -> NDArray[np.int64]:
         """In percent; 0 for those that say nothing. Drawn last: all else is as without it."""
-        tolerance = np.rint(200.0 * np.exp(0.5 * rng.standard_normal(count))).clip(1, 10**6)
-        return np.where(rng.random(count) < self.feedback, tolerance, 0).astype(np.int64)
+        tolerance = 200.0 * np.exp(0.5 * rng.standard_normal(job_class.size))
+        if self.tolerances:
+            tolerance = 100.0 * np.array(self.tolerances)[job_class]
+        tolerance = np.rint(tolerance).clip(1, 10**6)
+        return np.where(rng.random(job_class.size) < self.feedback, tolerance, 0).astype(np.int64)
 
     @property
     def _memory_for_a_core(self) -> float:

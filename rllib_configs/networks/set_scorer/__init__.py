@@ -2,12 +2,16 @@
 
 from typing import Any
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
 from cluster_env.core.world import World
 from rllib_configs.networks.conditions import seen_world
-from rllib_configs.networks.registry import Network, Shapes, Weights
+from rllib_configs.networks.registry import FeatureNames, Network, Shapes, Weights
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.schema import ExperimentConfig, TrainingSection
 
 
 class SetScorerNetwork(Network):
@@ -27,6 +31,26 @@ class SetScorerNetwork(Network):
         seen = _seen(experiment, world)
         network = SetScorer(seen.feature_names, SetScorerOptions.of(experiment.training))
         return SetScorerSampler(network, dict(weights), seen)
+
+    def scorer(
+        self, training: TrainingSection, feature_names: FeatureNames, seed: int | None = None
+    ) -> SetScorer:
+        """See `Network`."""
+        return SetScorer(feature_names, SetScorerOptions.of(training).without_critic, seed)
+
+    def scorer_sampler(
+        self, training: TrainingSection, weights: Weights, world: World
+    ) -> SetScorerSampler:
+        """See `Network`."""
+        network = self.scorer(training, world.feature_names)
+        return SetScorerSampler(network, dict(weights), world)
+
+    def in_context(self, weights: Weights, context: NDArray[np.float64]) -> Weights:
+        """See `Network`: the context only changes the biases behind it."""
+        of_context = weights["context.weight"][:, -context.size :]
+        # No product of matrices: the order of its sums would be the processor's.
+        added = (torch.from_numpy(of_context) * torch.tensor(context, dtype=torch.float32)).sum(1)
+        return {**weights, "context.bias": weights["context.bias"] + added.numpy()}
 
     def shapes(self, experiment: ExperimentConfig, world: World) -> Shapes:
         """Those of `SetScorer`."""

@@ -38,14 +38,15 @@ class Choices:
     """Decisions and what the network sees of them, those of a group one after the other.
 
     Attributes:
-        features: what the network sees; the chosen actions are allowed.
+        features: what the network sees; the chosen actions are allowed. Of a network that sees
+            states as they are, the states, ``(n, state_size)``.
         actions: int32 ``(n,)``.
         log_probabilities: float32 ``(n,)``, of the actions when they were chosen.
         advantages: float32 ``(n,)``.
         bounds: int64 ``(num_groups + 1,)``, first row of each group, and n.
     """
 
-    features: Features
+    features: Features | State
     actions: NDArray[np.int32]
     log_probabilities: Floats
     advantages: Floats
@@ -59,7 +60,8 @@ class Choices:
     @property
     def num_bytes(self) -> int:
         """Memory that it takes."""
-        arrays: Sequence[NDArray[Any]] = (*self.features, self.actions, self.advantages)
+        seen = self.features if isinstance(self.features, tuple) else (self.features,)
+        arrays: Sequence[NDArray[Any]] = (*seen, self.actions, self.advantages)
         return sum(array.nbytes for array in (*arrays, self.log_probabilities))
 
 
@@ -120,7 +122,7 @@ class PolicyGradient:
                 piece = slice(first, min(first + _PIECE, end))
                 features = Features(items[piece], context[piece], allowed[piece])
                 score_rows(packed, features, self._kept, True, self._logits, self._pooled)
-                entropy += _differentiate(
+                entropy += differentiate(
                     self._logits,
                     features.allowed,
                     choices.actions[piece],
@@ -195,7 +197,7 @@ def _places(network: SetScorer) -> NDArray[np.int64]:
 
 
 @njit(cache=True, nogil=True)
-def _differentiate(
+def differentiate(
     logits: Floats,
     allowed: NDArray[np.bool_],
     actions: NDArray[np.int32],

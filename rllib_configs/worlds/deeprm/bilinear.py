@@ -1,62 +1,50 @@
 """A score of waiting jobs from 144 numbers: features of a job times features of the cluster.
 
 It is small enough for a search (`training.algorithm=evolution`), which needs no gradient and can be
-asked for anything that schedules show, limits on side metrics included.
+asked for anything that schedules show, limits on side metrics included. Where jobs have classes,
+there are weights of these beside; they are a block of their own, so that `meta` can learn with how
+long a step to adapt them.
 """
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.checks import require_states
+from cluster_env.core.conditioned import ConditionedWorld
+from cluster_env.core.errors import InputError
 from cluster_env.core.world import World
 from cluster_env.worlds.deeprm import DeepRM
-from cluster_env.worlds.deeprm.features import IDLE_PATIENCE
-from cluster_env.worlds.deeprm.state import StateShape
-from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
-from rllib_configs.networks.sampling import Draws
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.networks.conditions import seen_world
+from rllib_configs.networks.registry import (
+    FeatureNames,
+    Network,
+    Shapes,
+    Weights,
+    require_kind,
+)
+from rllib_configs.networks.sampling import Draws, sample_actions
+from rllib_configs.schema import ExperimentConfig, TrainingSection
 from rllib_configs.worlds.deeprm.bilinear_kernels import Floats, score
-
-JOB_FEATURES = (
-    *("duration", "inverse_duration", "largest_demand", "mean_demand", "alignment"),
-    *("area", "waited", "stretched", "long", "left", "free_after", "later", "first_start"),
-    *("delays", "blocks"),
+from rllib_configs.worlds.deeprm.bilinear_weights import (
+    BilinearShapes,
+    in_context,
+    seen_of,
+    start_weights,
 )
-"""As `cluster_env.worlds.deeprm.features` has them, and
 
-* ``long``: 1 for jobs that last more than a quarter of the horizon;
-* ``left``: share of the scarcer resource that is free when it has started;
-* ``free_after``: free share, mean over resources, at the step in which it has finished;
-* ``later``: 1 if it would be booked for a later step;
-* ``delays``: by how many steps / horizon later the oldest of the jobs that cannot start now would
-  fit, as EASY's reservation has it;
-* ``blocks``: jobs that can start now and then could not / num_slots.
-"""
-
-STATE_FEATURES = (
-    *("free", "free_ahead", "backlog", "since_arrival", "filled_slots", "long_slots"),
-    *("startable", "crowd", "constant"),
-)
-"""As `cluster_env.worlds.deeprm.features` has them, and
-
-* ``free``, ``free_ahead``: free shares now and some steps ahead, mean over resources;
-* ``long_slots``, ``startable``: share of the slots whose job is long, and can start now;
-* ``crowd``: the logarithm of 1 + backlog, over that of 1 + backlog_view.
-"""
-
-START = {"inverse_duration": 1.0, "alignment": 0.02, "later": -3.0}
-"""Tetris*, nearly: what a search begins with. Void scores `START_VOID`, below any job that can
-start now and above any that cannot."""
-START_VOID = -1.0
+if TYPE_CHECKING:
+    from rllib_configs.worlds.deeprm.bilinear_gradient import BilinearWeights
 
 
 class BilinearSampler:
     """Acts with a scorer; see `rllib_configs.networks.sampling.Sampler`.
 
     Args:
-        job: weights of a job's features, float32 ``(15, 9)``, a column for each of the state's.
+        job: weights of a job's features, float32 ``(15, 9)``, a column for each of the state's;
+            those of classes may follow.
         void: weights of waiting, float32 ``(9,)``.
         ahead: steps ahead of which it sees the free units.
         books: whether it may book jobs for later.
@@ -84,10 +72,16 @@ class BilinearSampler:
         return actions, np.zeros(actions.size, np.float32)
 
 
-def seen_of(world: DeepRM, ahead: int, books: bool) -> tuple[StateShape, bool, bool, int, int]:
-    """What the kernels have to know beside states and weights; see `score`."""
-    shape, last = world.layout.shape, world.switches.try_last_start
-    return shape, last, books, IDLE_PATIENCE, min(ahead, shape.horizon - 1)
+class DrawingSampler(BilinearSampler):
+    """One that draws actions, from the softmax of scores / temperature."""
+
+    def __init__(self, *arguments: Any, temperature: float) -> None:
+        super().__init__(*arguments)
+        self._temperature = np.float32(temperature)
+
+    def sample(self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> Draws:
+        """See `Sampler`."""
+        return sample_actions(self.logits(states) / self._temperature, uniforms)
 
 
 class BilinearNetwork(Network):
@@ -97,30 +91,89 @@ class BilinearNetwork(Network):
 
     def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
         """The weights that training begins with, and what the scores depend on beside them."""
-        start = {
-            name: np.zeros(shape, np.float32)
-            for name, shape in self.shapes(experiment, world).items()
-        }
-        constant = STATE_FEATURES.index("constant")
-        for name, weight in START.items():
-            start["network.job"][JOB_FEATURES.index(name), constant] = weight
-        start["network.void"][constant] = START_VOID
-        return {"start": start, "world": world, "training": experiment.training}
+        start = start_weights(_shapes_of(experiment, world))
+        named = {f"network.{name}": value for name, value in start.items()}
+        return {"start": named, "world": world, "training": experiment.training}
 
     def sampler(
         self, experiment: ExperimentConfig, weights: Weights, world: World
     ) -> BilinearSampler:
         """See `BilinearSampler`."""
-        training, parts = experiment.training, (weights["network.job"], weights["network.void"])
-        return BilinearSampler(*parts, training.ahead, training.books, _require_deeprm(world))
+        seen = seen_world(experiment.training, world, experiment.task.build_objective())
+        own = {name.removeprefix("network."): value for name, value in weights.items()}
+        return BilinearSampler(*_acting(experiment.training, own, seen))
+
+    def scorer(
+        self, training: TrainingSection, feature_names: FeatureNames, seed: int | None = None
+    ) -> "BilinearWeights":
+        """See `Network`."""
+        from rllib_configs.worlds.deeprm.bilinear_gradient import BilinearWeights
+
+        options = (training.ahead, training.books, training.draw_temperature)
+        return BilinearWeights(feature_names, *options, seed)
+
+    def scorer_sampler(
+        self, training: TrainingSection, weights: Weights, world: World
+    ) -> DrawingSampler:
+        """See `Network`."""
+        acting = _acting(training, weights, world)
+        return DrawingSampler(*acting, temperature=training.draw_temperature)
+
+    def in_context(self, weights: Weights, context: NDArray[np.float64]) -> Weights:
+        """See `Network`."""
+        return in_context(weights, context)
+
+    def widened(
+        self, experiment: ExperimentConfig, weights: Weights, world: World
+    ) -> tuple[ExperimentConfig, Weights]:
+        """See `Network`: a scorer that knows no classes has weights of 0 for them."""
+        own, acting = experiment.task.world.cluster, _require_deeprm(world).cluster
+        if own.num_classes > 1 or acting.num_classes < 2:
+            return experiment, weights
+        cluster = replace(own, num_classes=acting.num_classes)
+        changed = replace(experiment.task.world, cluster=cluster)
+        task = experiment.task.model_copy(update={"world": changed})
+        wide = experiment.model_copy(update={"task": task})
+        room = {
+            name: np.zeros(shape, np.float32) for name, shape in self.shapes(wide, world).items()
+        }
+        return wide, {**room, **weights}
 
     def shapes(self, experiment: ExperimentConfig, world: World) -> Shapes:
-        """Those of both weights."""
-        _require_deeprm(world)
-        return {
-            "network.job": (len(JOB_FEATURES), len(STATE_FEATURES)),
-            "network.void": (len(STATE_FEATURES),),
-        }
+        """Those of `BilinearShapes`, in the world in which the scorer was trained.
+
+        Raises:
+            InputError: if it cannot act in the other one.
+        """
+        acting = _require_deeprm(world).cluster.num_classes
+        num_classes = _require_deeprm(experiment.task.world).cluster.num_classes
+        if num_classes > 1 and acting != num_classes:
+            raise InputError(
+                f"the network bilinear_scorer was trained with {num_classes} classes of jobs, but "
+                f"the world has {acting}"
+            )
+        shapes = _shapes_of(experiment, experiment.task.world).by_name
+        return {f"network.{name}": shape for name, shape in shapes.items()}
+
+
+def _shapes_of(experiment: ExperimentConfig, world: World) -> BilinearShapes:
+    """Those of an experiment's network in a world."""
+    seen = seen_world(
+        experiment.training, _require_deeprm(world), experiment.task.build_objective()
+    )
+    return BilinearShapes.of(seen.feature_names)
+
+
+def _acting(
+    training: TrainingSection, weights: Weights, world: World
+) -> tuple[Floats, Floats, int, bool, DeepRM]:
+    """What a sampler is made of, where what the scorer is conditioned on is mixed into weights."""
+    if isinstance(world, ConditionedWorld):
+        weights = in_context(weights, np.array([value for _, value in world.condition]))
+        world = world.world
+    parts = [weights["job"], *([weights["classes"]] if "classes" in weights else [])]
+    job = np.ascontiguousarray(np.concatenate(parts))
+    return job, weights["void"], training.ahead, training.books, _require_deeprm(world)
 
 
 def _require_deeprm(world: World) -> DeepRM:

@@ -10,6 +10,9 @@ from cluster_env.worlds.deeprm.state import StateShape, first_free, first_start,
 LONG = 0.25
 """Jobs that last more than this share of the horizon are long."""
 
+NUM_JOB_FEATURES = 15
+"""Features of a job that do not depend on its class; see `bilinear_weights.JOB_FEATURES`."""
+
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 State = NDArray[np.uint8]  # (state_size,)
@@ -106,6 +109,73 @@ def observe(
                 _look_at(copy, shape, starts, slot, head, before, of_job)
                 looks[i, slot], allowed[i, slot] = of_job, True
         allowed[i, num_slots] = _may_wait(states[i], shape, patience)
+
+
+@njit(cache=True, nogil=True)
+def score_observed(
+    looks: Floats,
+    seen: Floats,
+    allowed: NDArray[np.bool_],
+    job: Floats,
+    void: Floats,
+    temperature: float,
+    logits: Floats,
+) -> None:
+    """Writes the allowed logits of what `observe` has written, scores / temperature.
+
+    What is seen may have further columns behind those of `observe`, float32 ``(n, state columns)``,
+    for which weights have columns, too.
+    """
+    weights = np.empty(job.shape[0])
+    void_slot = looks.shape[1]
+    for i in range(looks.shape[0]):
+        for f in range(weights.size):
+            weights[f] = 0.0
+            for g in range(seen.shape[1]):
+                weights[f] += job[f, g] * seen[i, g]
+        for slot in range(void_slot):
+            if allowed[i, slot]:
+                total = 0.0
+                for f in range(weights.size):
+                    total += weights[f] * looks[i, slot, f]
+                logits[i, slot] = total / temperature
+        if allowed[i, void_slot]:
+            total = 0.0
+            for g in range(seen.shape[1]):
+                total += void[g] * seen[i, g]
+            logits[i, void_slot] = total / temperature
+
+
+@njit(cache=True, nogil=True)
+def add_gradient(
+    looks: Floats,
+    seen: Floats,
+    allowed: NDArray[np.bool_],
+    slopes: Floats,
+    temperature: float,
+    job: Doubles,
+    void: Doubles,
+) -> None:
+    """Adds the gradient of the weights, from that of the logits of `score_observed`.
+
+    The sums are float64 ``(job features, state columns)`` and ``(state columns,)``.
+    """
+    of_looks = np.empty(looks.shape[2])
+    void_slot = looks.shape[1]
+    for i in range(looks.shape[0]):
+        of_looks[:] = 0.0
+        for slot in range(void_slot):
+            if allowed[i, slot]:
+                slope = slopes[i, slot] / temperature
+                for f in range(of_looks.size):
+                    of_looks[f] += slope * looks[i, slot, f]
+        for f in range(of_looks.size):
+            for g in range(seen.shape[1]):
+                job[f, g] += of_looks[f] * seen[i, g]
+        if allowed[i, void_slot]:
+            slope = slopes[i, void_slot] / temperature
+            for g in range(seen.shape[1]):
+                void[g] += slope * seen[i, g]
 
 
 @njit(cache=True, nogil=True)
@@ -206,9 +276,18 @@ def _look_at(
     before: int,
     looks: Doubles,
 ) -> None:
-    """Writes `JOB_FEATURES` of a job that can start or be booked; see `_look_behind`."""
+    """Writes `JOB_FEATURES` of a job that can start or be booked; see `_look_behind`.
+
+    Where there is room for them, `class_feature_names` follow.
+    """
     _look_upon(copy[0], shape, starts, slot, looks)
     _look_behind(copy, shape, starts, slot, head, before, looks)
+    if looks.size > NUM_JOB_FEATURES:
+        classes = shape.num_classes
+        looks[NUM_JOB_FEATURES:] = 0.0
+        job_class = np.int64(copy[0, shape.classes_at + slot])
+        looks[NUM_JOB_FEATURES + job_class] = 1.0
+        looks[NUM_JOB_FEATURES + classes + job_class] = looks[1]
 
 
 @njit(cache=True, nogil=True)

@@ -6,9 +6,10 @@ from rllib_configs.registries import (
     NETWORKS,
     PLAIN_EPISODES,
     RANGES,
+    ConditionOption,
     NetworkEntry,
 )
-from rllib_configs.sections import Count, Section, Width
+from rllib_configs.sections import Count, Positive, Section, Width
 
 
 class MLPOptions(Section):
@@ -20,13 +21,16 @@ class MLPOptions(Section):
     """Whether the image shows the time since the last arrival, as in DeepRM's released code."""
 
 
-class BilinearOptions(Section):
-    """A score of each job from 144 numbers, for a search."""
+class BilinearOptions(ConditionOption):
+    """A score of each job from 144 numbers, for a search or to be adapted."""
 
     ahead: Count = 5
     """The network sees the units that are free now and this many time steps ahead."""
     books: bool = True
     """Whether jobs may be booked for later; their slots are then free for jobs of the backlog."""
+    draw_temperature: Positive = 0.4
+    """What scores are divided by where actions are drawn, which maml does. Lower values draw the
+    action with the highest score more often; a search always takes it."""
 
 
 NETWORKS.register("deeprm_mlp")(NetworkEntry(MLPOptions, "rllib_configs.worlds.deeprm.mlp:NETWORK"))
@@ -34,6 +38,7 @@ NETWORKS.register("bilinear_scorer")(
     NetworkEntry(
         BilinearOptions,
         "rllib_configs.worlds.deeprm.bilinear:NETWORK",
+        scores_items=True,
         has_gradient=False,
         can_be_fitted=True,
     )

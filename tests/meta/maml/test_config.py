@@ -32,7 +32,7 @@ def test_a_policy_of_another_algorithm_adapts_with_the_defaults() -> None:
     ("training", "wanted"),
     [
         ({"tasks": 3}, "training.tasks is not used by the algorithm reinforce; it .* maml"),
-        ({"algorithm": "maml"}, r"maml needs a network that scores items .*\(set_scorer\)"),
+        ({"algorithm": "maml"}, r"maml needs a network that scores items .*\(set_scorer, bilinear"),
         (NAMES | {"taks": 3}, "did you mean 'training.tasks'"),
         (NAMES | {"order": "third"}, "training.order"),
         (NAMES | {"tasks": 0}, "training.tasks"),

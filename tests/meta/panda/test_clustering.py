@@ -88,6 +88,17 @@ def test_one_cluster_is_not_split() -> None:
     assert len(cluster(table, within=0.3).cut()) == 1
 
 
+def test_a_column_that_never_varies_does_not_count() -> None:
+    """However many rows agree in it, they are no more one cluster."""
+    table, label = _clusters((40, 40, 40), seed=3)
+    same = np.full((table.num_rows, 1), 0.1)
+    wider = Table(np.hstack([table.real, same]), table.categorical, table.categories)
+    one, other = cluster(table, within=0.03), cluster(wider, within=0.03)
+    assert (one.children == other.children).all()
+    assert np.allclose(one.log_odds, other.log_odds)
+    assert adjusted_rand_score(label, labels_of(other)) >= 0.95
+
+
 def _partitions(tree: Dendrogram, node: int) -> list[list[tuple[int, ...]]]:
     """All partitions of the rows below a node that agree with the tree."""
     if node < tree.num_rows:

@@ -40,6 +40,23 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
+def test_a_family_in_operation_is_another_one_but_for_what_it_changes(tmp_path: Path) -> None:
+    own, other = get_distribution("priorities-operation"), get_distribution("priorities")
+    assert isinstance(own, FamilySection)
+    assert isinstance(other, FamilySection)
+    assert (own.base.workload.window, own.warmup) == (500, 100)
+    assert own.baselines == (*own.base.build().spec.baselines, "hold")
+    assert own.base.world.cluster.num_classes == other.base.world.cluster.num_classes == 3
+    assert own.vary.class_weight == other.vary.class_weight == (0.1, 10)
+    assert own.vary.load != other.vary.load
+    tasks = draws(own, 20)
+    assert all(0.7 <= one.workload.load <= 0.95 and one.workload.window == 500 for one in tasks)
+    with pytest.raises(InputError, match="unknown family 'prioritys'"):
+        read_family(write(tmp_path, "like: prioritys"))
+    with pytest.raises(InputError, match="a warm-up of 30 steps is left out at both ends"):
+        read_family(write(tmp_path, "like: objectives\nwarmup: 30"))
+
+
 def test_every_drawn_value_lies_in_its_range_and_both_ends_come_up() -> None:
     tasks = draws(family(**RANGES))
     assert {str(t.objective) for t in tasks} == {str(o) for o in RANGES["objectives"]}  # type: ignore[attr-defined]

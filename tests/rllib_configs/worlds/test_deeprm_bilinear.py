@@ -14,7 +14,8 @@ from rllib_configs.networks.registry import network_of
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, judged_by_all, units_of
 from rllib_configs.runners.sums import total
 from rllib_configs.search_problem import joined
-from rllib_configs.worlds.deeprm.bilinear import JOB_FEATURES, STATE_FEATURES, BilinearSampler
+from rllib_configs.worlds.deeprm.bilinear import BilinearSampler
+from rllib_configs.worlds.deeprm.bilinear_weights import JOB_FEATURES, STATE_FEATURES
 from tests.rllib_configs.worlds.test_deeprm_set_scorer import cluster_of, states_for
 
 Numbers = NDArray[np.generic]

@@ -1,11 +1,11 @@
-"""What a Lublin workload may say of its jobs beside the load."""
+"""What generated workloads may say of their jobs."""
 
 import numpy as np
 import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.worlds.hpc.workloads import LublinWorkload
+from cluster_env.worlds.hpc.workloads import BimodalWorkload, LublinWorkload
 
 
 def drawn(**settings: object) -> JobSet:
@@ -39,3 +39,25 @@ def test_shares_and_scale_are_those_that_are_given_at_the_same_load(typed: bool)
 def test_what_is_no_share_and_no_scale_is_refused(settings: dict[str, float]) -> None:
     with pytest.raises(InputError, match="serial and u_first are shares"):
         drawn(**settings)
+
+
+def test_bimodal_jobs_are_those_of_the_thesis() -> None:
+    """Section 5.2: a job each second with 30 %, one of five long; half of the largest size on."""
+    jobs = BimodalWorkload(64, window=20_000, longest=48, largest=32).sample(
+        np.random.default_rng(0)
+    )
+    assert jobs.arrival[0] == 0
+    assert jobs.num_jobs / 20_000 == pytest.approx(0.3, rel=0.03)
+    assert (jobs.demand.min(), jobs.demand.max()) == (16, 32)
+    short = jobs.duration <= 9
+    assert short.mean() == pytest.approx(0.8, abs=0.02)
+    assert (jobs.duration[~short].min(), jobs.duration.max()) == (32, 48)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"rate": 0}, "rate must be"), ({"longest": 4}, "longest 5"), ({"largest": 65}, "largest")],
+)
+def test_impossible_bimodal_jobs_are_refused(settings: dict[str, float], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        BimodalWorkload(64, **settings)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from cluster_env.evaluation import evaluate
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.panda import Panda
 from cluster_env.worlds.panda.consumers import Consumers
-from cluster_env.worlds.panda.heuristics import HEURISTICS
+from cluster_env.worlds.panda.heuristics import HEURISTICS, weighted_policy
 from cluster_env.worlds.panda.plans import BEST_FIT, FASTEST
 from tests.cluster_env.worlds.panda.plain_cloud import FOUR
 
@@ -46,6 +46,13 @@ def test_shortest_first_and_first_come_first_served() -> None:
     jobset = Consumers.with_supply([0, 1, 1], [9, 9, 2], [12, 12, 12])
     assert [start for start, _ in placed("best_fit", jobset)] == [0, 9, 18]
     assert [start for start, _ in placed("shortest_fit", jobset)] == [0, 11, 9]
+
+
+def test_the_bound_serves_first_what_costs_most_for_each_step() -> None:
+    jobset = Consumers.with_supply([0, 1, 1], [9, 9, 2], [12, 12, 12], job_class=[0, 1, 0])
+    for weights, starts in (("1, 1", [0, 11, 9]), ("0.1, 10", [0, 9, 18]), ("1, 0", [0, 11, 9])):
+        policy = weighted_policy(get_objective(f"class_slowdown({weights})"))
+        assert evaluate(policy, [jobset], Panda(FOUR)).start.tolist() == starts
 
 
 def test_earliest_finish_waits_for_fast_nodes_if_that_pays() -> None:
