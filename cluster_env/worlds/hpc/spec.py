@@ -34,7 +34,13 @@ from cluster_env.worlds.hpc.rules import HEURISTICS
 from cluster_env.worlds.hpc.scorer import Scorer
 from cluster_env.worlds.hpc.scoring import score_states
 from cluster_env.worlds.hpc.views import OBSERVATIONS
-from cluster_env.worlds.hpc.workloads import WORKLOADS, LublinWorkload, any_site, capability_site
+from cluster_env.worlds.hpc.workloads import (
+    WORKLOADS,
+    BimodalWorkload,
+    LublinWorkload,
+    any_site,
+    capability_site,
+)
 from cluster_env.worlds.hpc.world import HPC
 
 _SHIPPED = Path(__file__).parent / "policies"
@@ -50,12 +56,13 @@ def columns(task: Task) -> dict[str, Value]:
     part: Any = part_of(task.workload, Split.HELD_OUT)
     world: Any = task.world
     log = task.workload if isinstance(task.workload, LogWorkload) else None
+    lasts = isinstance(part, BimodalWorkload) or (isinstance(part, LogPart) and part.jobs is None)
     return {
         "trace": log.name if log else "",
         "left_out": log.num_too_large if log else 0,
         "processors": world.processors,
         "jobset_size": getattr(part, "jobs", 0) or 0,
-        "window_s": part.window if isinstance(part, LogPart) and part.jobs is None else 0,
+        "window_s": part.window if lasts else 0,
         "backfilling": world.backfilling,
         **({"max_wait": world.max_wait} if world.max_wait else {}),
     }
@@ -125,10 +132,12 @@ def guarded(task: Task) -> Mapping[str, Any]:
 
 
 def words(task: Task) -> str:
-    """``load 90%``, ``trace theta.swf.gz``."""
+    """``load 90%``, ``trace theta.swf.gz``, ``jobs of up to 15 s``."""
     workload: Any = task.workload
     if isinstance(workload, LogWorkload):
         return f"trace {workload.name}"
+    if isinstance(workload, BimodalWorkload):
+        return f"jobs of up to {workload.longest} s"
     load = getattr(workload, "load", 0)
     return f"load {load:.0%}" if load else type(workload).__name__
 
