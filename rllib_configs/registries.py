@@ -118,6 +118,11 @@ ADVISERS: Registry[Any] = Registry("adviser")
 kind of world. It is called with a world, with what makes a policy for one, and with a
 `rllib_configs.snapshot.Queue`, and returns an `Advice`."""
 
+START_TIMES: Registry[Any] = Registry("start times")
+"""Modules, or their names, that foresee when waiting jobs start, by the kind of world. Each has a
+function ``check_starts``, which measures on a log how far that holds, and a class ``Foreseer`` for
+a `rllib_configs.snapshot.Queue`."""
+
 PLAIN_EPISODES: Registry[Any] = Registry("episode in plain Python")
 """What plays an episode in plain Python, or ``module:attribute`` of it, by the kind of world, for
 benchmarks to compare its simulator with. It is called with the world and a jobset, and has the
@@ -131,11 +136,12 @@ checkpoint come again. One that raises an error is off, with a warning."""
 
 
 def found(place: Any) -> Any:
-    """A thing itself, or what ``module:attribute`` names."""
+    """A thing itself, or what ``module:attribute`` names, or ``module``."""
     if not isinstance(place, str):
         return place
     module, _, attribute = place.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    made = importlib.import_module(module)
+    return getattr(made, attribute) if attribute else made
 
 
 def prepare(config: C) -> C:

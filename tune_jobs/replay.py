@@ -7,6 +7,7 @@ import click
 
 from tune_jobs.terminal.options import (
     CONTEXT,
+    count,
     decode_option,
     log_options,
     out_option,
@@ -32,6 +33,20 @@ from tune_jobs.terminal.task_command import TaskCommand
     help="Compare the waits under heuristics with the recorded ones, as trace --calibrate does, "
     "and judge whether the log can be replayed.",
 )
+@click.option(
+    "--starts",
+    is_flag=True,
+    help="Measure how far start times can be foreseen under each policy: at moments of the later "
+    "half of the log, from what was known by then. Coverage and width of intervals, and errors "
+    "beside those of the users' estimates, by size.",
+)
+@click.option(
+    "--instants",
+    "num_instants",
+    type=count(10),
+    default=1000,
+    help="With --starts: moments of the log; those of the earlier half correct the intervals.",
+)
 @seed_option("the policies' random numbers")
 @decode_option("argmax", help_text="How learned policies choose.")
 @json_option("Print everything as JSON.")
@@ -55,10 +70,19 @@ def command(**options: Any) -> None:
       metasched replay jobs.csv --policy fcfs:easy --policy sjf:easy --processors 16 --gpus 4
       metasched replay jobs.csv --policy fcfs,hpc-order --processors 16 --gpus 4 --out replayed
       metasched replay jobs.csv --processors 16 --gpus 4 --kill-at-estimate true --json
+      metasched replay jobs.csv --policy fcfs:easy --processors 16 --gpus 4 --starts
     """
     from tune_jobs.replaying.replay_report import ReplayOptions, report_replay
 
     shown = {name: options.pop(name) for name in ("as_json", "out")}
+    num_instants, starts = options.pop("num_instants"), options.pop("starts")
+    if starts:
+        if options.pop("calibrate"):
+            raise click.UsageError("--starts and --calibrate measure two things; give one of them")
+        from tune_jobs.replaying.start_report import report_starts
+
+        report_starts(ReplayOptions(**options), num_instants=num_instants, **shown)
+        return
     if options.pop("calibrate"):
         from tune_jobs.replaying.calibration import report_calibration
 

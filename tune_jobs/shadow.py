@@ -1,10 +1,11 @@
 """``metasched shadow``: what a policy would start at a live site, beside what the site does."""
 
+from pathlib import Path
 from typing import Any
 
 import click
 
-from tune_jobs.site.options import max_wait_option, site_options
+from tune_jobs.site.options import futures_options, max_wait_option, site_options
 from tune_jobs.terminal.options import CONTEXT, count
 from tune_jobs.terminal.task_command import TaskCommand
 
@@ -22,6 +23,14 @@ from tune_jobs.terminal.task_command import TaskCommand
     help="Time between two calls of sinfo; 0: one in each tick. In between, the free nodes "
     "follow from the jobs that squeue lists in each tick.",
 )
+@click.option(
+    "--starts",
+    "past",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="LOG",
+    help="Also write when each waiting job will start, as the command starts does with --past LOG.",
+)
+@futures_options
 def command(**options: Any) -> int:
     """Print which jobs a policy would start at a live Slurm, and change nothing.
 
@@ -36,6 +45,7 @@ def command(**options: Any) -> int:
     Examples:
       metasched shadow saf:easy --out shadow.jsonl
       metasched shadow hpc-order --partition batch --tick 30 --hash-users
+      metasched shadow fcfs:easy --starts jobs.txt --tick 60
       metasched shadow sjf:easy --repeat shadow.jsonl
       metasched shadow sjf:easy --simulate jobs.csv --processors 16 --gpus 4 --speed 600 --tick 1
     """

@@ -16,6 +16,7 @@ the metrics that no reward belongs to, and those that every table shows.
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,15 +84,24 @@ NARROW, MEDIUM, WIDE = range(3)
 
 
 def size_class(schedule: Schedule) -> NDArray[np.int64]:
+    """The `size_class_of` each job, int64 ``(num_jobs,)``."""
+    return size_class_of(schedule.demand, schedule.capacity)
+
+
+def size_class_of(demand: NDArray[Any], capacity: NDArray[Any]) -> NDArray[np.int64]:
     """Whether a job is narrow (0), medium (1) or wide (2), int64 ``(num_jobs,)``.
 
     A narrow job asks for at most a sixteenth of every resource, or for one unit of each, and a wide
     one for more than a quarter of any.
+
+    Args:
+        demand: integers ``(num_jobs, num_resources)``.
+        capacity: of the machine, ``(num_resources,)``.
     """
     # One unit is narrow even where it is more than a sixteenth, as of a machine of four GPUs.
-    share = schedule.demand / schedule.capacity
-    narrow = ((share <= 1 / 16) | (schedule.demand <= 1)).all(axis=1)
-    wide = ((share > 1 / 4) & (schedule.demand > 1)).any(axis=1)
+    share = demand / capacity
+    narrow = ((share <= 1 / 16) | (demand <= 1)).all(axis=1)
+    wide = ((share > 1 / 4) & (demand > 1)).any(axis=1)
     return np.where(narrow, NARROW, np.where(wide, WIDE, MEDIUM))
 
 

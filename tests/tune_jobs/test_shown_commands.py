@@ -7,7 +7,7 @@ New ones are found by themselves. What takes long is not done, in one of these w
 - The function that does the long part is left out (`LONG`). All before it runs: options, presets,
   keys and values of configs, sweeps and experiments, globs, policies. So it is with train, tune,
   study, specialists and figures.
-- Commands at a live site (shadow, steer) read their options and look for a rule that is named.
+- Commands at a live site (shadow, starts, steer) read their options and look for a named rule.
 - Commands that give other commands (demo, results) have each of these checked by its parser.
 """
 
@@ -51,6 +51,7 @@ LONG = {
     "ui": "tune_jobs.tracking.server:show_runs",
     "sync": "tune_jobs.tracking.sending:send_records",
     "shadow": "tune_jobs.site.reporting:report_shadow",
+    "starts": "tune_jobs.site.starting:report_starts",
     "steer": "tune_jobs.site.reporting:report_steer",
 }
 COMMANDS = shown_commands()
@@ -105,7 +106,7 @@ def left_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 prepare(args[0])
             elif name == "figure":
                 check_figure(*args)
-            elif name in ("shadow", "steer") and ":" in (options["policy"] or ""):
+            elif name in ("shadow", "starts", "steer") and ":" in (options["policy"] or ""):
                 choose_adviser(options["policy"])
             elif name == "results":
                 for call in args[0].values():
@@ -157,6 +158,8 @@ def test_a_command_runs_as_it_is_shown(
             understood(line)
         return
     shorter = SHORTER.get(name, ())
+    if name == "replay" and "--starts" in shown.words:
+        shorter += ("--instants", "10")
     if shorter and "--runners" in shown.words:
         shorter += ("--runners", "0")
     work(shown, *shorter)

@@ -1,11 +1,15 @@
 """From the name of a rule, or a trained run, to what advises a site."""
 
+from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from cluster_env.core.errors import InputError
+from cluster_env.workloads.formats import read_log
 from cluster_env.worlds import World, get_heuristic, get_spec
-from rllib_configs.registries import ADVISERS, found
+from rllib_configs.extensions import load_extensions
+from rllib_configs.registries import ADVISERS, START_TIMES, found
 from rllib_configs.snapshot import (
     RESOURCES,
     RUNNING,
@@ -66,6 +70,31 @@ def choose_adviser(name: str, decode: Any = "argmax") -> Adviser:
 
     by_run(_SOME)
     return by_run
+
+
+def choose_foreseer(name: str, log: Path, read: Mapping[str, Any], **options: Any) -> Any:
+    """What says when the jobs that wait at a site will start under a policy.
+
+    Args:
+        name: of the policy, see `choose_adviser`.
+        log: of the site's past.
+        read: how it is read, by the names of `READ_OPTIONS`.
+        options: of the world's ``Foreseer``.
+
+    Raises:
+        InputError: if the log or the policy cannot be used.
+    """
+    load_extensions()  # no config was read before
+    foresees = found(START_TIMES.get(WORLD))
+    past = read_log(log, **read)
+    if is_heuristic(name):
+        made = foresees.Foreseer(past, _world, lambda world: get_heuristic(name, world), **options)
+    else:
+        run = load_runs(find_runs([name]), "argmax")[0]
+        trained = run.config.task.world
+        made = foresees.Foreseer(past, lambda queue: trained, run.policy.acting_in, **options)
+    made.check(_SOME)  # what cannot be played on is told before anything is read
+    return made
 
 
 def _world(queue: Queue) -> World:

@@ -19,6 +19,25 @@ def max_wait_option(default: str) -> Decorator:
     )
 
 
+futures_options: Decorator = together(
+    click.option(
+        "--futures",
+        "num_futures",
+        type=count(2),
+        default=100,
+        help="Times that the queue is simulated.",
+    ),
+    click.option(
+        "--instants",
+        "num_instants",
+        type=count(0),
+        default=200,
+        help="Moments of the log at which start times are checked once, to correct the intervals; "
+        "0: no correction.",
+    ),
+)
+"""How start times are foreseen."""
+
 site_options: Decorator = together(
     click.option(
         "--tick",

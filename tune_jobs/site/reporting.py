@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -25,7 +24,8 @@ from tune_jobs.site.deciding import Limits
 from tune_jobs.site.journal import Write, decided_anew, open_journal
 from tune_jobs.site.shadowing import Ticks, shadow
 from tune_jobs.site.simulated import SimulatedBackend
-from tune_jobs.site.slurm import SlurmBackend
+from tune_jobs.site.slurm import SlurmBackend, require_slurm
+from tune_jobs.site.starting import foresee_by
 from tune_jobs.site.steering import NEEDS_OPERATOR, PRIORITY, RELEASE, Steerer, Steering
 from tune_jobs.site.watchdog import Watchdog, release_all
 from tune_jobs.terminal.signals import StopRequest
@@ -37,16 +37,33 @@ CALLS_BETWEEN_SIGNS = 4
 """More commands than a steerer ever calls between two signs of life; each may time out."""
 
 
-def report_shadow(policy: str, nodes_every_s: float, **options: Any) -> int:
+def report_shadow(
+    policy: str,
+    nodes_every_s: float,
+    past: Path | None,
+    num_futures: int,
+    num_instants: int,
+    **options: Any,
+) -> int:
     """Advises beside a site; the arguments are the command's options. Returns the exit status."""
     limits, adviser = _limits(options), choose_adviser(policy)
     if options["repeat"] is not None:
         return _repeat(options["repeat"], adviser)
+    foresee = None
+    if past is not None:
+        foresee = foresee_by(
+            policy,
+            past,
+            options["task_options"],
+            limits.max_wait_s,
+            num_futures=num_futures,
+            num_instants=num_instants,
+        )
     write = open_journal(options["out"])
     backend = _backend(options, held=False, nodes_every_s=nodes_every_s)
     with StopRequest(_announce) as stop:
         ticks = _ticks(options, backend, write, lambda: bool(stop) or _is_over(backend))
-        summary = shadow(ticks, adviser, policy, limits, write)
+        summary = shadow(ticks, adviser, policy, limits, write, foresee)
     _summarize(summary)
     return 0
 
@@ -63,7 +80,7 @@ def report_steer(
     names = ("mode", "act", "rehold_s", "hold_new", "until_empty")
     steering = Steering(**{name: options.pop(name) for name in names})
     if release_everything:
-        _require_slurm()
+        require_slurm()
         try:
             release_all(options["partitions"], stay=False, announce=_announce_waiting)
         except Forbidden as error:
@@ -136,7 +153,7 @@ def _backend(
         if options["task_options"]:
             first = next(iter(options["task_options"]))
             raise InputError(f"--{first} describes a simulated site; add --simulate")
-        _require_slurm(otherwise=", or try --simulate LOG")
+        require_slurm(otherwise=", or try --simulate LOG")
         return SlurmBackend(options["partitions"], nodes_every_s, min(timeout_s, TIMEOUT_S))
     task, _, _ = task_of_log(options["log"], (), options["task_options"], guess=True)
     (jobset,) = sample_jobsets(task.workload, 0, Split.HELD_OUT, [0])
@@ -211,15 +228,6 @@ def _repeat(path: Path, adviser: Adviser) -> int:
     if other:
         click.echo(f"others: ticks {', '.join(map(str, other[:20]))}")
     return 1 if other else 0
-
-
-def _require_slurm(*, otherwise: str = "") -> None:
-    """Refuses a command that could never reach a Slurm."""
-    for program in ("squeue", "scontrol"):
-        if shutil.which(program) is None:
-            raise InputError(
-                f"{program} is not on PATH; call this where Slurm's commands are{otherwise}"
-            )
 
 
 def _announce_waiting(problem: str) -> None:

@@ -1,8 +1,8 @@
 """A policy beside a site: what it would start, and whether the site did."""
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from cluster_env.workloads.hashing import hashed_name
@@ -122,7 +122,12 @@ class Agreement:
 
 
 def shadow(
-    ticks: Ticks, adviser: Adviser, policy: str, limits: Limits, write: Write
+    ticks: Ticks,
+    adviser: Adviser,
+    policy: str,
+    limits: Limits,
+    write: Write,
+    foresee: Callable[[Snapshot], Sequence[Any]] | None = None,
 ) -> dict[str, Any]:
     """Advises at each look and changes nothing.
 
@@ -132,6 +137,8 @@ def shadow(
         policy: its name.
         limits: of the guard in front of it.
         write: takes a line each tick.
+        foresee: says when those that wait will start (`rllib_configs.snapshot.StartTime`), if
+            anybody asks.
 
     Returns:
         A summary: ticks, jobs advised and started, and the mean agreement where there was any.
@@ -149,6 +156,8 @@ def shadow(
         }
         entry["site"] = agreement.since(snapshot)
         agreement.note(snapshot, decision)
+        if foresee is not None:
+            entry["start_times"] = [asdict(one) for one in foresee(snapshot)]
         write(entry)
         advised += len(decision.starts)
         if entry["site"]:

@@ -1,8 +1,10 @@
 """Slurm as a site: read by squeue and sinfo, changed by scontrol."""
 
+import shutil
 import time
 from collections.abc import Callable, Sequence
 
+from cluster_env.core.errors import InputError
 from rllib_configs.snapshot import Snapshot
 from tune_jobs.site.backend import Site
 from tune_jobs.site.controller import TIMEOUT_S, call, change, is_job
@@ -88,3 +90,16 @@ class SlurmBackend:
 
     def _call(self, program: str, *arguments: str, text: str = "") -> str:
         return call(program, *arguments, text=text, timeout_s=self._timeout_s)
+
+
+def require_slurm(*, otherwise: str = "") -> None:
+    """Refuses a command that could never reach a Slurm.
+
+    Raises:
+        InputError: if Slurm's commands are not on the path.
+    """
+    for program in ("squeue", "scontrol"):
+        if shutil.which(program) is None:
+            raise InputError(
+                f"{program} is not on PATH; call this where Slurm's commands are{otherwise}"
+            )

@@ -151,6 +151,7 @@ def _job(values: list[str], with_memory: bool) -> SiteJob | None:
         gpus=_gpus_of_job(field, held),
         nodes=max(count(field["NumNodes"].partition("-")[0]), 1),
         priority=count(field["PriorityLong"]),
+        expected=_time(field["StartTime"]) if state == "PENDING" else 0,
     )
 
 

@@ -7,7 +7,7 @@ starts at this moment is the advice. Played on, the sequence says when the other
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,8 +34,8 @@ from rllib_configs.snapshot import RESOURCES, Advice, Queue, SiteJob
 MOST_DECISIONS = 2_000
 """Decisions of a policy that plays on, after which no more is said of when others would start."""
 
-_LEAST_LIMIT_S = 86_400  # what a job without a limit is believed to run at least
-_LONGEST_S = 10 * 365 * 86_400
+LEAST_LIMIT_S = 86_400  # what a job without a limit is believed to run at least
+LONGEST_S = 10 * 365 * 86_400
 
 
 def advise(world: HPC, make: Callable[[Any], Policy], queue: Queue) -> Advice:
@@ -52,11 +52,50 @@ def advise(world: HPC, make: Callable[[Any], Policy], queue: Queue) -> Advice:
     Raises:
         InputError: if the policy is one that only repeats what others published.
     """
+    machine = machine_of_queue(world, queue)
+    here, running, waiting = machine.world, machine.running, machine.waiting
+    if not waiting:
+        return Advice((), {})
+    policy = make(here)
+    if isinstance(policy, PublishedPolicy):
+        raise InputError(
+            f"'{policy.name}' repeats what others published and decides about no real machine; "
+            f"take a rule like sjf:easy"
+        )
+    counted = machine.counted
+    held, free = demand_of(running, counted), machine.free
+    instant = _Instant(queue, running, waiting, held, free, counted)
+    simulator = here.simulator()
+    if isinstance(policy, RulePolicy):
+        return _of_rule(policy.rule, here, simulator, instant)
+    return _of_policy(policy, simulator, instant)
+
+
+@dataclass(frozen=True)
+class QueuedMachine:
+    """A queue as a world sees it.
+
+    Attributes:
+        world: as large as what is free and what is held.
+        running: jobs that hold something.
+        waiting: those that the machine has room for at all, by arrival.
+        counted: which of `RESOURCES` count.
+        free: units of each of these, int64 ``(num_resources,)``.
+    """
+
+    world: HPC
+    running: list[SiteJob]
+    waiting: list[SiteJob]
+    counted: list[int]
+    free: NDArray[np.int64]
+
+
+def machine_of_queue(world: HPC, queue: Queue) -> QueuedMachine:
+    """The machine that a queue is of, where a world says what counts."""
     counted = [RESOURCES.index(name) for name in world.resources]
     free = np.array([queue.free[k] for k in counted], np.int64)
     running = [job for job in queue.running if job.processors > 0]
-    held = _demand(running, counted)
-    capacity = free + held.sum(axis=0)
+    capacity = free + demand_of(running, counted).sum(axis=0)
     possible = (
         job
         for job in queue.waiting  # those that the machine has room for at all
@@ -64,8 +103,6 @@ def advise(world: HPC, make: Callable[[Any], Policy], queue: Queue) -> Advice:
         and all(job.demand[k] <= units for k, units in zip(counted, capacity, strict=True))
     )
     waiting = sorted(possible, key=lambda job: (job.eligible, len(job.job), job.job))
-    if not waiting:
-        return Advice((), {})
     sizes: dict[str, Any] = {
         name: max(int(units), 1) for name, units in zip(world.resources, capacity, strict=True)
     }
@@ -74,17 +111,7 @@ def advise(world: HPC, make: Callable[[Any], Policy], queue: Queue) -> Advice:
     here = replace(
         world, **sizes, max_time=LARGEST, time_step=0, every_step=False, reward="at_start"
     )
-    policy = make(here)
-    if isinstance(policy, PublishedPolicy):
-        raise InputError(
-            f"'{policy.name}' repeats what others published and decides about no real machine; "
-            f"take a rule like sjf:easy"
-        )
-    instant = _Instant(queue, running, waiting, held, free, counted)
-    simulator = here.simulator()
-    if isinstance(policy, RulePolicy):
-        return _of_rule(policy.rule, here, simulator, instant)
-    return _of_policy(policy, simulator, instant)
+    return QueuedMachine(here, running, waiting, counted, free)
 
 
 class _Instant:
@@ -100,13 +127,13 @@ class _Instant:
         counted: Sequence[int],
     ) -> None:
         jobs = [*running, *waiting]
-        usual = max([_LEAST_LIMIT_S, *(job.limit for job in jobs)])
+        usual = max([LEAST_LIMIT_S, *(job.limit for job in jobs)])
         begun = min([queue.time, *(job.eligible for job in waiting)])
-        self.now = min(queue.time - begun, _LONGEST_S) + 1  # the clock of the sequence
+        self.now = min(queue.time - begun, LONGEST_S) + 1  # the clock of the sequence
         self.waiting = waiting
         self.time = queue.time
-        self.limit = np.array([min(job.limit or usual, _LONGEST_S) for job in waiting], np.int64)
-        self.demand = _demand(waiting, counted)
+        self.limit = np.array([min(job.limit or usual, LONGEST_S) for job in waiting], np.int64)
+        self.demand = demand_of(waiting, counted)
         left = [
             max(job.start + (job.limit or max(usual, queue.time - job.start)) - queue.time, 1)
             for job in running
@@ -114,9 +141,9 @@ class _Instant:
         self.free = free
         first = [self.now] if free[0] > 0 else []  # else nothing can start, nor be held
         self.num_before = len(running) + len(first)
-        self._duration = np.array([*first, *(self.now + min(s, _LONGEST_S) for s in left)])
+        self._duration = np.array([*first, *(self.now + min(s, LONGEST_S) for s in left)])
         self._held = np.vstack([free, held]) if first else held
-        known = [min(job.limit or usual, _LONGEST_S) for job in running]
+        known = [min(job.limit or usual, LONGEST_S) for job in running]
         self._known = np.array([*([int(np.median(self.limit))] if first else []), *known])
         waited = [min(queue.time - job.eligible, self.now - 1) for job in waiting]
         self.arrival = self.now - np.maximum(waited, 0)
@@ -224,6 +251,7 @@ def _scores(rule: Rule, world: HPC, instant: _Instant) -> NDArray[np.float64] | 
     )
 
 
-def _demand(jobs: Sequence[SiteJob], counted: Sequence[int]) -> NDArray[np.int64]:
+def demand_of(jobs: Sequence[SiteJob], counted: Sequence[int]) -> NDArray[np.int64]:
+    """What jobs ask for of each resource that counts, int64 ``(num_jobs, num_resources)``."""
     rows = [[job.demand[k] for k in counted] for job in jobs]
     return np.array(rows, np.int64).reshape(len(rows), len(counted))

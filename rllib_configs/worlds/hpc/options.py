@@ -7,6 +7,7 @@ from rllib_configs.registries import (
     CONVERSIONS,
     NETWORKS,
     RANGES,
+    START_TIMES,
     ConditionOption,
     NetworkEntry,
 )
@@ -32,6 +33,7 @@ NETWORKS.register("hpc_scorer")(
     NetworkEntry(ScorerOptions, "rllib_configs.worlds.hpc.scorer:NETWORK", has_gradient=False)
 )
 ADVISERS.register("hpc")("rllib_configs.worlds.hpc.advice:advise")
+START_TIMES.register("hpc")("rllib_configs.worlds.hpc.start_times")
 RANGES.register("hpc")("rllib_configs.worlds.hpc.ranges:HPCRanges")
 CONVERSIONS.register("hpc_scorer to set_scorer")(
     "rllib_configs.worlds.hpc.warm_start:as_set_scorer"

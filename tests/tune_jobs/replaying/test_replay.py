@@ -213,3 +213,32 @@ def test_a_multiple_needs_a_log() -> None:
     task = Task(HPC(), LublinWorkload(256, jobs=8), get_objective("bounded_slowdown"))
     with pytest.raises(InputError, match="these jobs come from none; give a time, such as 5d"):
         read_bound("x2", lambda: task)
+
+
+def test_start_times_are_measured_in_the_later_half(
+    log: Path, capsys: Shown, tmp_path: Path
+) -> None:
+    words = (*MACHINE, "--starts", "--instants", "30", "--policy", "fcfs:easy,sjf:easy")
+    found = replayed(capsys, log, *words, "--out", tmp_path)["starts"]
+    by_size = {(row["policy"], row["size"]): row for row in found}
+    assert {policy for policy, _ in by_size} == {"fcfs:easy", "sjf:easy"}
+    for policy in ("fcfs:easy", "sjf:easy"):
+        rows = [by_size[policy, size] for size in ("narrow", "medium", "wide")]
+        everybody = by_size[policy, "all"]
+        assert sum(row["jobs"] for row in rows) == everybody["jobs"] > 20
+        assert everybody["covered_50"] < everybody["covered_90"] <= 1
+        assert everybody["less_error"] == pytest.approx(
+            1 - everybody["error"] / everybody["error_of_estimates"]
+        )
+    assert (tmp_path / "starts.csv").read_text().count("\n") == len(found) + 1
+
+
+def test_start_times_of_what_cannot_be_played_on_are_refused(log: Path, capsys: Shown) -> None:
+    refused = {
+        ("--policy", "rls:sjf"): "a rule or a linear scorer",
+        ("--policy", "fcfs", "--calibrate"): "give one of them",
+    }
+    for words, said in refused.items():
+        command = ["replay", str(log), *MACHINE, "--starts", "--instants", "10", *words]
+        assert cli.run(cli.metasched, command) == 2
+        assert said in capsys.readouterr().err

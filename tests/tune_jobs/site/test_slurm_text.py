@@ -32,7 +32,10 @@ def read(squeue: str, **options):
 
 def test_each_recorded_row_is_the_job_that_it_shows():
     assert read(SQUEUE).jobs == (
-        SiteJob("8", BLOCKED, "BeginTime", "ann", "main", 1795406249, 0, 3600, 6, 600, 0, 1, 1),
+        SiteJob(
+            *("8", BLOCKED, "BeginTime", "ann", "main", 1795406249, 0, 3600, 6, 600, 0, 1, 1),
+            expected=1795406249,
+        ),
         SiteJob("5_1", WAITING, "None", "ann", "main", 1795402649, 0, 0, 250, 25000, 0, 4, 17),
         SiteJob(
             *("4", HELD, "JobHeldUser", "bob", "main,gpu", 1795402649, 0, 86400, 8, 12288, 6, 3, 0)

@@ -1,0 +1,173 @@
+"""How far foreseen start times hold, measured on a log, and what is learned from that.
+
+At sampled instants of a schedule the queue is played on from what was known then
+(`cluster_env.worlds.hpc.starts`), and each waiting job's start in the schedule is ranked among its
+futures. Where intervals hold, ranks are uniform: 5 % of the jobs have ranks up to 0.05. Where they
+do not, `Calibration` shows other levels in their place: those which so many of the earlier jobs of
+the size class did not exceed (quantile recalibration, as in conformal prediction).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import Policy, ViewingPolicy
+from cluster_env.evaluation.metrics import size_class_of
+from cluster_env.objectives import get_objective
+from cluster_env.worlds.hpc.starts import LEVELS, NUM_FUTURES, forecast, moment_of, require_played
+
+FIRST_SHARE = 0.1
+"""Of a log's time: before that too little is known."""
+
+PRIOR = 1000
+"""As how many uniform ranks what holds without any correction counts."""
+
+_NUM_CLASSES = 3
+_GRID = (np.arange(101) + 0.5) / 101
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Levels that are shown in place of `LEVELS`, by `size_class_of`.
+
+    Attributes:
+        levels: float64 ``(num_levels, num_classes)``.
+    """
+
+    levels: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, ranks: NDArray[np.float64], size: NDArray[np.int64]) -> "Calibration":
+        """From earlier jobs: their ranks and their size classes, both ``(num_jobs,)``.
+
+        Without any these are `LEVELS`.
+        """
+        return cls(
+            np.stack([_levels(ranks[size == which]) for which in range(_NUM_CLASSES)], axis=1)
+        )
+
+
+def _levels(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+    if not ranks.size:
+        return np.array(LEVELS)
+    values = np.concatenate([ranks, _GRID])
+    weights = np.concatenate([np.ones(ranks.size), np.full(_GRID.size, PRIOR / _GRID.size)])
+    order = np.argsort(values, kind="stable")
+    reached = (np.cumsum(weights[order]) - weights[order] / 2) / weights.sum()
+    return np.interp(LEVELS, reached, values[order])
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """Jobs that waited at sampled instants: what was foreseen, and what happened.
+
+    Seconds are after the instant. All are ``(num_rows,)`` but `shown`; a job stands in a row for
+    each instant at which it waited.
+
+    Attributes:
+        share: of the log's time that had passed.
+        job: its number.
+        size: its `size_class_of`.
+        actual: when it started.
+        plan: when it should have by the users' estimates, see `Forecast.plan`.
+        rank: of the start among the futures.
+        shown: float64 ``(num_levels, num_rows)``, corrected by what was known at each instant.
+    """
+
+    share: NDArray[np.float64]
+    job: NDArray[np.int64]
+    size: NDArray[np.int64]
+    actual: NDArray[np.int64]
+    plan: NDArray[np.int64]
+    rank: NDArray[np.float64]
+    shown: NDArray[np.float64]
+
+    @property
+    def calibration(self) -> Calibration:
+        """What all of them teach."""
+        return Calibration.of(self.rank, self.size)
+
+    def select(self, rows: NDArray[np.bool_]) -> "Checked":
+        """Some of the rows."""
+        return Checked(
+            self.share[rows],
+            self.job[rows],
+            self.size[rows],
+            self.actual[rows],
+            self.plan[rows],
+            self.rank[rows],
+            self.shown[:, rows],
+        )
+
+
+def check_starts(
+    jobset: JobSet,
+    world: Any,
+    policy: Policy,
+    *,
+    num_instants: int,
+    num_futures: int = NUM_FUTURES,
+    seed: int = 0,
+) -> Checked:
+    """Foresees starts at instants of a policy's schedule, spread over its time.
+
+    At each instant only what was known then is used: jobs that had been submitted, run times of
+    those that had ended, and for the correction the ranks of those that had started.
+
+    Args:
+        jobset: all jobs of a log.
+        world: an `HPC`.
+        policy: a rule, or a scorer that orders jobs.
+        num_instants: from `FIRST_SHARE` of the time on; those at which no job waits say nothing.
+        num_futures: at each.
+        seed: of the futures.
+
+    Raises:
+        InputError: if the policy cannot be played on (`forecast`), or jobs never start.
+    """
+    played = require_played(policy)
+    if isinstance(policy, ViewingPolicy):
+        jobset = policy.view(world, jobset)
+    simulator = world.simulator()
+    simulator.load([jobset], get_objective("completion_time"))
+    played.play(simulator, np.zeros(1, np.uint64))
+    start = simulator.rows.start.astype(np.int64)
+    if (start < 0).any():
+        raise InputError(
+            f"under {policy.name} some jobs never start before max_time, so starts cannot be "
+            f"checked; leave max_time unset"
+        )
+    finish = start + simulator.jobs.records.duration
+    classes = size_class_of(jobset.demand, np.asarray(world.capacity))
+    rng = np.random.default_rng(seed)
+    rows: list[tuple[Any, ...]] = []
+    known_rank = np.empty(0)
+    known_size, known_from = np.empty(0, np.int64), np.empty(0, np.int64)
+    last = int(jobset.arrival[-1])
+    for time in _instants(jobset, num_instants):
+        moment, past = moment_of(jobset, start, finish, time)
+        made = forecast(moment, past, world, policy, num_futures=num_futures, rng=rng)
+        waiting = np.flatnonzero((jobset.arrival <= time) & (start > time))
+        actual, size = start[waiting] - time, classes[waiting]
+        # Ranks of jobs that have not started yet are not known yet.
+        seen = known_from <= time
+        levels = Calibration.of(known_rank[seen], known_size[seen]).levels[:, size]
+        rank = made.ranks(actual)
+        share = np.full(waiting.size, time / max(last, 1))
+        rows.append((share, waiting, size, actual, made.plan, rank, made.quantiles(levels)))
+        known_rank = np.concatenate([known_rank, rank])
+        known_size = np.concatenate([known_size, size])
+        known_from = np.concatenate([known_from, start[waiting]])
+    return Checked(*(np.concatenate(column, axis=-1) for column in zip(*rows, strict=True)))
+
+
+def _instants(jobset: JobSet, num_instants: int) -> list[int]:
+    """Arrivals, spread evenly over the time."""
+    last = int(jobset.arrival[-1])
+    place = (np.arange(num_instants) + 0.5) / num_instants
+    grid = last * (FIRST_SHARE + (1 - FIRST_SHARE) * place)
+    return [int(time) for time in np.unique(jobset.arrival[np.searchsorted(jobset.arrival, grid)])]

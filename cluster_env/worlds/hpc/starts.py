@@ -1,0 +1,482 @@
+"""When the jobs that wait will start: the queue is played on many times, as it may go on.
+
+The ideas, in the order of the calls:
+
+* `Moment` is a machine at one instant, and `Past` what is known of a site by then. `moment_of`
+  takes both out of a schedule; a live queue and its log give the same.
+* `forecast` plays futures under the policy in charge. A future is a jobset that leads to the
+  present and on: the jobs that run start at its beginning, beside one that holds all that is free;
+  those that wait arrive as long ago as they really wait; then that one job ends, and jobs of the
+  past arrive again. So the simulator of the world decides, as it will when the time comes.
+* `RunTimes` draws run times as shares of what users ask for, from jobs that have ended: of the same
+  user, limit and size; of the user; of jobs of about that limit and size; of the site. A group
+  counts by its jobs, and a job that runs draws from those that ran for longer. In one future the
+  jobs of a user have similar ranks (`ALIKE`), because in logs they fail or last together.
+* What arrives is a stretch of the past of `BLOCK_S`, whole weeks back where the log is long enough,
+  and then another. Under ``fcfs:strict`` nothing that arrives later matters, and nothing does.
+* `Forecast.plan` is the usual way beside it: one future, with the users' estimates and no arrivals.
+* `latest_starts` is what the theorem of `HPC` guarantees where waits are bounded.
+
+Not in it: what users had used before (fair shares begin anew), and that users submit jobs because
+others have ended. `cluster_env.worlds.hpc.start_checks` measures how often intervals hold, and
+learns from that how to correct them.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import PlayedPolicy, Policy
+from cluster_env.objectives import get_objective
+from cluster_env.worlds.hpc.published import PublishedPolicy
+from cluster_env.worlds.hpc.rules import RulePolicy
+from cluster_env.worlds.hpc.world import ESTIMATES
+
+Seconds = NDArray[np.int64]
+
+NEVER = 2**62
+
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Quantiles that are shown: the ends of the interval of 90 %, of that of 50 %, and the median."""
+
+NUM_FUTURES = 100
+
+BLOCK_S = 7 * 86_400
+"""Length of a stretch of the past that arrives again."""
+
+ALIKE = 0.8
+"""Correlation between the ranks of the run times of a user's jobs in one future; where the log does
+not know the users, of jobs of one limit and size. Chosen on KTH-SP2, as the next two."""
+
+_PARENT = 20.0  # as how many jobs the wider group counts
+_LATEST = (8, 20, 1000, 5000)  # jobs of a group of each kind that count: those that ended last
+
+_DAY_S = 86_400
+_REACH_S = 28 * _DAY_S  # behind which nothing arrives
+_LONGEST_S = 2**29  # that a sequence reaches back
+_SIDE_BY_SIDE = 32  # futures in memory at once
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """A machine at one instant, after what starts then has started.
+
+    Attributes:
+        time: the instant, in seconds of the clock of the arrivals.
+        jobs: those that run or wait, by arrival, with what is believed of them (`ESTIMATES`).
+        start: when each started, int64 ``(num_jobs,)``; -1 for those that wait.
+    """
+
+    time: int
+    jobs: JobSet
+    start: Seconds
+
+    @cached_property
+    def waiting(self) -> NDArray[np.int64]:
+        """Which jobs wait, int64 ``(num_waiting,)``."""
+        return np.flatnonzero(self.start < 0)
+
+    @cached_property
+    def running(self) -> NDArray[np.int64]:
+        """Which jobs run, int64 ``(num_running,)``."""
+        return np.flatnonzero(self.start >= 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """What is known of a site at an instant.
+
+    Attributes:
+        time: the instant, in seconds of the clock of the arrivals, which may be another than that
+            of a `Moment`.
+        jobs: submitted by then, by arrival.
+        run: for how long they ran, int64 ``(num_jobs,)``; what was asked for, of those that had not
+            ended.
+        end: when they ended, int64 ``(num_jobs,)``; `NEVER` for those that had not.
+    """
+
+    time: int
+    jobs: JobSet
+    run: Seconds
+    end: Seconds
+
+
+def moment_of(jobset: JobSet, start: Seconds, finish: Seconds, time: int) -> tuple[Moment, Past]:
+    """What was there at an instant of a schedule, and what was known by then.
+
+    Args:
+        jobset: all jobs.
+        start: when each started, int64 ``(num_jobs,)``.
+        finish: when each finished, likewise.
+        time: an arrival or a finish, because it is at these that a policy decides.
+    """
+    num = int(np.searchsorted(jobset.arrival, time, side="right"))
+    arrived = jobset.select(slice(num), window=int(time) + 1)
+    begun, over = start[:num] <= time, finish[:num] <= time
+    there = np.flatnonzero(~over)
+    begin = np.where(begun[there], start[there], -1).astype(np.int64)
+    run = np.where(over, arrived.duration, asked(arrived)).astype(np.int64)
+    end = np.where(over, finish[:num], NEVER).astype(np.int64)
+    return Moment(time, arrived.select(there), begin), Past(time, arrived, run, end)
+
+
+def asked(jobs: JobSet) -> Seconds:
+    """What users asked for, int64 ``(num_jobs,)``; the run times where that is not known."""
+    return np.asarray(jobs.attributes.get("estimate", jobs.duration), np.int64)
+
+
+class RunTimes:
+    """Draws run times from what a site's past says of its users' estimates.
+
+    Args:
+        past: of the site.
+        kills: whether no job outlives its estimate.
+    """
+
+    def __init__(self, past: Past, kills: bool) -> None:
+        ended = np.flatnonzero(past.end < NEVER)
+        ended = ended[np.argsort(past.end[ended], kind="stable")]
+        users = _user(past.jobs)[ended]
+        self._kills = kills
+        self._has_users = bool(users.size and users.min() < users.max())
+        self._ratio = past.run[ended] / asked(past.jobs)[ended]
+        self._known = [kind[ended] for kind in _kinds(past.jobs, self._has_users)]
+
+    def draw(
+        self, jobs: JobSet, elapsed: Seconds, num_futures: int, rng: np.random.Generator
+    ) -> Seconds:
+        """Run times in all, int64 ``(num_futures, num_jobs)``, each longer than what has passed.
+
+        Args:
+            jobs: that run or wait.
+            elapsed: for how long each has run, int64 ``(num_jobs,)``.
+            num_futures: how often to draw.
+            rng: the random numbers.
+        """
+        limit, kinds = asked(jobs), _kinds(jobs, self._has_users)
+        shape = (num_futures, jobs.num_jobs)
+        own, which = rng.standard_normal(shape), rng.random(shape)
+        _, owner = np.unique(kinds[1], return_inverse=True)
+        shared = rng.standard_normal((num_futures, int(owner.max(initial=-1)) + 1))
+        rank = _normal_share(np.sqrt(ALIKE) * shared[:, owner] + np.sqrt(1 - ALIKE) * own)
+        ratio, found = np.empty(shape), dict[tuple[int, int], NDArray[np.float64]]()
+        for job in range(jobs.num_jobs):
+            groups = [self._group(level, int(kind[job]), found) for level, kind in enumerate(kinds)]
+            least = float(elapsed[job] / limit[job])
+            ratio[:, job] = _ratios(groups, least, rank[:, job], which[:, job])
+        run = np.rint(ratio * limit)
+        if self._kills:
+            run = np.minimum(run, limit)
+        return np.maximum(run, elapsed + 1).astype(np.int64)
+
+    def _group(
+        self, level: int, key: int, found: dict[tuple[int, int], NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
+        """The shares of a group, rising; found once for all jobs of the group."""
+        if (level, key) not in found:
+            same = np.flatnonzero(self._known[level] == key)[-_LATEST[level] :]
+            found[level, key] = np.sort(self._ratio[same])
+        return found[level, key]
+
+
+def _ratios(
+    groups: list[NDArray[np.float64]],
+    least: float,
+    rank: NDArray[np.float64],
+    which: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Shares above the least one: chance chooses a group, the rank a job of it.
+
+    ``groups`` begin with the closest.
+    """
+    begins = [int(np.searchsorted(one, least, side="right")) for one in groups]
+    left, weights = 1.0, []
+    for place, (one, begin) in enumerate(zip(groups, begins, strict=True)):
+        is_last = place + 1 == len(groups)
+        share = left if is_last else left * one.size / (one.size + _PARENT)
+        left -= share
+        # By Bayes' rule: a group of which few ran for so long is hardly the job's.
+        weights.append(share * (one.size - begin) / one.size if one.size else 0.0)
+    total = np.cumsum(weights)
+    if total[-1] <= 0:
+        if not groups[-1].size and least < 1:  # nobody knows anything: the user is believed
+            return np.ones(rank.size)
+        return least + rank * max(1.0 - least, 0.2 * least)  # nobody ran for so long
+    chosen = np.searchsorted(total, which * total[-1], side="right")
+    ratio = np.empty(rank.size)
+    for place, (one, begin) in enumerate(zip(groups, begins, strict=True)):
+        mine = chosen == place
+        index = begin + (rank[mine] * (one.size - begin)).astype(np.int64)
+        ratio[mine] = one[np.minimum(index, one.size - 1)]
+    return ratio
+
+
+def _normal_share(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The normal distribution function to 1e-7, by Abramowitz and Stegun, 26.2.17."""
+    t = 1 / (1 + 0.2316419 * np.abs(z))
+    sum_ = 1.781477937 + t * (-1.821255978 + t * 1.330274429)
+    sum_ = t * (0.319381530 + t * (-0.356563782 + t * sum_))
+    tail = np.exp(-z * z / 2) / np.sqrt(2 * np.pi) * sum_
+    return np.where(z > 0, 1 - tail, tail)
+
+
+def _user(jobs: JobSet) -> Seconds:
+    return np.asarray(jobs.attributes.get("user", np.zeros(jobs.num_jobs)), np.int64)
+
+
+def _kinds(jobs: JobSet, has_users: bool) -> list[Seconds]:
+    """Which group of each kind each job is of, by numbers, from the closest kind on."""
+    user, limit, size = _user(jobs), asked(jobs), jobs.demand[:, 0].astype(np.int64)
+    about = np.log2(limit).astype(np.int64) * 64 + np.log2(size).astype(np.int64)
+    own = (user * 1_000_003 + limit) * 1_000_003 + size
+    # Where users are not known, jobs of one limit and size are what is closest to one user's.
+    return [own, user if has_users else own, about, np.zeros(jobs.num_jobs, np.int64)]
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """When the jobs that wait start, in seconds after the instant.
+
+    Attributes:
+        after: in each future, int64 ``(num_futures, num_waiting)``, rising along the futures.
+        plan: with the users' estimates and no arrivals, int64 ``(num_waiting,)``.
+    """
+
+    after: Seconds
+    plan: Seconds
+
+    def quantiles(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Seconds at levels of each job, both float64 ``(num_levels, num_waiting)``."""
+        place = np.clip(levels, 0, 1) * (self.after.shape[0] - 1)
+        low = np.floor(place).astype(np.int64)
+        high = np.minimum(low + 1, self.after.shape[0] - 1)
+        job = np.arange(self.after.shape[1])
+        first, second = self.after[low, job], self.after[high, job]
+        return np.asarray(first + (place - low) * (second - first), np.float64)
+
+    def ranks(self, actual: Seconds) -> NDArray[np.float64]:
+        """Shares of the futures in which jobs start before they really did, ``(num_waiting,)``.
+
+        Those in which they start at the same second count half.
+        """
+        before = (self.after < actual).mean(axis=0) + (self.after <= actual).mean(axis=0)
+        return np.asarray(before / 2, np.float64)
+
+
+def forecast(
+    moment: Moment,
+    past: Past,
+    world: Any,
+    policy: Policy,
+    *,
+    num_futures: int = NUM_FUTURES,
+    rng: np.random.Generator,
+) -> Forecast:
+    """Plays the queue on, see the head of this module.
+
+    Args:
+        moment: the machine now.
+        past: of the site.
+        world: an `HPC`, whose capacity is that of the machine.
+        policy: the one in charge: a rule, or a scorer that orders jobs.
+        num_futures: how often.
+        rng: the random numbers of the futures.
+
+    Raises:
+        InputError: if the simulator cannot play the policy by itself, the policy holds jobs back
+            that run already, or what runs does not fit the machine.
+    """
+    played = require_played(policy)
+    sequence = _Sequence(moment, world)
+    if not moment.waiting.size:
+        return Forecast(np.zeros((num_futures, 0), np.int64), np.zeros(0, np.int64))
+    simulator = world.simulator()
+    as_asked = sequence.jobset(asked(moment.jobs), _nothing(past.jobs))
+    plan = _starts([as_asked], sequence, simulator, played)[0]
+    reach = 0 if _never_waits_for_later(policy) else min(int(plan.max()) + _DAY_S, _REACH_S)
+    elapsed = np.where(moment.start >= 0, moment.time - moment.start, 0)
+    drawn = RunTimes(past, world.kill_at_estimate).draw(moment.jobs, elapsed, num_futures, rng)
+    jobsets = [sequence.jobset(run, _arrivals(past, reach, rng)) for run in drawn]
+    return Forecast(np.sort(_starts(jobsets, sequence, simulator, played), axis=0), plan)
+
+
+def require_played(policy: Policy) -> PlayedPolicy:
+    """The policy, if the simulator can play it by itself.
+
+    Raises:
+        InputError: if not.
+    """
+    if isinstance(policy, PublishedPolicy) or not isinstance(policy, PlayedPolicy):
+        raise InputError(
+            f"start times need a rule or a linear scorer, whose queues the simulator plays by "
+            f"itself, and {policy.name} is neither"
+        )
+    return policy
+
+
+def _never_waits_for_later(policy: Policy) -> bool:
+    """Whether jobs that arrive later change nothing for those that wait."""
+    if not isinstance(policy, RulePolicy):
+        return False
+    return policy.rule.order == "fcfs" and policy.rule.backfilling == "strict"
+
+
+@dataclass(frozen=True, eq=False)
+class _Later:
+    """Jobs that arrive so many seconds after an instant, and run for so long."""
+
+    jobs: JobSet
+    rows: NDArray[np.int64]
+    after: Seconds
+    run: Seconds
+
+
+def _nothing(jobs: JobSet) -> _Later:
+    none = np.zeros(0, np.int64)
+    return _Later(jobs, none, none, none)
+
+
+def _arrivals(past: Past, reach: int, rng: np.random.Generator) -> _Later:
+    """Stretches of the past, one after the other, until so many seconds after the instant."""
+    if not reach or not past.jobs.num_jobs:
+        return _nothing(past.jobs)
+    arrival = past.jobs.arrival
+    span = past.time - int(arrival[0])
+    block = BLOCK_S if span >= 2 * BLOCK_S else _DAY_S
+    most = max(span // block, 1)
+    rows, after = [], []
+    for begin in range(0, reach, block):
+        first = past.time - int(rng.integers(1, most + 1)) * block
+        last = first + min(block, reach - begin)
+        stretch = slice(*np.searchsorted(arrival, [first + 1, last + 1]))
+        rows.append(np.arange(stretch.start, stretch.stop))
+        after.append(arrival[stretch].astype(np.int64) - first + begin)
+    chosen = np.concatenate(rows)
+    return _Later(past.jobs, chosen, np.concatenate(after), past.run[chosen])
+
+
+class _Sequence:
+    """The jobs that lead to an instant, the same in all futures: what runs, then what waits.
+
+    Attributes:
+        now: the instant by the clock of the sequence.
+        num_before: jobs that run, and one that holds what is free, if anything is.
+        num_waiting: jobs that wait, which come next.
+    """
+
+    def __init__(self, moment: Moment, world: Any) -> None:
+        jobs, running, waiting = moment.jobs, moment.running, moment.waiting
+        capacity = np.asarray(world.capacity, np.int64)
+        held = jobs.demand[running].astype(np.int64)
+        free = capacity - held.sum(axis=0)
+        if free.min() < 0:
+            raise InputError(
+                f"the jobs that run hold {held.sum(axis=0).tolist()} of "
+                f"{', '.join(world.resources)}, more than the machine's {capacity.tolist()}"
+            )
+        num_free = int(free[0] > 0)  # else nothing can start, nor be held
+        waited = moment.time - jobs.arrival[waiting].astype(np.int64)
+        self.now = min(int(waited.max(initial=0)), _LONGEST_S) + 1
+        self.num_before, self.num_waiting = running.size + num_free, waiting.size
+        self._order, self._num_free = np.concatenate([running, waiting]), num_free
+        self._elapsed = (moment.time - moment.start[running]).astype(np.int64)
+        self._jobs, self._time = jobs, moment.time
+        self._arrival = np.concatenate(
+            [np.zeros(self.num_before, np.int64), self.now - np.clip(waited, 0, self.now - 1)]
+        )
+        self._demand = np.vstack([free[None][:num_free], held, jobs.demand[waiting]])
+        self._believed = {name: self._lasting(_believed(jobs, name)) for name in ESTIMATES}
+        self._believed["order_estimate"][: self.num_before] = 1  # any rule starts them at once
+
+    def _lasting(self, seconds: Seconds) -> Seconds:
+        """Lengths in the sequence of jobs that last for so long in all, int64 ``(num_jobs,)``.
+
+        What is free is held up to the instant, and what runs ends as long after it as really.
+        """
+        ordered, num = seconds[self._order], self._elapsed.size
+        left = np.maximum(ordered[:num] - self._elapsed, 1) + self.now
+        return np.concatenate([np.full(self._num_free, self.now), left, ordered[num:]])
+
+    def jobset(self, run: Seconds, later: _Later) -> JobSet:
+        """One future, from run times of the moment's jobs, int64 ``(num_jobs,)``."""
+        more, rows = later.jobs, later.rows
+        columns = {
+            name: np.concatenate([known, _believed(more, name)[rows]])
+            for name, known in self._believed.items()
+        }
+        nobody = np.zeros(self._num_free, np.int64)
+        columns["user"] = np.concatenate(
+            [nobody, _user(self._jobs)[self._order], _user(more)[rows]]
+        )
+        submit = np.concatenate([self._arrival - self.now, later.after]) + self._time
+        columns["submit"] = np.maximum(submit, 0)
+        return JobSet.of(
+            np.concatenate([self._arrival, self.now + later.after]),
+            np.concatenate([self._lasting(run), later.run]),
+            np.vstack([self._demand, more.demand[rows]]),
+            attributes=columns,
+        )
+
+
+def _believed(jobs: JobSet, name: str) -> Seconds:
+    """One of `ESTIMATES`, or what the user asked for."""
+    return np.asarray(jobs.attributes.get(name, asked(jobs)), np.int64)
+
+
+def _starts(
+    jobsets: list[JobSet], sequence: _Sequence, simulator: Any, policy: PlayedPolicy
+) -> Seconds:
+    """Seconds after the instant, int64 ``(num_jobsets, num_waiting)``."""
+    after = np.empty((len(jobsets), sequence.num_waiting), np.int64)
+    before, waiting = np.arange(sequence.num_before), np.arange(sequence.num_waiting)
+    for first in range(0, len(jobsets), _SIDE_BY_SIDE):
+        part = jobsets[first : first + _SIDE_BY_SIDE]
+        simulator.load(part, get_objective("completion_time"))
+        policy.play(simulator, np.zeros(len(part), np.uint64))
+        start, place = simulator.rows.start, simulator.batch.place[:, None]
+        if start[place + before].any():
+            raise InputError(
+                f"{policy.name} holds back jobs that fit, so the present cannot be built again in "
+                f"its simulator; take a policy that only orders jobs"
+            )
+        begun = start[place + before.size + waiting]
+        # A job that does not start before the clock ends starts after all that anybody asks for.
+        after[first : first + len(part)] = np.where(begun < 0, _LONGEST_S, begun - sequence.now)
+    return after
+
+
+def latest_starts(moment: Moment, world: Any, longest: int) -> Seconds | None:
+    """Seconds after the instant by which jobs start, guaranteed, int64 ``(num_waiting,)``.
+
+    By the theorem in the docstring of `HPC`. Let L be its bound, j a job that waits, and A those
+    that wait and arrived before j. If j is overdue, it starts by the latest end, by the estimates,
+    of what runs now, plus the estimates of A. If not, other jobs may start until it is; these end
+    within ``longest`` after arrival(j) + L.
+
+    The assumptions: those of the theorem, that the policy in charge keeps the bound, that nobody
+    asks for more than ``longest`` seconds, and that the machine stays as it is.
+
+    Args:
+        moment: the machine now.
+        world: an `HPC`.
+        longest: the longest time that a job may ask for.
+
+    Returns:
+        None where the assumptions do not hold: without a bound, where reservations do not go by
+        what users ask for, or where a job has outlived that.
+    """
+    jobs, now, limit = moment.jobs, moment.time, asked(moment.jobs)
+    ends = moment.start[moment.running] + limit[moment.running]
+    corrected = (_believed(jobs, "reserve_estimate") != limit).any()
+    if not world.max_wait or corrected or (ends < now).any() or world.every_step:
+        return None
+    last = int(ends.max(initial=now))
+    due = jobs.arrival[moment.waiting].astype(np.int64) + world.max_wait
+    begun = np.where(due < now, last, np.maximum(last, due + longest))
+    before = np.cumsum(limit[moment.waiting]) - limit[moment.waiting]
+    return np.asarray(begun + before - now, np.int64)

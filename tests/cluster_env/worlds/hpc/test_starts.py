@@ -1,0 +1,206 @@
+"""Start times: exact where nothing is uncertain, promised where waits are bounded."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.evaluation.metrics import size_class_of
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.hpc import HPC
+from cluster_env.worlds.hpc.rules import Rule, RulePolicy
+from cluster_env.worlds.hpc.start_checks import PRIOR, Calibration, check_starts
+from cluster_env.worlds.hpc.starts import (
+    LEVELS,
+    NEVER,
+    Forecast,
+    Moment,
+    Past,
+    RunTimes,
+    forecast,
+    latest_starts,
+    moment_of,
+)
+from cluster_env.worlds.hpc.workloads import LublinWorkload
+from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
+from tests.cluster_env.worlds.hpc.test_reservations import patient_jobsets
+
+WORLD = HPC(processors=PROCESSORS, kill_at_estimate=True)
+EXACT = 2_000  # seconds before the small jobs in which jobs took what they asked for
+
+
+def after_exact_past(jobset: JobSet) -> JobSet:
+    """The same jobs, long after some that took exactly what they asked for."""
+    past = np.arange(0, 400, 20)
+    run = np.full(past.size, 20)
+    return jobset_of(
+        np.concatenate([past, EXACT + jobset.arrival]),
+        np.concatenate([run, jobset.duration]),
+        np.concatenate([run, jobset.attributes["estimate"]]),
+        np.concatenate([np.ones(past.size, int), jobset.demand[:, 0]]),
+    )
+
+
+def moments(jobset: JobSet, world: HPC, rule: Rule) -> list[tuple[Moment, Past, np.ndarray]]:
+    """Every event at which somebody waits, and for how long those still do."""
+    schedule = played(world, [jobset], rule)
+    start, finish = schedule.start.astype(np.int64), schedule.finish.astype(np.int64)
+    found = []
+    for time in np.unique(np.concatenate([jobset.arrival, finish])):
+        waiting = (jobset.arrival <= time) & (start > time)
+        if waiting.any():
+            moment, past = moment_of(jobset, start, finish, int(time))
+            found.append((moment, past, start[waiting] - time))
+    return found
+
+
+@pytest.mark.parametrize("name", ["fcfs:strict", "fcfs:easy", "wfp3:easy", "lcfs:conservative"])
+@given(jobset=small_jobsets(exact=True))
+@settings(max_examples=10, deadline=None)
+def test_with_exact_estimates_and_no_arrivals_it_is_the_start_itself(
+    name: str, jobset: JobSet
+) -> None:
+    rule = Rule(*name.split(":"))
+    last = EXACT + int(jobset.arrival[-1])
+    for moment, past, after in moments(after_exact_past(jobset), WORLD, rule):
+        if moment.time >= last:  # all have arrived, and a week before nothing did
+            made = forecast(
+                moment,
+                replace(past, time=10**8),
+                WORLD,
+                RulePolicy("", rule),
+                num_futures=3,
+                rng=np.random.default_rng(0),
+            )
+            assert (made.after == after).all()
+            assert (made.plan == after).all()
+
+
+@given(jobset=patient_jobsets(), max_wait=st.integers(1, 9), order=st.sampled_from(["sjf", "lcfs"]))
+@settings(max_examples=30, deadline=None)
+def test_no_job_starts_after_what_the_bound_guarantees(
+    jobset: JobSet, max_wait: int, order: str
+) -> None:
+    world, rule = replace(WORLD, max_wait=max_wait), Rule(order, "easy")
+    longest = int(jobset.attributes["estimate"].max())
+    for moment, past, after in moments(jobset, world, rule):
+        latest = latest_starts(moment, world, longest)
+        assert latest is not None
+        assert (after <= latest).all()
+        made = forecast(
+            moment,
+            past,
+            world,
+            RulePolicy("", rule),
+            num_futures=4,
+            rng=np.random.default_rng(0),
+        )
+        assert (made.after <= latest).all()
+
+
+def test_nothing_is_guaranteed_where_the_assumptions_do_not_hold() -> None:
+    jobs = jobset_of([0, 1], [9, 9], [9, 9], [8, 8])
+    moment = Moment(5, jobs, np.array([0, -1]))
+    bounded = replace(WORLD, max_wait=2)
+    # Overdue: when the machine is free; else others may start up to two seconds after arrival.
+    assert latest_starts(moment, bounded, 20) == [4]
+    assert latest_starts(moment, replace(WORLD, max_wait=7), 20) == [1 + 7 + 20 - 5]
+    assert latest_starts(moment, WORLD, 20) is None
+    assert latest_starts(Moment(10, jobs, np.array([0, -1])), bounded, 20) is None  # outlived
+    believed = {**jobs.attributes, "reserve_estimate": np.array([5, 5])}
+    believing = Moment(5, replace(jobs, attributes=believed), np.array([0, -1]))
+    assert latest_starts(believing, bounded, 20) is None
+
+
+def past_of(ratios: list[float], user: list[int]) -> Past:
+    count = len(ratios)
+    limit = np.full(count, 1000)
+    jobs = jobset_of(np.arange(count), limit, limit, np.ones(count, int), user=np.array(user))
+    run = np.rint(limit * np.array(ratios)).astype(int)
+    return Past(10**6, jobs, run, np.arange(count) + run)
+
+
+def drawn(past: Past, user: int, elapsed: int, kills: bool = True) -> np.ndarray:
+    job = jobset_of([0], [1000], [1000], [1], user=np.array([user]))
+    rng = np.random.default_rng(0)
+    return RunTimes(past, kills).draw(job, np.array([elapsed]), 2000, rng)[:, 0]
+
+
+def test_run_times_are_drawn_from_the_user_and_the_site_by_how_much_is_known() -> None:
+    past = past_of([0.1] * 40 + [0.9] * 60, [0] * 40 + [1] * 60)
+    # Of 8 jobs of the same kind 8/28 comes, of 20 of the user half of the rest, then of all.
+    known = 8 / 28 + 20 / 28 / 2
+    of_limit = 100 / 120
+    others = (1 - known) * (0.4 * of_limit + 0.4 * (1 - of_limit))
+    assert (drawn(past, 0, 0) == 100).mean() == pytest.approx(known + others, abs=0.03)
+    assert (drawn(past, 7, 0) == 100).mean() == pytest.approx(0.4, abs=0.03)  # a new user
+    # One that runs for longer than all of the user's is like the others.
+    assert set(drawn(past, 0, 500)) == {900}
+    assert (drawn(past, 0, 950) > 950).all()
+    assert drawn(past, 0, 950).max() <= 1000
+    assert drawn(past, 0, 1200, kills=False).min() > 1200
+
+
+def test_without_any_past_the_user_is_believed() -> None:
+    past = past_of([0.1], [0])
+    assert set(drawn(replace(past, end=np.array([NEVER])), 0, 0)) == {1000}
+
+
+def test_a_corrected_level_is_what_earlier_jobs_did_not_exceed() -> None:
+    nothing = Calibration.of(np.zeros(0), np.zeros(0, np.int64)).levels
+    assert (nothing == np.array(LEVELS)[:, None]).all()
+    # All jobs of the class come late: so do its levels, as much as they outweigh the prior.
+    late = Calibration.of(np.full(100 * PRIOR, 0.97), np.zeros(100 * PRIOR, np.int64)).levels
+    assert late[:, 0] == pytest.approx(0.97, abs=0.02)
+    assert (late[:, 1:] == nothing[:, 1:]).all()
+    made = Forecast(np.array([[0, 5], [10, 5], [20, 5]]), np.array([0, 0]))
+    assert made.quantiles(np.array([[0.25, 0.25], [1.0, 1.0]])).tolist() == [[5, 5], [20, 5]]
+    assert made.ranks(np.array([10, 5])).tolist() == [0.5, 0.5]
+    assert made.ranks(np.array([-1, 6])).tolist() == [0, 1]
+
+
+def test_at_each_instant_only_the_past_is_used() -> None:
+    """What is foreseen early is the same, whatever comes later."""
+    jobset = LublinWorkload(processors=64, jobs=600, load=1.1, estimates="tsafrir").sample(
+        np.random.default_rng(3)
+    )
+    world, policy = HPC(processors=64), get_heuristic("fcfs:easy", HPC(processors=64))
+    whole = check_starts(jobset, world, policy, num_instants=40, num_futures=8)
+    assert whole.job.size > 100
+    assert (np.diff(whole.shown, axis=0) >= 0).all()
+    assert (whole.size == size_class_of(jobset.demand, np.array([64]))[whole.job]).all()
+    # The last jobs take longer than they did, up to their limits.
+    changed = jobset.duration.copy()
+    changed[400:] = np.maximum(jobset.attributes["estimate"][400:], changed[400:])
+    other = check_starts(
+        replace(jobset, duration=changed), world, policy, num_instants=40, num_futures=8
+    )
+    early = whole.share <= jobset.arrival[399] / jobset.arrival[-1]
+    assert (whole.shown[:, early] == other.shown[:, : early.sum()]).all()
+    assert not np.array_equal(whole.actual, other.actual)
+
+
+def test_what_cannot_be_played_on_is_refused() -> None:
+    jobs = jobset_of([0, 1], [9, 9], [9, 9], [8, 8])
+    moment, past = Moment(5, jobs, np.array([0, -1])), past_of([0.5], [0])
+
+    class Network:
+        name = "net"
+
+        def act(self, states, uniforms):
+            raise AssertionError
+
+    def foreseen(policy, world=WORLD):
+        return forecast(moment, past, world, policy, num_futures=2, rng=np.random.default_rng(0))
+
+    with pytest.raises(InputError, match="net is neither"):
+        foreseen(Network())
+    with pytest.raises(InputError, match="more than the machine's"):
+        foreseen(get_heuristic("fcfs", WORLD), HPC(processors=4))
+    nobody = Moment(5, jobs.select([0]), np.array([0]))
+    rng = np.random.default_rng(0)
+    assert forecast(nobody, past, WORLD, get_heuristic("fcfs", WORLD), rng=rng).plan.size == 0

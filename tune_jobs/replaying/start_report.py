@@ -1,0 +1,141 @@
+"""What ``metasched replay --starts`` does: measures how far starts can be foreseen on a log."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation.intervals import Estimate, Pooled, jobset_interval
+from rllib_configs.registries import START_TIMES, found
+from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_spec, split_names
+from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.comparing.trained_runs import find_runs, is_heuristic, load_runs
+from tune_jobs.replaying.choices import WORLD, task_of_log
+from tune_jobs.replaying.outcomes import SIZES
+from tune_jobs.replaying.replay_report import ReplayOptions
+from tune_jobs.tables.columns import COUNT, SECONDS, SHARE, Column
+from tune_jobs.tables.printing import Sheet, as_data, folded, format_sheet, write_sheets
+from tune_jobs.terminal.output import print_json, silent
+
+USUAL = "fcfs:easy"
+"""The policy in charge where none is named."""
+
+LATER_SHARE = 0.5
+"""Of a log's time, from which on is measured; before it is only learned."""
+
+EVERYBODY = "all"
+
+_WEEK_S = 7 * 86_400
+
+_COLUMNS = {
+    "size": Column("size"),
+    "jobs": Column("jobs", COUNT),
+    "covered_50": Column("starts inside the interval of 50%", SHARE, "in 50%"),
+    "covered_90": Column("starts inside the interval of 90%", SHARE, "in 90%"),
+    "width_90": Column("median width of the interval of 90%", SECONDS, "width"),
+    "error": Column("median error of the median", SECONDS, "error"),
+    "error_of_estimates": Column("the same by users' estimates", SECONDS, "by est."),
+    "less_error": Column("reduction of that error", SHARE, "less"),
+}
+
+
+def report_starts(
+    options: ReplayOptions, *, num_instants: int, as_json: bool, out: Path | None
+) -> None:
+    """Foresees starts in the schedules of policies, and prints by size how far that held.
+
+    Raises:
+        InputError: if the log, the machine or a policy cannot be used, or nobody waits.
+    """
+    chosen = split_names(options.names) or [USUAL]
+    learned = [name for name in chosen if not is_heuristic(name)]
+    runs = {name: load_runs(find_runs([name]), options.decode) for name in learned}
+    task, jobs, remarks = task_of_log(
+        options.path,
+        options.changes,
+        options.task_options,
+        guess=False,
+        runs=[run for some in runs.values() for run in some],
+        seed=options.seed,
+    )
+    specs: list[PolicySpec] = []
+    for name in chosen:
+        specs += [] if name in runs else [heuristic_spec(name)]
+        specs += [learned_spec(name, [run], options.decode) for run in runs.get(name, ())]
+    if task.world.kind != WORLD:
+        raise InputError(f"--starts needs the world {WORLD}, not {task.world.kind}")
+    check = found(START_TIMES.get(WORLD)).check_starts
+    protocol = EvaluationProtocol(task, num_jobsets=1)
+    (jobset,) = task.jobsets(Split.HELD_OUT, [0])
+    rows = []
+    for spec in specs:
+        policy = spec.make(protocol).members[0]
+        checked = check(jobset, task.world, policy, num_instants=num_instants, seed=options.seed)
+        later = checked.select(checked.share >= LATER_SHARE)
+        if not later.job.size:
+            raise InputError(
+                f"under {spec.key} no job waits at {num_instants} moments of {options.path}, so "
+                f"there is nothing to foresee"
+            )
+        rows += _rows(spec.key, later, int(jobset.arrival[-1]))
+    sheet = Sheet(
+        "starts",
+        "Start times foreseen in the later half of the log",
+        ("policy", *_COLUMNS),
+        rows,
+        note=f"jobs that waited at {num_instants:,} moments, each at every one of these",
+        own={"policy": Column("policy"), **_COLUMNS},
+    )
+    if as_json:
+        print_json({"jobs": jobs.num_jobs, "remarks": remarks, **as_data([sheet])})
+    say = silent if as_json else click.echo
+    say("\n\n".join([format_sheet(sheet), *("\n".join(folded([one])) for one in remarks)]))
+    if out is not None:
+        write_sheets(out, [sheet])
+        say(f"\nWrote {out}: starts.csv")
+
+
+def _rows(policy: str, checked: Any, span: int) -> list[dict[str, Any]]:
+    """All jobs, then those of each size that there is."""
+    everybody = np.ones(checked.job.size, np.bool_)
+    groups = {EVERYBODY: everybody}
+    groups |= {name: checked.size == place for place, name in enumerate(SIZES)}
+    return [
+        _row(policy, name, checked.select(one), span) for name, one in groups.items() if one.any()
+    ]
+
+
+def _row(policy: str, name: str, checked: Any, span: int) -> dict[str, Any]:
+    low_90, low_50, median, high_50, high_90 = checked.shown
+    week = (checked.share * (span / _WEEK_S)).astype(np.int64)
+
+    def covered(low: NDArray[np.float64], high: NDArray[np.float64]) -> Estimate:
+        # Starts are whole seconds, and so are the ends that people see. Jobs of a week wait for the
+        # same others, so that the interval is one over weeks.
+        inside = (checked.actual >= np.rint(low)) & (checked.actual <= np.rint(high))
+        totals = np.bincount(week, inside).astype(np.float64)
+        return jobset_interval(Pooled(totals, np.bincount(week).astype(np.float64)))
+
+    in_50, in_90 = covered(low_50, high_50), covered(low_90, high_90)
+
+    error = float(np.median(np.abs(checked.actual - median)))
+    by_estimates = float(np.median(np.abs(checked.actual - checked.plan)))
+    return {
+        "policy": policy,
+        "size": name,
+        "jobs": int(checked.job.size),
+        "covered_50": in_50.value,
+        "covered_50_low": in_50.low,
+        "covered_50_high": in_50.high,
+        "covered_90": in_90.value,
+        "covered_90_low": in_90.low,
+        "covered_90_high": in_90.high,
+        "width_90": float(np.median(high_90 - low_90)),
+        "error": error,
+        "error_of_estimates": by_estimates,
+        "less_error": 1 - error / by_estimates if by_estimates else float("nan"),
+    }

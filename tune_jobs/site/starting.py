@@ -1,0 +1,142 @@
+"""What ``metasched starts`` does: when the jobs that wait at a site will start, and how sure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cluster_env.core.durations import duration, seconds_of
+from cluster_env.core.errors import Failure, InputError
+from cluster_env.workloads.formats import READ_OPTIONS
+from rllib_configs.snapshot import RUNNING, WAITING, Queue, Snapshot, StartTime
+from tune_jobs.site.choosing import choose_foreseer
+from tune_jobs.site.controller import SiteAway
+from tune_jobs.site.journal import TICK, read_journal
+from tune_jobs.site.placing import in_all
+from tune_jobs.site.slurm import SlurmBackend, require_slurm
+from tune_jobs.tables.columns import Column
+from tune_jobs.tables.printing import Sheet, folded, format_sheet
+from tune_jobs.terminal.output import print_json, silent
+
+Foresee = Callable[[Snapshot], tuple[StartTime, ...]]
+
+ASSUMPTIONS = (
+    "Guaranteed, if no job runs for longer than its limit, none asks for a longer limit than the "
+    "log and the queue have, jobs that are held or blocked now queue behind, nodes stay as they "
+    "are, and Slurm starts what the policy starts."
+)
+
+
+def foresee_by(
+    policy: str, past: Path, task_options: Mapping[str, str], max_wait_s: int, **options: Any
+) -> Foresee:
+    """What foresees starts at a site.
+
+    Args:
+        policy: the one in charge.
+        past: log of the site.
+        task_options: of the command, as far as they say how the log is read.
+        max_wait_s: bound on waits, 0 for none.
+        options: how many futures and instants, see ``Foreseer``.
+
+    Raises:
+        InputError: if the log or the policy cannot be used.
+    """
+    by_name = {name.replace("_", "-"): name for name in READ_OPTIONS}
+    read = {by_name[name]: text for name, text in task_options.items() if name in by_name}
+    foreseer = choose_foreseer(policy, past, read, **options)
+
+    def foresee(snapshot: Snapshot) -> tuple[StartTime, ...]:
+        free = in_all(node.free for node in snapshot.nodes)
+        running, waiting = snapshot.in_state(RUNNING), snapshot.in_state(WAITING)
+        found: tuple[StartTime, ...] = foreseer.foresee(
+            Queue(snapshot.time, free, running, waiting, max_wait_s)
+        )
+        return found
+
+    return foresee
+
+
+def report_starts(
+    policy: str,
+    *,
+    past: Path,
+    partitions: Sequence[str],
+    repeat: Path | None,
+    max_wait: str,
+    task_options: Mapping[str, str],
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Looks once and prints when jobs start; the arguments are the command's options.
+
+    Raises:
+        InputError: if the log, the policy or the record cannot be used.
+        Failure: if the site does not answer.
+    """
+    bound = seconds_of(max_wait)
+    if repeat is None:
+        require_slurm(otherwise=", or give a record with --repeat FILE")
+    foresee = foresee_by(policy, past, task_options, bound, **options)
+    snapshot = _last_look(repeat) if repeat is not None else _look(partitions)
+    found = foresee(snapshot)
+    if as_json:
+        print_json({"time": snapshot.time, "policy": policy, "starts": list(map(asdict, found))})
+    say = silent if as_json else click.echo
+    if not found:
+        say("No job waits that the policy could start.")
+        return
+    say(format_sheet(_sheet(found, snapshot, policy)))
+    if found[0].latest is not None:
+        say("\n" + "\n".join(folded([ASSUMPTIONS])))
+
+
+def _look(partitions: Sequence[str]) -> Snapshot:
+    try:
+        return SlurmBackend(partitions).read().in_order()
+    except SiteAway as error:
+        raise Failure(f"the site does not answer: {error}") from None
+
+
+def _last_look(path: Path) -> Snapshot:
+    last = None
+    for entry in read_journal(path):
+        last = entry if entry["kind"] == TICK else last
+    if last is None:
+        raise InputError(f"{path} records no state of a site")
+    return Snapshot.from_plain(last["snapshot"])
+
+
+def _sheet(found: Sequence[StartTime], snapshot: Snapshot, policy: str) -> Sheet:
+    """Times from now on, for people."""
+    waits = {job.job: snapshot.time - job.eligible for job in snapshot.jobs}
+    columns = {
+        "job": Column("job"),
+        "waited": Column("waited"),
+        "site": Column("Slurm"),
+        "median": Column("median"),
+        "half": Column("50% between"),
+        "most": Column("90% between"),
+    }
+    if found[0].latest is not None:
+        columns["latest"] = Column("latest")
+
+    def later(time: int) -> str:
+        return duration(max(time - snapshot.time, 0))
+
+    rows = [
+        {
+            "job": one.job,
+            "waited": duration(max(waits[one.job], 0)),
+            "site": later(one.expected) if one.expected else "-",
+            "median": later(one.at[2]),
+            "half": f"{later(one.at[1])} - {later(one.at[3])}",
+            "most": f"{later(one.at[0])} - {later(one.at[4])}",
+            "latest": "-" if one.latest is None else later(one.latest),
+        }
+        for one in found
+    ]
+    title = f"Starts under {policy}, from now on"
+    return Sheet("starts", title, tuple(columns), rows, own=columns)
