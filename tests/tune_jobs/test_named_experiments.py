@@ -136,7 +136,7 @@ LINES = {
         "metasched train panda-tenants --set name=search-tree --set training.advisor=tree "
         "--set training.iterations=25 --seed 2 --run R/search-tree-2 --continue",
         "metasched compare --policies 'best_fit,shortest_fit,earliest_finish,R/ppo-*-?' "
-        "--jobsets 100 --decode argmax --out R/figures/ppo",
+        "--jobsets 100 --decode argmax --seed 1 --out R/figures/ppo",
     ],
     "adaptation": [
         "metasched train deeprm-ppo --set task.world.rules=released "
