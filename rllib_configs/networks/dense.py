@@ -32,7 +32,7 @@ _FARTHEST, _NARROWEST = 5.0, 0.01
 
 
 @dataclass(frozen=True)
-class View:
+class ObservedWorld:
     """States as rows of numbers from 0 to 1.
 
     Attributes:
@@ -44,7 +44,7 @@ class View:
     observation: Observation
 
     @staticmethod
-    def of(world: World, name: str) -> "View":
+    def of(world: World, name: str) -> "ObservedWorld":
         """The view of an observation by name.
 
         Raises:
@@ -68,7 +68,7 @@ class View:
                 f"the observation {name} shows a horizon, which the world's states lack; set "
                 f"{' and '.join(missing)}"
             )
-        return View(world, observation)
+        return ObservedWorld(world, observation)
 
     @property
     def size(self) -> int:
@@ -171,7 +171,7 @@ def masked_logits(network: Dense, numbers: torch.Tensor, allowed: Mask) -> torch
 class DenseSampler(Sampler):
     """Acts with the weights of a `Dense`; a snapshot of them."""
 
-    def __init__(self, network: Dense, weights: Weights, view: View) -> None:
+    def __init__(self, network: Dense, weights: Weights, view: ObservedWorld) -> None:
         state = {
             name.removeprefix("network."): torch.from_numpy(np.array(value))
             for name, value in weights.items()
@@ -206,7 +206,7 @@ class DenseNetwork(Network):
 
     def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
         """The view, and the network with its first weights."""
-        view = View.of(world, experiment.training.observation)
+        view = ObservedWorld.of(world, experiment.training.observation)
         network = _network(experiment, view)
         if network.scales:
             network.spread.copy_(torch.from_numpy(_spread(experiment, view)))
@@ -214,17 +214,17 @@ class DenseNetwork(Network):
 
     def sampler(self, experiment: ExperimentConfig, weights: Weights, world: World) -> DenseSampler:
         """See `DenseSampler`."""
-        view = View.of(world, experiment.training.observation)
+        view = ObservedWorld.of(world, experiment.training.observation)
         return DenseSampler(_network(experiment, view), weights, view)
 
     def shapes(self, experiment: ExperimentConfig, world: World) -> Shapes:
         """Those of `Dense`."""
-        view = View.of(world, experiment.training.observation)
+        view = ObservedWorld.of(world, experiment.training.observation)
         state = _network(experiment, view).state_dict()
         return {f"network.{name}": tuple(value.shape) for name, value in state.items()}
 
 
-def _network(experiment: ExperimentConfig, view: View) -> Dense:
+def _network(experiment: ExperimentConfig, view: ObservedWorld) -> Dense:
     """The network, with a spread of 0 and 1 where its numbers are to be scaled."""
     training, size = experiment.training, view.size
     spread = np.stack([np.zeros(size, np.float32), np.ones(size, np.float32)])
@@ -238,7 +238,7 @@ def _network(experiment: ExperimentConfig, view: View) -> Dense:
     )
 
 
-def _spread(experiment: ExperimentConfig, view: View) -> NDArray[np.float32]:
+def _spread(experiment: ExperimentConfig, view: ObservedWorld) -> NDArray[np.float32]:
     """Mean and deviation of each number, ``(2, size)``, under random actions.
 
     The bounds of an observation are those of any machine and any job; jobs of a workload differ by

@@ -43,12 +43,12 @@ class SetScorerModule(TorchRLModule):
 class DenseModule(TorchRLModule):
     """`dense.Dense` as an RLModule, which gets states and views them.
 
-    ``model_config`` holds ``view`` (`dense.View`) and ``network``, with its first weights.
+    ``model_config`` holds ``view`` (`dense.ObservedWorld`) and ``network``, with its first weights.
     """
 
     def setup(self) -> None:
         """Takes a copy of the network."""
-        self._view: dense.View = self.model_config["view"]
+        self._view: dense.ObservedWorld = self.model_config["view"]
         self.network: dense.Dense = deepcopy(self.model_config["network"])
 
     def observe(self, states: State) -> tuple[NDArray[Any], Mask]:

@@ -2,8 +2,8 @@
 
 The ideas, in the order of the calls:
 
-* `Moment` is a machine at one instant, and `Past` what is known of a site by then. `moment_of`
-  takes both out of a schedule; a live queue and its log give the same.
+* `MachineMoment` is a machine at one instant, and `SitePast` what is known of a site by then.
+  `moment_of` takes both out of a schedule; a live queue and its log give the same.
 * `forecast` plays futures under the policy in charge. A future is a jobset that leads to the
   present and on: the jobs that run start at its beginning, beside one that holds all that is free;
   those that wait arrive as long ago as they really wait; then that one job ends, and jobs of the
@@ -63,7 +63,7 @@ _SIDE_BY_SIDE = 32  # futures in memory at once
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class MachineMoment:
     """A machine at one instant, after what starts then has started.
 
     Attributes:
@@ -88,12 +88,12 @@ class Moment:
 
 
 @dataclass(frozen=True, eq=False)
-class Past:
+class SitePast:
     """What is known of a site at an instant.
 
     Attributes:
         time: the instant, in seconds of the clock of the arrivals, which may be another than that
-            of a `Moment`.
+            of a `MachineMoment`.
         jobs: submitted by then, by arrival.
         run: for how long they ran, int64 ``(num_jobs,)``; what was asked for, of those that had not
             ended.
@@ -106,7 +106,9 @@ class Past:
     end: Seconds
 
 
-def moment_of(jobset: JobSet, start: Seconds, finish: Seconds, time: int) -> tuple[Moment, Past]:
+def moment_of(
+    jobset: JobSet, start: Seconds, finish: Seconds, time: int
+) -> tuple[MachineMoment, SitePast]:
     """What was there at an instant of a schedule, and what was known by then.
 
     Args:
@@ -122,7 +124,7 @@ def moment_of(jobset: JobSet, start: Seconds, finish: Seconds, time: int) -> tup
     begin = np.where(begun[there], start[there], -1).astype(np.int64)
     run = np.where(over, arrived.duration, asked(arrived)).astype(np.int64)
     end = np.where(over, finish[:num], NEVER).astype(np.int64)
-    return Moment(time, arrived.select(there), begin), Past(time, arrived, run, end)
+    return MachineMoment(time, arrived.select(there), begin), SitePast(time, arrived, run, end)
 
 
 def asked(jobs: JobSet) -> Seconds:
@@ -138,7 +140,7 @@ class RunTimes:
         kills: whether no job outlives its estimate.
     """
 
-    def __init__(self, past: Past, kills: bool) -> None:
+    def __init__(self, past: SitePast, kills: bool) -> None:
         ended = np.flatnonzero(past.end < NEVER)
         ended = ended[np.argsort(past.end[ended], kind="stable")]
         users = _user(past.jobs)[ended]
@@ -269,8 +271,8 @@ class Forecast:
 
 
 def forecast(
-    moment: Moment,
-    past: Past,
+    moment: MachineMoment,
+    past: SitePast,
     world: Any,
     policy: Policy,
     *,
@@ -341,7 +343,7 @@ def _nothing(jobs: JobSet) -> _Later:
     return _Later(jobs, none, none, none)
 
 
-def _arrivals(past: Past, reach: int, rng: np.random.Generator) -> _Later:
+def _arrivals(past: SitePast, reach: int, rng: np.random.Generator) -> _Later:
     """Stretches of the past, one after the other, until so many seconds after the instant."""
     if not reach or not past.jobs.num_jobs:
         return _nothing(past.jobs)
@@ -369,7 +371,7 @@ class _Sequence:
         num_waiting: jobs that wait, which come next.
     """
 
-    def __init__(self, moment: Moment, world: Any) -> None:
+    def __init__(self, moment: MachineMoment, world: Any) -> None:
         jobs, running, waiting = moment.jobs, moment.running, moment.waiting
         capacity = np.asarray(world.capacity, np.int64)
         held = jobs.demand[running].astype(np.int64)
@@ -450,7 +452,7 @@ def _starts(
     return after
 
 
-def latest_starts(moment: Moment, world: Any, longest: int) -> Seconds | None:
+def latest_starts(moment: MachineMoment, world: Any, longest: int) -> Seconds | None:
     """Seconds after the instant by which jobs start, guaranteed, int64 ``(num_waiting,)``.
 
     By the theorem in the docstring of `HPC`. Let L be its bound, j a job that waits, and A those

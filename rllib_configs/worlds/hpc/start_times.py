@@ -22,8 +22,8 @@ from cluster_env.worlds.hpc.start_checks import Calibration, check_starts
 from cluster_env.worlds.hpc.starts import (
     NEVER,
     NUM_FUTURES,
-    Moment,
-    Past,
+    MachineMoment,
+    SitePast,
     asked,
     forecast,
     latest_starts,
@@ -126,7 +126,7 @@ class Foreseer:
             self._calibrations = {world: checked.calibration}  # of the machine as it is
         return self._calibrations[world]
 
-    def _past(self, machine: QueuedMachine, time: int) -> Past:
+    def _past(self, machine: QueuedMachine, time: int) -> SitePast:
         """What the log says, on its own clock, which begins with its first submission."""
         log, world = self._log, machine.world
         names = [RESOURCES[k] for k in machine.counted]
@@ -156,7 +156,9 @@ class Foreseer:
             if "user" in log.ids
             else {"estimate": estimate},
         )
-        return Past(now - first, jobs, np.where(known, run, estimate), np.where(known, end, NEVER))
+        return SitePast(
+            now - first, jobs, np.where(known, run, estimate), np.where(known, end, NEVER)
+        )
 
     @cached_property
     def _users(self) -> dict[str, int]:
@@ -177,7 +179,7 @@ class Foreseer:
             np.int64,
         )
 
-    def _moment(self, machine: QueuedMachine, time: int) -> Moment:
+    def _moment(self, machine: QueuedMachine, time: int) -> MachineMoment:
         """The machine now, by a clock that begins with its oldest job."""
         jobs = sorted(
             [*machine.running, *machine.waiting],
@@ -198,4 +200,4 @@ class Foreseer:
             demand_of(jobs, machine.counted),
             attributes={"estimate": limit, "user": self._user(jobs)},
         )
-        return Moment(time - base, made, np.array(begin, np.int64))
+        return MachineMoment(time - base, made, np.array(begin, np.int64))

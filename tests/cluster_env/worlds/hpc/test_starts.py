@@ -18,9 +18,9 @@ from cluster_env.worlds.hpc.starts import (
     LEVELS,
     NEVER,
     Forecast,
-    Moment,
-    Past,
+    MachineMoment,
     RunTimes,
+    SitePast,
     forecast,
     latest_starts,
     moment_of,
@@ -45,7 +45,9 @@ def after_exact_past(jobset: JobSet) -> JobSet:
     )
 
 
-def moments(jobset: JobSet, world: HPC, rule: Rule) -> list[tuple[Moment, Past, np.ndarray]]:
+def moments(
+    jobset: JobSet, world: HPC, rule: Rule
+) -> list[tuple[MachineMoment, SitePast, np.ndarray]]:
     """Every event at which somebody waits, and for how long those still do."""
     schedule = played(world, [jobset], rule)
     start, finish = schedule.start.astype(np.int64), schedule.finish.astype(np.int64)
@@ -104,27 +106,29 @@ def test_no_job_starts_after_what_the_bound_guarantees(
 
 def test_nothing_is_guaranteed_where_the_assumptions_do_not_hold() -> None:
     jobs = jobset_of([0, 1], [9, 9], [9, 9], [8, 8])
-    moment = Moment(5, jobs, np.array([0, -1]))
+    moment = MachineMoment(5, jobs, np.array([0, -1]))
     bounded = replace(WORLD, max_wait=2)
     # Overdue: when the machine is free; else others may start up to two seconds after arrival.
     assert latest_starts(moment, bounded, 20) == [4]
     assert latest_starts(moment, replace(WORLD, max_wait=7), 20) == [1 + 7 + 20 - 5]
     assert latest_starts(moment, WORLD, 20) is None
-    assert latest_starts(Moment(10, jobs, np.array([0, -1])), bounded, 20) is None  # outlived
+    assert (
+        latest_starts(MachineMoment(10, jobs, np.array([0, -1])), bounded, 20) is None
+    )  # outlived
     believed = {**jobs.attributes, "reserve_estimate": np.array([5, 5])}
-    believing = Moment(5, replace(jobs, attributes=believed), np.array([0, -1]))
+    believing = MachineMoment(5, replace(jobs, attributes=believed), np.array([0, -1]))
     assert latest_starts(believing, bounded, 20) is None
 
 
-def past_of(ratios: list[float], user: list[int]) -> Past:
+def past_of(ratios: list[float], user: list[int]) -> SitePast:
     count = len(ratios)
     limit = np.full(count, 1000)
     jobs = jobset_of(np.arange(count), limit, limit, np.ones(count, int), user=np.array(user))
     run = np.rint(limit * np.array(ratios)).astype(int)
-    return Past(10**6, jobs, run, np.arange(count) + run)
+    return SitePast(10**6, jobs, run, np.arange(count) + run)
 
 
-def drawn(past: Past, user: int, elapsed: int, kills: bool = True) -> np.ndarray:
+def drawn(past: SitePast, user: int, elapsed: int, kills: bool = True) -> np.ndarray:
     job = jobset_of([0], [1000], [1000], [1], user=np.array([user]))
     rng = np.random.default_rng(0)
     return RunTimes(past, kills).draw(job, np.array([elapsed]), 2000, rng)[:, 0]
@@ -186,7 +190,7 @@ def test_at_each_instant_only_the_past_is_used() -> None:
 
 def test_what_cannot_be_played_on_is_refused() -> None:
     jobs = jobset_of([0, 1], [9, 9], [9, 9], [8, 8])
-    moment, past = Moment(5, jobs, np.array([0, -1])), past_of([0.5], [0])
+    moment, past = MachineMoment(5, jobs, np.array([0, -1])), past_of([0.5], [0])
 
     class Network:
         name = "net"
@@ -201,6 +205,6 @@ def test_what_cannot_be_played_on_is_refused() -> None:
         foreseen(Network())
     with pytest.raises(InputError, match="more than the machine's"):
         foreseen(get_heuristic("fcfs", WORLD), HPC(processors=4))
-    nobody = Moment(5, jobs.select([0]), np.array([0]))
+    nobody = MachineMoment(5, jobs.select([0]), np.array([0]))
     rng = np.random.default_rng(0)
     assert forecast(nobody, past, WORLD, get_heuristic("fcfs", WORLD), rng=rng).plan.size == 0
