@@ -37,7 +37,7 @@ def require_scorer(config: ExperimentConfig, what: str) -> None:
         InputError: if not.
     """
     if not NETWORKS.get(config.training.network).scores_items:
-        adaptable = [name for name in NETWORKS.names() if NETWORKS.get(name).scores_items]
+        adaptable = sorted(one for one in NETWORKS.names() if NETWORKS.get(one).scores_items)
         preset = f"{config.task.world.kind}-maml"
         how = f"; metasched train {preset} trains one" if preset in preset_names() else ""
         raise InputError(

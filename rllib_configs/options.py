@@ -440,8 +440,8 @@ def _has(option: str) -> Callable[[Any], bool]:
 
 
 def _names(registry: Registry[Any], fits: Callable[[Any], bool], joint: str = ", ") -> str:
-    """Names of those of the registered that fit."""
-    return joint.join(name for name in registry.names() if fits(registry.get(name)))
+    """Names of those of the registered that fit, whatever was imported first."""
+    return joint.join(sorted(name for name in registry.names() if fits(registry.get(name))))
 
 
 class _Composed(TrainingSection):

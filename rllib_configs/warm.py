@@ -16,7 +16,8 @@ from rllib_configs.algorithms.ppo import steps_of
 from rllib_configs.builders import algorithm_config
 from rllib_configs.learning.flat import flat_parameters
 from rllib_configs.loading import load_config
-from rllib_configs.networks.registry import make_sampler
+from rllib_configs.networks.registry import make_sampler, network_of
+from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss
 from rllib_configs.registries import NETWORKS
 from rllib_configs.runners.sampling import iteration_units
 from rllib_configs.runners.sums import total
@@ -52,6 +53,17 @@ def _act(config: Any) -> None:
     make_sampler(config, weights, task.world).sample(states, np.full(len(states), 0.5))
     if NETWORKS.get(config.training.network).can_be_fitted:
         runner.module.forward_train({Columns.OBS: torch.from_numpy(states.copy())})
+        network = network_of(config).scorer(config.training, task.world.feature_names, seed=0)
+        _differentiate(network, task.world, states)
+
+
+def _differentiate(network: Any, world: Any, states: NDArray[Any]) -> None:
+    """Computes a gradient as meta-learning does, of a network that scores items in its own way."""
+    flat, count = network.flat_form(world), len(states)
+    void = np.full(count, world.num_actions - 1, np.int32)
+    ones = np.ones(count, np.float32)
+    choices = Choices(flat.show(states), void, -ones, ones, np.array([0, count]))
+    flat.gradient(flat.flatten(dict(network.named_parameters())), choices, PolicyLoss())
 
 
 def _iterate(config: Any) -> None:

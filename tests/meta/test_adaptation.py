@@ -178,7 +178,7 @@ def test_numbers_out_of_range_are_refused(
 
 
 def test_another_network_or_another_width_is_refused(policy: MetaPolicy, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="only a set_scorer or bilinear_scorer can be"):
+    with pytest.raises(InputError, match="only a bilinear_scorer or set_scorer can be"):
         untrained_policy(load_config("deeprm", list(SMALL_TASK)), 0)
     write_policy(policy.weights, config_of("training.hidden=4"), tmp_path / "narrow")
     with pytest.raises(InputError, match="cannot be used: its weights"):

@@ -302,7 +302,7 @@ def test_a_policy_that_cannot_be_adapted_names_one_that_can(
 ) -> None:
     assert cli.run(cli.metasched, ["adapt", "hpc-hold", "--objective", "makespan"]) == 2
     assert (
-        "only a set_scorer or bilinear_scorer can be adapted; metasched train hpc-maml trains"
+        "only a bilinear_scorer or set_scorer can be adapted; metasched train hpc-maml trains"
         in (capsys.readouterr().err)
     )
 

@@ -136,7 +136,7 @@ def test_what_has_too_few_weeks_is_named_and_nothing_else_is_an_error(
 ) -> None:
     with pytest.raises(InputError, match="enough weeks to adapt to"):
         make_figure("site-adaptation", FigureRequest(traces=[folder / "short.swf"]), tmp_path)
-    with pytest.raises(InputError, match="name a folder"):
+    with pytest.raises(InputError, match="name each, or a folder of them"):
         make_figure("site-adaptation", FigureRequest(), tmp_path)
 
 

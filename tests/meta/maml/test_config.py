@@ -32,12 +32,12 @@ def test_a_policy_of_another_algorithm_adapts_with_the_defaults() -> None:
     ("training", "wanted"),
     [
         ({"tasks": 3}, "training.tasks is not used by the algorithm reinforce; it .* maml"),
-        ({"algorithm": "maml"}, r"maml needs a network that scores items .*\(set_scorer, bilinear"),
+        ({"algorithm": "maml"}, r"maml needs a network that scores items .*\(bilinear_scorer, set"),
         (NAMES | {"taks": 3}, "did you mean 'training.tasks'"),
         (NAMES | {"order": "third"}, "training.order"),
         (NAMES | {"tasks": 0}, "training.tasks"),
         (NAMES | {"fresh_jobsets": True}, "training.fresh_jobsets is not used by .* maml"),
-        (NAMES | {"critic": True}, r"training.critic needs .*\(ppo; set_scorer\), but maml"),
+        (NAMES | {"critic": True}, r"training.critic needs .*\(ppo; dense, set_scorer\), but maml"),
     ],
 )
 def test_what_does_not_fit_is_said_in_one_sentence(training: dict, wanted: str) -> None:

@@ -45,12 +45,13 @@ def test_every_family_gives_tasks_that_can_be_built_and_have_a_cost(name: str) -
     for task in (tasks.task(index) for index in range(25)):
         world = task.world
         assert world.rules == "released"
-        assert world.max_time == base.world.max_time == 1000
+        in_operation = name.endswith("-operation")
+        assert world.max_time == base.world.max_time == (5000 if in_operation else 1000)
         assert world.cluster.horizon == base.world.cluster.horizon
         assert len(world.cluster.capacity) == len(base.world.cluster.capacity)
         (jobset,) = task.jobsets(Split.TRAIN, [0])
         world.check(jobset)
-        assert task.workload.window == 50
+        assert task.workload.window == (500 if in_operation else 50)
         assert not nonnegative_cost(task.objective).higher_is_better
 
 
@@ -104,7 +105,9 @@ def test_tasks_and_their_jobsets_are_what_they_were(name: str) -> None:
 
 
 def test_the_families_are_registered_by_their_names() -> None:
-    assert set(FAMILIES) == {"objectives", "priorities", "workloads", "mixed", "sites"}
+    short = {"objectives", "priorities", "workloads"}
+    in_operation = {f"{name}-operation" for name in short}
+    assert set(FAMILIES) == {"mixed", "sites"} | short | in_operation
     assert all(get_distribution(name).name == name for name in FAMILIES)
 
 
