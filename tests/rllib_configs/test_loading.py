@@ -121,7 +121,7 @@ def test_a_mixture_weighs_objectives():
         (
             "training.clip=0.3",
             r"training\.clip is not used by the algorithm reinforce; it belongs to the algorithms "
-            r"ppo and maml",
+            r"maml and ppo",
         ),
         (
             "training.show_window=true",
