@@ -18,13 +18,11 @@ from cluster_env.evaluation.metrics import size_class_of
 from cluster_env.workloads.hashing import hashed_name
 from cluster_env.workloads.histories import ends_in_log
 from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.worlds.hpc.site_past import NEVER, SitePast, asked
 from cluster_env.worlds.hpc.start_checks import Calibration, check_starts
 from cluster_env.worlds.hpc.starts import (
-    NEVER,
     NUM_FUTURES,
     MachineMoment,
-    SitePast,
-    asked,
     forecast,
     latest_starts,
     require_played,

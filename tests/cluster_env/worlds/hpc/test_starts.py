@@ -13,14 +13,12 @@ from cluster_env.evaluation.metrics import size_class_of
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import Rule, RulePolicy
+from cluster_env.worlds.hpc.site_past import NEVER, RunTimes, SitePast
 from cluster_env.worlds.hpc.start_checks import PRIOR, Calibration, check_starts
 from cluster_env.worlds.hpc.starts import (
     LEVELS,
-    NEVER,
     Forecast,
     MachineMoment,
-    RunTimes,
-    SitePast,
     forecast,
     latest_starts,
     moment_of,
