@@ -142,8 +142,8 @@ class Site:
     @cached_property
     def resources(self) -> tuple[str, ...]:
         """Resources that any node has, processors first, as `HPC.resources`."""
-        counted = self._all_units.any(axis=0).tolist()
-        return tuple(name for name, any_has in zip(RESOURCES, counted, strict=True) if any_has)
+        totals = zip(RESOURCES, self.totals, strict=True)
+        return tuple(name for name, total in totals if total)
 
     @cached_property
     def units(self) -> NDArray[np.int64]:

@@ -201,8 +201,8 @@ class Outage:
             raise unknown("kind of outage", self.kind, OUTAGE_KINDS)
         if self.end <= self.start:
             raise InputError(
-                f"the outage {shortened(self.name)} must end after its start, but lasts from "
-                f"{self.start:,} to {self.end:,}".replace("  ", " ")
+                f"an outage must end after its start, but {shortened(self.name) or 'one'} lasts "
+                f"from {self.start:,} to {self.end:,}"
             )
 
 
