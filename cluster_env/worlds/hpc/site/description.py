@@ -15,6 +15,7 @@ from cluster_env.core.checks import require_option_types
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.registry import unknown
 from cluster_env.workloads.slurm.hosts import MOST_HOSTS
+from cluster_env.worlds.hpc.rules import Weights
 from cluster_env.worlds.hpc.site.parts import (
     LIMIT_KINDS,
     Limit,
@@ -35,6 +36,14 @@ PLACEMENTS = ("best", "order")
 WHEN_NODE_FAILS = ("requeue", "lost")
 MOST_FEATURES = 62
 """Features are bits of a job's int64 masks."""
+
+_PARTS: dict[str, type[Any]] = {
+    "nodes": NodeGroup,
+    "partitions": Partition,
+    "limits": Limit,
+    "calendar": Outage,
+    "not_simulated": str,
+}
 
 WEEK_S = 7 * 24 * 3600
 
@@ -74,6 +83,9 @@ class Site:
         when_node_fails: whether jobs on a failed node are run again (``requeue``) or ``lost``.
         half_life_s: in which the usage of users fades by half in the order `priority`.
         max_age_s: waiting time from which age gains nothing more there (PriorityMaxAge).
+        rule: that the site plays, such as ``priority:conservative``; empty if nobody says it.
+        weights: of the site in the order `priority`; none if nobody says them.
+        not_simulated: what is known of the site, and is not simulated.
 
     Raises:
         InputError: for a name that nothing has, or a number out of range.
@@ -87,13 +99,21 @@ class Site:
     when_node_fails: str = "requeue"
     half_life_s: int = WEEK_S
     max_age_s: int = WEEK_S
+    rule: str = ""
+    weights: Weights | None = None
+    not_simulated: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        as_tuples(self, "nodes", "partitions", "limits", "calendar")
+        for name, of in _PARTS.items():
+            as_tuples(self, (name,), of)
         require_option_types(self)
         for name in ("nodes", "partitions"):
             if not getattr(self, name):
                 raise InputError(f"a site needs {name}, at least one")
+        if not isinstance(self.weights, Weights | None):
+            raise InputError(
+                f"weights must be a table of weights, but {shortened(repr(self.weights))} was given"
+            )
         if self.placement not in PLACEMENTS:
             raise unknown("placement", self.placement, PLACEMENTS)
         if self.when_node_fails not in WHEN_NODE_FAILS:
@@ -142,8 +162,8 @@ class Site:
     @cached_property
     def resources(self) -> tuple[str, ...]:
         """Resources that any node has, processors first, as `HPC.resources`."""
-        counted = self._all_units.any(axis=0).tolist()
-        return tuple(name for name, any_has in zip(RESOURCES, counted, strict=True) if any_has)
+        totals = zip(RESOURCES, self.totals, strict=True)
+        return tuple(name for name, total in totals if total)
 
     @cached_property
     def units(self) -> NDArray[np.int64]:
@@ -156,6 +176,11 @@ class Site:
         """Processors, memory and GPUs of all nodes."""
         processors, memory, gpus = self._all_units.sum(axis=0).tolist()
         return processors, memory, gpus
+
+    @property
+    def capacity(self) -> tuple[int, ...]:
+        """Units of all nodes of each of `resources`, as `HPC.capacity`."""
+        return tuple(total for total in self.totals if total)
 
     @cached_property
     def node_weights(self) -> NDArray[np.int64]:

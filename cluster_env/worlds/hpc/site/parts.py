@@ -39,7 +39,7 @@ class NodeGroup:
     weight: int = 1
 
     def __post_init__(self) -> None:
-        as_tuples(self, "features")
+        as_tuples(self, ("features",))
         require_option_types(self)
         what = f"the nodes {shortened(self.name) or 'without a name'}"
         require_range(self, what, ("count",), 1, MOST_HOSTS)
@@ -94,7 +94,7 @@ class Partition:
     available: bool = True
 
     def __post_init__(self) -> None:
-        as_tuples(self, "nodes")
+        as_tuples(self, ("nodes",))
         require_option_types(self)
         what = f"the partition {shortened(self.name) or 'without a name'}"
         if not self.name:
@@ -195,23 +195,33 @@ class Outage:
     accounts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        as_tuples(self, "nodes", "users", "accounts")
+        as_tuples(self, ("nodes", "users", "accounts"))
         require_option_types(self)
         if self.kind not in OUTAGE_KINDS:
             raise unknown("kind of outage", self.kind, OUTAGE_KINDS)
         if self.end <= self.start:
             raise InputError(
-                f"the outage {shortened(self.name)} must end after its start, but lasts from "
-                f"{self.start:,} to {self.end:,}".replace("  ", " ")
+                f"an outage must end after its start, but {shortened(self.name) or 'one'} lasts "
+                f"from {self.start:,} to {self.end:,}"
             )
 
 
-def as_tuples(options: Any, *names: str) -> None:
-    """Lists become tuples, so that a description can be hashed; a word is a list of one."""
+def as_tuples(options: Any, names: Iterable[str], kind: type[Any] = str) -> None:
+    """Lists become tuples, so that a description can be hashed; a word is a list of one.
+
+    Raises:
+        InputError: if a field holds anything else than a list of a kind.
+    """
     for name in names:
         value = getattr(options, name)
-        listed = (value,) if isinstance(value, str) else tuple(value)
-        object.__setattr__(options, name, listed)
+        listed = (value,) if isinstance(value, kind) else value
+        is_list = isinstance(listed, list | tuple)
+        if not is_list or not all(isinstance(one, kind) for one in listed):
+            what = "names" if kind is str else f"tables of the options of a {kind.__name__.lower()}"
+            raise InputError(
+                f"{name} must be a list of {what}, but {shortened(repr(value))} was given"
+            )
+        object.__setattr__(options, name, tuple(listed))
 
 
 def require_range(
