@@ -41,7 +41,7 @@ def _lines(jobs: RecordedJobs) -> Iterator[str]:
     order = np.argsort(-counts, kind="stable")
     parts = {int(k): _most(jobs.select(ids == k)) for k in order}
     whole = _most(jobs)
-    yield f"# The site of {jobs.path.name}, as far as its {jobs.num_jobs:,} jobs show it. Correct it:"
+    yield f"# The site of {jobs.path.name}, as far as {jobs.num_jobs:,} jobs show it. Correct it:"
     yield "# metasched replay LOG --site FILE plays the log on it."
     if jobs.wait is None:
         yield "# The log has no waits, so a partition is as large as its largest job."
