@@ -78,8 +78,9 @@ def details_of_texts(texts: Mapping[str, Sequence[str]]) -> tuple[Columns, dict[
         if name in NAMED:
             columns[name], names[name] = to_ids(np.array(cells))
         elif name in ("job", "array"):
-            known = numbers if name == "job" else {"": 0}
-            columns[name] = np.array([known.setdefault(cell, len(known)) for cell in cells])
+            # One numbering, as in Slurm, where jobs can come after an array as a whole.
+            whole = [numbers.setdefault(cell, len(numbers) + 1) if cell else 0 for cell in cells]
+            columns[name] = np.array(whole, np.int64)
         elif name != "after":
             whole = [int(cell) if cell.isdecimal() and len(cell) < 10 else 0 for cell in cells]
             columns[name] = np.array(whole, np.int64)

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO, TypeVar
 
@@ -152,12 +153,13 @@ def _row_of(
     if line.count(columns.delimiter) <= columns.header.count(columns.delimiter):
         return row, row.record(clock, findings)
     # Where the line could be cut in several ways, all of them have to make the same job.
-    fitting = _that_agree(ways, clock)
-    if fitting is None:
+    agreed = _that_agree(ways, clock)
+    if agreed is None:
         findings.drop("has the delimiter in its texts, who knows where", number)
         return row, None
     findings.notice("has the delimiter in its name: put together", number)
-    return fitting, fitting.record(clock, findings)
+    fitting, request = agreed
+    return fitting, replace(fitting.record(clock, findings), request=request)
 
 
 def require_one_cluster(path: Path, line: int, clusters: set[str], name: str) -> None:
@@ -173,13 +175,21 @@ def require_one_cluster(path: Path, line: int, clusters: set[str], name: str) ->
         )
 
 
-def _that_agree(ways: Sequence["SacctRow"], clock: Clock) -> "SacctRow | None":
-    """The row, if all ways to cut it that make a job make the same job."""
+def _that_agree(ways: Sequence["SacctRow"], clock: Clock) -> "tuple[SacctRow, Request] | None":
+    """The row, if all ways to cut it that make a job make the same job; and its request.
+
+    Where they only differ in what else the job asked for, that counts for nothing.
+    """
     records: dict[Record, SacctRow] = {}
+    requests: set[Request] = set()
     for row in ways:
         with suppress(InputError):  # a way that makes no job
-            records.setdefault(row.record(clock, Findings()), row)
-    return next(iter(records.values())) if len(records) == 1 else None
+            record = row.record(clock, Findings())
+            records.setdefault(replace(record, request=Request()), row)
+            requests.add(record.request)
+    if len(records) != 1:
+        return None
+    return next(iter(records.values())), requests.pop() if len(requests) == 1 else Request()
 
 
 class SacctRow:
