@@ -67,8 +67,9 @@ def _lines(jobs: RecordedJobs) -> Iterator[str]:
     for k in parts:
         longest = int(jobs.estimate[ids == k].max())
         default = ", default: true" if k == usual else ""
+        name = "none" if k in nameless else _quoted(names[k])
         yield (
-            f"- {{name: {_quoted('none' if k in nameless else names[k])}, nodes: [{_node(names[k], k)}], "
+            f"- {{name: {name}, nodes: [{_node(names[k], k)}], "
             f"max_time_s: {longest}{default}}}  # {counts[k]:,} jobs"
         )
     if "qos" in jobs.details:
