@@ -193,6 +193,11 @@ class _Later:
     run: Seconds
 
 
+def stretch_of(span: int) -> int:
+    """Length of the stretches that a past of so many seconds consists of: weeks, or days."""
+    return BLOCK_S if span >= 2 * BLOCK_S else _DAY_S
+
+
 def _nothing(jobs: JobSet) -> _Later:
     none = np.zeros(0, np.int64)
     return _Later(jobs, none, none, none)
@@ -204,7 +209,7 @@ def _arrivals(past: SitePast, reach: int, rng: np.random.Generator) -> _Later:
         return _nothing(past.jobs)
     arrival = past.jobs.arrival
     span = past.time - int(arrival[0])
-    block = BLOCK_S if span >= 2 * BLOCK_S else _DAY_S
+    block = stretch_of(span)
     most = max(span // block, 1)
     rows, after = [], []
     for begin in range(0, reach, block):

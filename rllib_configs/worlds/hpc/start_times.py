@@ -111,7 +111,7 @@ class Foreseer:
 
     def _calibration(self, world: HPC, policy: Policy, jobs: JobSet) -> Calibration:
         if not self._num_instants:
-            return Calibration.of(np.zeros(0), np.zeros(0, np.int64))
+            return Calibration.none()
         if world not in self._calibrations:
             checked = check_starts(
                 jobs,

@@ -153,16 +153,27 @@ def test_without_any_past_the_user_is_believed() -> None:
 
 
 def test_a_corrected_level_is_what_earlier_jobs_did_not_exceed() -> None:
-    nothing = Calibration.of(np.zeros(0), np.zeros(0, np.int64)).levels
+    nothing, weeks = Calibration.none().levels, 10**6
     assert (nothing == np.array(LEVELS)[:, None]).all()
     # All jobs of the class come late: so do its levels, as much as they outweigh the prior.
-    late = Calibration.of(np.full(100 * PRIOR, 0.97), np.zeros(100 * PRIOR, np.int64)).levels
+    ranks, size = np.full(100 * PRIOR, 0.97), np.zeros(100 * PRIOR, np.int64)
+    late = Calibration.of(ranks, size, weeks).levels
     assert late[:, 0] == pytest.approx(0.97, abs=0.02)
-    assert (late[:, 1:] == nothing[:, 1:]).all()
+    assert late[:, 1:] == pytest.approx(nothing[:, 1:], abs=1e-5)
     made = Forecast(np.array([[0, 5], [10, 5], [20, 5]]), np.array([0, 0]))
     assert made.quantiles(np.array([[0.25, 0.25], [1.0, 1.0]])).tolist() == [[5, 5], [20, 5]]
     assert made.ranks(np.array([10, 5])).tolist() == [0.5, 0.5]
     assert made.ranks(np.array([-1, 6])).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(("weeks", "low"), [(9, 0.0), (19, 0.026), (99, 0.0455), (999, 0.0496)])
+def test_of_few_weeks_intervals_reach_further(weeks: int, low: float) -> None:
+    """The next of n weeks counts as one more, half of it beyond each end: n + 1 for n weeks."""
+    ranks = np.linspace(0, 1, 100_000)
+    levels = Calibration.of(ranks, np.zeros(ranks.size, np.int64), weeks).levels[:, 0]
+    assert levels[0] == pytest.approx(low, abs=3e-4)
+    assert levels[0] == pytest.approx(max(0.05 * (weeks + 1) - 0.5, 0) / weeks, abs=3e-4)
+    assert levels == pytest.approx(1 - levels[::-1], abs=1e-5)
 
 
 def test_at_each_instant_only_the_past_is_used() -> None:
