@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
+from cluster_env.core.yaml_text import MAX_CHARACTERS, YAMLFault, parse_yaml
 from cluster_env.worlds import present_name
 from rllib_configs.changes import Changes, change, changed_keys
 from rllib_configs.explaining import explain, refuse_truth
@@ -17,7 +18,6 @@ from rllib_configs.extensions import load_extensions
 from rllib_configs.machines import OPTION, machine_changes
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.sections import Section
-from rllib_configs.yaml_text import MAX_CHARACTERS, YAMLFault, parse_yaml
 
 S = TypeVar("S", bound=Section)
 

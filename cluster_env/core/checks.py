@@ -1,8 +1,8 @@
 """What compiled code asks of the arrays and options that it is given, in words."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar, get_type_hints
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from gymnasium import spaces
@@ -71,11 +71,33 @@ def from_plain(made: type[T], data: Mapping[str, Any], what: str) -> T:
     for name, value in data.items():
         if name not in known:
             raise unknown(what, name, known)
-        inner = hints[name]
-        nested = isinstance(value, Mapping) and is_dataclass(inner)
-        listed = tuple(value) if isinstance(value, list) else value
-        given[name] = from_plain(inner, value, what) if nested else listed
+        given[name] = _converted(hints[name], value, what)
+    missing = [entry.name for entry in _required(made) if entry.name not in given]
+    if missing:
+        raise InputError(f"a {made.__name__.lower()} needs {' and '.join(missing)}")
     return made(**given)
+
+
+def _required(made: Any) -> list[Any]:
+    return [
+        entry
+        for entry in fields(made)
+        if entry.init and entry.default is MISSING and entry.default_factory is MISSING
+    ]
+
+
+def _converted(hint: Any, value: Any, what: str) -> Any:
+    """A value of a field: of lists and tables of dataclasses, these."""
+    inner = [part for part in get_args(hint) if is_dataclass(part)]
+    table = hint if is_dataclass(hint) else inner[0] if inner else None
+    if isinstance(value, Mapping) and table is not None and get_origin(hint) is not tuple:
+        return from_plain(table, value, what)  # type: ignore[arg-type]
+    if isinstance(value, list | tuple):
+        return tuple(
+            from_plain(table, one, what) if isinstance(one, Mapping) and table else one  # type: ignore[arg-type]
+            for one in value
+        )
+    return value
 
 
 def require_option_types(options: Any) -> None:

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.clock import Clock, Unreadable
 from cluster_env.workloads.csv_steps import read_csv_steps
+from cluster_env.workloads.details import TEXT_COLUMNS as DETAILS
+from cluster_env.workloads.details import details_of_texts
 from cluster_env.workloads.files import opened
 from cluster_env.workloads.limits import LONGEST, estimates_of
 from cluster_env.workloads.numbers import as_shown, read_number
@@ -28,7 +30,7 @@ from cluster_env.workloads.records import (
 RESOURCES = ("processors", "memory", "gpus")
 NEEDED = ("arrival", "duration", "processors")
 IDS = ("user", "group", "queue")
-COLUMNS = ("arrival", "duration", "estimate", "wait", *RESOURCES, *IDS)
+COLUMNS = ("arrival", "duration", "estimate", "wait", *RESOURCES, *IDS, *DETAILS)
 """Names of the columns that are read."""
 
 _ALIASES = {"submit": "arrival", "run": "duration", "cpus": "processors", "cpu": "processors"}
@@ -55,7 +57,8 @@ def read_csv_jobs(
 
     **In seconds**, on a machine with processors: ``arrival`` (by any clock, or dates), ``duration``
     and ``processors``; and if there are such, ``estimate`` (else the duration), ``wait`` (at the
-    site), ``memory``, ``gpus``, and ``user``, ``group`` and ``queue`` (any text). The names
+    site), ``memory``, ``gpus``, and ``user``, ``group`` and ``queue`` (any text); for the
+    description of a site, `cluster_env.workloads.details.TEXT_COLUMNS`. The names
     ``submit``, ``run``, ``limit``, ``cpus`` and ``gpu`` are known, too; ``columns`` says others.
     Further columns are noticed and not read. Between cells stand commas, semicolons or tabs.
 
@@ -214,7 +217,8 @@ def _values(
         if not name:
             continue
         try:
-            values[name] = cell if name in IDS else _number(name, cell, clock)
+            is_text = name in IDS or name in DETAILS
+            values[name] = cell if is_text else _number(name, cell, clock)
         except Unreadable as error:
             what = f"{name} must be {error}, not '{as_shown(cell)}'"
             raise BadRow(path, line, what) from None
@@ -268,6 +272,8 @@ def _by_arrival(
     wait = seconds("wait") if "wait" in columns else None
     submit = np.floor(columns["arrival"][rows]).astype(np.int64)
     ids = {name: to_ids(columns[name][rows]) for name in IDS if name in columns}
+    texts = {name: columns[name][rows].tolist() for name in DETAILS if name in columns}
+    details, own_names = details_of_texts(texts)
     return RecordedJobs.of(
         path,
         submit=submit,
@@ -276,7 +282,7 @@ def _by_arrival(
         demand=np.stack([seconds(name) for name in resources], axis=1),
         resources=tuple(resources),
         ids={name: numbers for name, (numbers, _) in ids.items()},
-        names={name: names for name, (_, names) in ids.items()},
+        names={**{name: names for name, (_, names) in ids.items()}, **own_names},
         line=line,
         # Waits are of use only if all are there: a mean over some would be of other jobs.
         wait=wait if wait is not None and (wait >= 0).all() else None,
@@ -284,6 +290,7 @@ def _by_arrival(
         dropped=findings.all_dropped(),
         noticed=findings.all_noticed(),
         rows=findings.rows,
+        details=details,
     )
 
 

@@ -16,11 +16,12 @@ from cluster_env.workloads.records import (
     BadRow,
     Findings,
     Record,
+    Request,
     records_of,
     with_times,
     wrong_value,
 )
-from cluster_env.workloads.slurm.values import count, length_s
+from cluster_env.workloads.slurm.values import count, length_s, predecessors
 
 T = TypeVar("T")
 
@@ -108,8 +109,23 @@ class _Line:
             user=self.get("user"),
             account=self.get("account", "group"),
             partition=self.get("queue"),
+            request=self._request(int(job[1]) if job[2] else 0),
         )
         return with_times(record, findings, *times)
+
+    def _request(self, array: int) -> Request:
+        """What else the job asked for; only Torque's nodes are separate ones."""
+        nodes = self.read("Resource_List.nodect", count) if self.get("Resource_List.nodes") else 0
+        after, after_ok = predecessors(self.get("depend").replace(".", ":."))
+        places = self.get("Resource_List.place").split(":")
+        return Request(
+            reservation=self.get("resvID", "resvname"),
+            nodes=nodes if nodes > 1 else 0,
+            exclusive=any(place.startswith("excl") for place in places),
+            array=array,
+            after=after,
+            after_ok=after_ok,
+        )
 
     def _held(self, findings: Findings) -> tuple[int, int, int]:
         """Nodes, processors and GPUs, from the first of the places in which they may stand."""

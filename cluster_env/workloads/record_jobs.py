@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.workloads.details import details_of
 from cluster_env.workloads.limits import estimates_of
 from cluster_env.workloads.recorded import RecordedJobs, to_ids
 from cluster_env.workloads.records import (
@@ -199,6 +200,7 @@ def _recorded(
         # Names go to terminals and tables.
         shown = ["".join(c if c.isprintable() else "?" for c in text) for text in texts]
         ids[name] = to_ids(np.array(shown))
+    details, own_names = details_of(records)
     return RecordedJobs.of(
         path,
         submit=submit,
@@ -207,7 +209,7 @@ def _recorded(
         demand=demand,
         resources=resources,
         ids={name: numbers for name, (numbers, _) in ids.items()},
-        names={name: names for name, (_, names) in ids.items()},
+        names={**{name: names for name, (_, names) in ids.items()}, **own_names},
         line=line,
         wait=start - submit,
         epoch=0,
@@ -215,6 +217,7 @@ def _recorded(
         noticed=findings.all_noticed(),
         rows=findings.rows,
         optional=optional,
+        details=details,
     )
 
 

@@ -50,7 +50,8 @@ class RecordedJobs:
         resources: names of the resources.
         ids: further whole numbers by name, such as ``user``: small ones, from 0.
         line: int64 ``(num_jobs,)``, the line of the file.
-        names: what the numbers of `ids` stand for, by the same names: as the file has it.
+        names: what the numbers of `ids`, and of some of `details`, stand for, by the same names:
+            as the file has it.
         wait: int64 ``(num_jobs,)``, seconds that each job waited at the site; None if the file
             does not say it of all.
         processors: size of the machine, where the file says it.
@@ -63,8 +64,10 @@ class RecordedJobs:
         predicted: estimates in place of the user's, int64 ``(num_jobs,)``, by the name that the
             jobs of jobsets have them as attributes; see `cluster_env.workloads.run_times`.
         job_class: uint8 ``(num_jobs,)``, the class of each job; None if the file has no classes.
-        partition: int64 ``(num_jobs,)``, numbers of partitions, of a file that has them beside
-            queues; None if it has none.
+        details: whole numbers that only a site's description makes use of, by name, int64
+            ``(num_jobs,)``, as far as the file has any: see `cluster_env.workloads.details`.
+        attributes: of jobs at a site (`cluster_env.worlds.hpc.site`), by name, int64
+            ``(num_jobs,)`` or ``(num_jobs, k)``; jobsets have them, too.
     """
 
     path: Path
@@ -85,7 +88,8 @@ class RecordedJobs:
     optional: tuple[str, ...] = ()
     predicted: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     job_class: NDArray[np.uint8] | None = None
-    partition: NDArray[np.int64] | None = None
+    details: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    attributes: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, path: Path, **columns: Any) -> "RecordedJobs":
@@ -144,10 +148,10 @@ class RecordedJobs:
         own: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
         if submit is not None:
             own["submit"] = submit
-        for name in ("wait", "job_class", "partition"):
+        for name in ("wait", "job_class"):
             if getattr(self, name) is not None:
                 own[name] = getattr(self, name)[rows]
-        for name in ("ids", "predicted"):
+        for name in ("ids", "predicted", "details", "attributes"):
             own[name] = {key: column[rows] for key, column in getattr(self, name).items()}
         return replace(self, **own)
 
@@ -217,7 +221,8 @@ class RecordedJobs:
             InputError: if no job has it; the message lists the largest.
         """
         kinds = [self.names["queue"][self.ids["queue"]].astype(str)] if "queue" in self.ids else []
-        kinds += [] if self.partition is None else [self.partition.astype(str)]
+        if "partition" in self.details:
+            kinds.append(self.details["partition"].astype(str))
         inside = next((kind == name for kind in kinds if (kind == name).any()), None)
         if inside is None:
             shown = []
@@ -234,7 +239,7 @@ class RecordedJobs:
         reason = f"is of another partition than {name}"
         lost = Dropped(reason, int(others.sum()), int(self.line[others].min()))
         part = self.select(~others)
-        ids, names = {}, {}
+        ids, names = {}, dict(part.names)
         for key, numbers in part.ids.items():
             ids[key], used = to_ids(numbers)
             names[key] = part.names[key][used]
@@ -250,7 +255,9 @@ class RecordedJobs:
     def jobset(
         self, rows: slice = slice(None), *, begin: int | None = None, window: int = 0
     ) -> JobSet:
-        """Jobs as a jobset with the attributes ``estimate``, ``submit``, `ids` and `predicted`.
+        """Jobs as a jobset with ``estimate``, ``submit``, `ids`, `predicted` and `attributes`.
+
+        Attributes of a site go before `ids` of the same name.
 
         Second ``begin`` of the log's clock becomes 0, by default the first job's; the window is in
         seconds, by default up to the last. ``submit`` is in seconds of the log's clock.
@@ -273,6 +280,7 @@ class RecordedJobs:
                 "submit": submit,
                 **{name: ids[rows] for name, ids in self.ids.items()},
                 **{name: column[rows] for name, column in self.predicted.items()},
+                **{name: column[rows] for name, column in self.attributes.items()},
             },
         )
 

@@ -34,6 +34,33 @@ class BadRow(InputError):
         self.line, self.what = line, what
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What else a job asked for, of which only the description of a site makes use.
+
+    Attributes:
+        qos: name, or nothing.
+        reservation: name, or nothing.
+        constraint: features of nodes, as Slurm writes them: ``skylake&ib``.
+        nodes: exact number of nodes; 0 for as many as it takes.
+        exclusive: whether it has its nodes for itself.
+        array: number of its array; 0 for none.
+        throttle: most jobs of its array that run at once; 0 for no limit.
+        after: numbers of jobs that must have ended before.
+        after_ok: whether these must have succeeded.
+    """
+
+    qos: str = ""
+    reservation: str = ""
+    constraint: str = ""
+    nodes: int = 0
+    exclusive: bool = False
+    array: int = 0
+    throttle: int = 0
+    after: tuple[int, ...] = ()
+    after_ok: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """One run of a job, or of a part of one, from a line of a file.
@@ -51,6 +78,7 @@ class Record:
         held: whether the log says what it was given: empty for a job that never ran.
         memory: MiB that it held; None if not recorded.
         account: name, or where there is none the Unix group.
+        request: what else it asked for.
     """
 
     line: int
@@ -72,6 +100,7 @@ class Record:
     account: str
     partition: str
     element: int = -1
+    request: Request = Request()
 
     @property
     def ran(self) -> bool:

@@ -54,6 +54,8 @@ _PARTS = (2, 3, 4)
 """Status of a line that is a part of an execution: goes on, the last of one that completed, the
 last of one that failed. The whole job has a line of its own before them."""
 
+_FAILED = (0, 5)
+"""Status of a job that failed, or was cancelled."""
 
 Columns = dict[str, NDArray[Any]]
 
@@ -173,8 +175,23 @@ class SwfFile:
             dropped=findings.all_dropped(),
             noticed=findings.all_noticed(),
             rows=findings.rows,
-            partition=columns["partition"][rows].astype(np.int64),
+            details=_details(columns, rows),
         )
+
+
+def _details(columns: Mapping[str, NDArray[Any]], rows: NDArray[np.int64]) -> Columns:
+    """What only the description of a site makes use of, of some lines."""
+    details: Columns = {
+        "partition": columns["partition"][rows].astype(np.int64),
+        "job": columns["job"][rows].astype(np.int64),
+        "failed": np.isin(columns["status"][rows], _FAILED).astype(np.int64),
+    }
+    after = columns["preceding_job"][rows].astype(np.int64)
+    if (after > 0).any():
+        details["after"] = np.where(after > 0, after, NOTHING)[:, None]
+        think = np.clip(columns["think_time"][rows], 0, _LARGEST)
+        details["think_s"] = rounded_up(think)
+    return details
 
 
 def read_swf(path: Path | str) -> SwfFile:

@@ -7,6 +7,7 @@ simulated is listed, so that nobody takes the result for the site.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
@@ -60,41 +61,116 @@ def read_slurm_conf(path: Path | str) -> SlurmSite:
         InputError: if it cannot be read, names no node with CPUs, or a number is wrong; it names
             line and key.
     """
-    path = Path(path)
+    conf = parse_conf(Path(path))
+    groups = [group for group in conf.groups if group is not None]
+    order, weights = conf.order
+    partitions = [pairs for _, pairs in conf.partitions]
+    return SlurmSite(
+        processors=sum(len(group.hosts) * group.processors for group in groups),
+        memory=sum(len(group.hosts) * group.memory for group in groups) * conf.counts_memory,
+        gpus=sum(len(group.hosts) * group.gpus for group in groups),
+        order=order,
+        backfilling=conf.backfilling,
+        weights=weights,
+        unknown=(*conf.included, *_unknown(conf.settings, partitions)),
+    )
+
+
+@dataclass(frozen=True)
+class ConfNodes:
+    """The nodes of one line ``NodeName``, as `SlurmConf.groups` has them; memory in MiB of each."""
+
+    name: str
+    hosts: tuple[str, ...]
+    processors: int
+    memory: int
+    gpus: int
+
+
+@dataclass(frozen=True)
+class SlurmConf:
+    """What stands in a slurm.conf, keys in small letters.
+
+    Attributes:
+        path: the file.
+        settings: what is said of the whole site.
+        nodes: lines ``NodeName`` with their numbers, and what holds by default.
+        partitions: lines ``PartitionName``, likewise.
+        node_sets: lines ``NodeSet``.
+        included: a sentence for each file that is included, and not read.
+    """
+
+    path: Path
+    settings: Settings
+    nodes: tuple[tuple[int, Settings], ...]
+    partitions: tuple[tuple[int, Settings], ...]
+    node_sets: tuple[Settings, ...]
+    included: tuple[str, ...]
+
+    @cached_property
+    def groups(self) -> tuple[ConfNodes | None, ...]:
+        """The nodes of each line of `nodes`; None where they are not there.
+
+        Raises:
+            InputError: if none has CPUs, or a number is wrong.
+        """
+        groups = tuple(_group(self.path, line, node) for line, node in self.nodes)
+        if not any(group and group.hosts and group.processors for group in groups):
+            raise InputError(
+                f"{self.path} names no node with CPUs, so the size of the machine is unknown"
+            )
+        return groups
+
+    @property
+    def counts_memory(self) -> bool:
+        """Whether jobs get memory, and not only processors."""
+        return "memory" in self.settings.get("selecttypeparameters", "").lower()
+
+    @property
+    def order(self) -> tuple[str, dict[str, float]]:
+        """``priority`` and its weights, or ``fcfs``."""
+        return _order(self.path, self.settings)
+
+    @property
+    def backfilling(self) -> str:
+        """``conservative`` or ``strict``, see `SlurmSite`."""
+        backfill = self.settings.get("schedulertype", "sched/backfill").lower() != "sched/builtin"
+        return "conservative" if backfill else "strict"
+
+
+def parse_conf(path: Path) -> SlurmConf:
+    """The lines of a slurm.conf.
+
+    Raises:
+        InputError: if it cannot be read.
+    """
     version_of(path, "the file")
     settings: dict[str, str] = {}
-    defaults: dict[str, str] = {}
-    nodes: list[tuple[int, dict[str, str]]] = []
-    partitions: list[dict[str, str]] = []
-    unknown: list[str] = []
+    defaults: dict[str, dict[str, str]] = {"nodename": {}, "partitionname": {}}
+    found: dict[str, list[tuple[int, Settings]]] = {"nodename": [], "partitionname": []}
+    node_sets: list[Settings] = []
+    included: list[str] = []
     for line, text in _lines(path):
         if text.lower().startswith("include"):
-            unknown.append(f"line {line} includes another file")
+            included.append(f"line {line} includes another file")
         pairs = {key.lower(): value.strip('"') for key, value in _PAIR.findall(text)}
-        # A node called DEFAULT says what holds for all that follow.
-        if "nodename" in pairs:
-            if pairs["nodename"].lower() == "default":
-                defaults |= pairs
-            else:
-                nodes.append((line, defaults | pairs))
-        elif "partitionname" in pairs:
-            partitions.append(pairs)
+        kind = next((kind for kind in found if kind in pairs), "")
+        # One called DEFAULT says what holds for all that follow.
+        if kind and pairs[kind].lower() == "default":
+            defaults[kind] |= pairs
+        elif kind:
+            found[kind].append((line, defaults[kind] | pairs))
+        elif "nodeset" in pairs:
+            node_sets.append(pairs)
         else:
             settings |= pairs
-    units = [(0, 0, 0), *(_units(path, line, node) for line, node in nodes)]
-    processors, memory, gpus = (sum(column) for column in zip(*units, strict=True))
-    if processors < 1:
-        raise InputError(f"{path} names no node with CPUs, so the size of the machine is unknown")
-    order, weights = _order(path, settings)
-    backfill = settings.get("schedulertype", "sched/backfill").lower() != "sched/builtin"
-    return SlurmSite(
-        processors=processors,
-        memory=memory if "memory" in settings.get("selecttypeparameters", "").lower() else 0,
-        gpus=gpus,
-        order=order,
-        backfilling="conservative" if backfill else "strict",
-        weights=weights,
-        unknown=(*unknown, *_unknown(settings, partitions)),
+    return SlurmConf(
+        path,
+        settings,
+        tuple(found["nodename"]),
+        tuple(found["partitionname"]),
+        tuple(node_sets),
+        tuple(included),
     )
 
 
@@ -113,24 +189,30 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
             begun, first = "", 0
 
 
-def _units(path: Path, line: int, node: Settings) -> tuple[int, int, int]:
-    """CPUs, MiB and GPUs of the nodes of one line."""
+def whole_number(path: Path, line: int, pairs: Settings, key: str, default: int) -> int:
+    """The number behind a key of a line.
 
-    def number(key: str, default: int) -> int:
-        text = node.get(key.lower())
-        if text is None:
-            return default
-        value = read_number(text)
-        if value is None or value != int(value) or not 0 <= value < 2**31:
-            raise InputError(
-                f"{path}, line {line}: {key} must be a whole number, not '{as_shown(text)}'"
-            )
-        return int(value)
+    Raises:
+        InputError: if it is none.
+    """
+    text = pairs.get(key.lower())
+    if text is None:
+        return default
+    value = read_number(text)
+    if value is None or value != int(value) or not 0 <= value < 2**31:
+        raise InputError(
+            f"{path}, line {line}: {key} must be a whole number, not '{as_shown(text)}'"
+        )
+    return int(value)
 
+
+def _group(path: Path, line: int, node: Settings) -> ConfNodes | None:
+    """The nodes of one line; None if they are not there."""
+    number = partial(whole_number, path, line, node)
     if node.get("state", "").lower().startswith(_ABSENT):
-        return 0, 0, 0
+        return None
     try:
-        count = len(host_names(node["nodename"]))
+        hosts = host_names(node["nodename"])
     except ValueError as error:
         raise InputError(f"{path}, line {line}: {error}") from None
     # CPUs says it all; without it, what sockets, cores and threads make.
@@ -141,7 +223,7 @@ def _units(path: Path, line: int, node: Settings) -> tuple[int, int, int]:
     for part in node.get("gres", "").split(","):
         gpu = _GPUS.fullmatch(part)
         gpus += int(gpu[1] or 1) if gpu else 0
-    return count * cpus, count * number("RealMemory", 0), count * gpus
+    return ConfNodes(node["nodename"], hosts, cpus, number("RealMemory", 0), gpus)
 
 
 def _order(path: Path, settings: Settings) -> tuple[str, dict[str, float]]:
@@ -158,7 +240,7 @@ def _order(path: Path, settings: Settings) -> tuple[str, dict[str, float]]:
     return ("priority", weights) if any(weights.values()) else ("fcfs", {})
 
 
-def _unknown(settings: Settings, partitions: list[dict[str, str]]) -> Iterator[str]:
+def _unknown(settings: Settings, partitions: list[Settings]) -> Iterator[str]:
     if not settings.get("prioritytype"):
         yield "PriorityType is not set, and read as priority/basic"
     for name in _OTHER_WEIGHTS:
@@ -173,8 +255,7 @@ def _unknown(settings: Settings, partitions: list[dict[str, str]]) -> Iterator[s
     enforced = settings.get("accountingstorageenforce", "").lower()
     if any(word in enforced for word in ("limits", "qos", "safe", "all")):
         yield "limits of accounts and QOS are enforced"
-    names = [one for one in partitions if one["partitionname"].lower() != "default"]
-    if len(names) > 1:
-        yield f"{len(names)} partitions count as one machine"
-    if len({one.get("prioritytier", "1") for one in names}) > 1:
+    if len(partitions) > 1:
+        yield f"{len(partitions)} partitions count as one machine"
+    if len({one.get("prioritytier", "1") for one in partitions}) > 1:
         yield "partitions have several tiers of priority"

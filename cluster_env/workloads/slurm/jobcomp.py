@@ -17,6 +17,7 @@ from cluster_env.workloads.records import (
     BadRow,
     Findings,
     Record,
+    Request,
     records_of,
     with_times,
     wrong_value,
@@ -132,8 +133,19 @@ class _Line:
             user=self.pairs.get("UserId", "").partition("(")[0],
             account=self.pairs.get("Account") or self.pairs.get("GroupId", "").partition("(")[0],
             partition=self.pairs.get("Partition", ""),
+            request=self._request(),
         )
         return with_times(record, findings, *times)
+
+    def _request(self) -> Request:
+        """What else the job asked for."""
+        qos, reservation = (self.pairs.get(key, "") for key in ("QOS", "ReservationName"))
+        array = self.pairs.get("ArrayJobId", "")
+        return Request(
+            qos="" if qos in _NOWHERE else qos,
+            reservation="" if reservation in _NOWHERE else reservation,
+            array=int(array) if array.isdecimal() else 0,
+        )
 
     def _held(self, nodes: int, findings: Findings) -> tuple[int | None, int]:
         """MiB and GPUs; where there is no Tres, ``Gres`` of older versions says GPUs per node."""

@@ -20,6 +20,7 @@ from cluster_env.workloads.records import (
     BadRow,
     Findings,
     Record,
+    Request,
     with_times,
     wrong_value,
 )
@@ -262,8 +263,30 @@ class SacctRow:
             user=self.get("user", "uid"),
             account=self.get("account", "group", "gid"),
             partition=self.get("partition"),
+            request=self._request(shown),
         )
         return with_times(record, findings, *times)
+
+    def _request(self, shown: str) -> Request:
+        """What else the job asked for, with what its command line says of it if that is known."""
+        line = values.submit_line(self.get("submitline"))
+        after, after_ok = values.predecessors(self.get("dependency") or line.dependency)
+        array, _, _ = shown.partition("_") if "_" in shown else ("", "", "")
+        nodes = 0
+        with suppress(Unreadable):  # what is no number of nodes asks for none
+            asked = values.resources(self.get("reqtres")).get("node", "")
+            nodes = values.count(self.get("reqnodes") or asked)
+        return Request(
+            qos=self.get("qos"),
+            reservation=self.get("reservation"),
+            constraint=self.get("constraints", "constraint"),
+            nodes=nodes if nodes > 1 else 0,
+            exclusive=line.exclusive,
+            array=int(array) if array.isdecimal() else 0,
+            throttle=self.number("ArrayTaskThrottle") or line.throttle,
+            after=after,
+            after_ok=after_ok,
+        )
 
     def _held(self, findings: Findings) -> tuple[bool, int, int | None, int]:
         """Whether the log says that it was given something; its processors, MiB and GPUs."""

@@ -118,8 +118,19 @@ def _cells(path: Path, line: int, job: Mapping[str, Any]) -> dict[str, str]:
         "account": job.get("account") or job.get("group"),
         "partition": job.get("partition"),
         "cluster": job.get("cluster"),
+        "qos": job.get("qos"),
+        "constraints": job.get("constraints"),
+        "reservation": _part(job, "reservation").get("name"),
+        "submitline": job.get("submit_line"),
+        "arraytaskthrottle": _throttle(array),
     }
     return {name: _text(value) for name, value in cells.items()}
+
+
+def _throttle(array: Mapping[str, Any]) -> Any:
+    """Most elements of an array that run at once."""
+    limits = _part(_part(array, "limits"), "max")
+    return _part(limits, "running").get("tasks")
 
 
 def _shown(job: Mapping[str, Any], array: Mapping[str, Any], het: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import NamedTuple
 
 from cluster_env.workloads.clock import NEVER, Unreadable
 
@@ -24,6 +25,53 @@ _MEMORY = re.compile(r"(\d{1,15}(?:\.\d+)?)([KMGTP]?)([cn]?)")
 _GRES = re.compile(r"(?:gres[:/])?gpu(?:[:=][A-Za-z][\w.-]*)?(?:[:=](\d{1,6}))?")
 _TASKS = re.compile(r"\[([\d,:%-]+)(?:\.\.\.)?\]?")
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?(?::(\d{1,9}))?")
+
+
+_AFTER = re.compile(r"(after\w*):([\d_*+:]+)")
+_THROTTLE = re.compile(r"[\d,:-]+%(\d{1,9})")
+
+
+class SubmitLine(NamedTuple):
+    """What a command line asks for that no other column has; nothing else of it is kept."""
+
+    dependency: str = ""
+    throttle: int = 0
+    exclusive: bool = False
+
+
+def submit_line(text: str) -> SubmitLine:
+    """Dependency, throttle of an array and exclusive nodes, of the options before the script."""
+    if not text:
+        return _NO_LINE
+    dependency, throttle, exclusive = "", 0, False
+    words = text.split()
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        option, equals, value = word.partition("=")
+        value = value if equals else following
+        if option in ("-d", "--dependency") and _AFTER.search(value):
+            dependency = dependency or value
+        elif option in ("-a", "--array") and (found := _THROTTLE.fullmatch(value)):
+            throttle = throttle or int(found[1])
+        exclusive = exclusive or option == "--exclusive"
+    return SubmitLine(dependency, throttle, exclusive)
+
+
+_NO_LINE = SubmitLine()
+
+
+def predecessors(text: str) -> tuple[tuple[int, ...], bool]:
+    """Numbers of jobs that have to end before, and whether they must succeed.
+
+    ``afterok:12:13,afterany:14`` names three jobs; with any ``afterok`` all of them have to
+    succeed. ``after``, ``afternotok``, ``aftercorr`` and ``singleton`` are not read.
+    """
+    jobs: list[int] = []
+    ok = False
+    for kind, numbers in _AFTER.findall(text) if text else ():
+        if kind in ("afterok", "afterany"):
+            jobs += [int(found) for found in re.findall(r"(?:^|:)(\d{1,18})", numbers)]
+            ok = ok or kind == "afterok"
+    return tuple(jobs), ok
 
 
 def length_s(text: str) -> int:

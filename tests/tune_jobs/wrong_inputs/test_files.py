@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.rllib_configs.test_yaml_text import BOMB
+from tests.cluster_env.test_yaml_text import BOMB
 from tests.tune_jobs.untrained_runs import make_run
 from tests.tune_jobs.wrong_inputs.conftest import JOBS, Refuse
 from tune_jobs.comparing.trained_runs import find_runs

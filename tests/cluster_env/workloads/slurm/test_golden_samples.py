@@ -98,6 +98,7 @@ def test_the_export_of_sacct_row_by_row(slurm: Path) -> None:
         "user": ["root"],
         "group": ["physics"],
         "queue": ["main"],
+        "qos": ["normal"],
     }
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rllib_configs.yaml_text import MAX_CHARACTERS, MAX_DEPTH, YAMLFault, parse_yaml
+from cluster_env.core.yaml_text import MAX_CHARACTERS, MAX_DEPTH, YAMLFault, parse_yaml
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{k}: &a{k} [{', '.join([f'*a{k - 1}'] * 9)}]\n" for k in range(1, 12)
