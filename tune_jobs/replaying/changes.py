@@ -1,14 +1,16 @@
 """Changes to a machine and its policy, as people write them: ``processors=+64``, ``load=+10%``."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cluster_env.core.amounts import amount, whole_amount
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.registry import unknown
 from cluster_env.core.task import Task
 from cluster_env.workloads.log import LogWorkload
+from rllib_configs.registries import SITE_CHANGES, found
+from tune_jobs.replaying.choices import WORLD
 
 POLICY, LOAD = "policy", "load"
 UNITS = ("processors", "memory", "gpus")
@@ -20,8 +22,6 @@ SETTING = "task."
 
 KEYS = (POLICY, *UNITS, LOAD, *OPTIONS)
 
-_AMOUNT = re.compile(r"([+-]?)(\d+(?:\.\d+)?)(%?)")
-
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
@@ -31,11 +31,13 @@ class Setup:
         policy: name of a heuristic, or a run directory.
         task_options: values, or texts of them, by names of the world's options.
         overrides: texts of the form ``key=value``.
+        site_changes: keys and values of changes to the description of a site.
     """
 
     policy: str
     task_options: Mapping[str, Any]
     overrides: tuple[str, ...]
+    site_changes: tuple[tuple[str, str], ...] = ()
 
     def with_option(self, name: str, key: str, value: Any) -> "Setup":
         """The same with another value of an option, whose key in configs is given."""
@@ -97,11 +99,20 @@ def _after(setup: Setup, key: str, value: str, task: Task) -> Setup:
     options = task.spec.presentation.options
     if key == POLICY:
         return replace(setup, policy=value)
+    site, parts = getattr(task.world, "site", None), found(SITE_CHANGES.get(WORLD))
+    if parts.changes_site(key):
+        if site is None:
+            raise InputError(f"{key} is of a site, so describe it with --site FILE")
+        return replace(setup, site_changes=(*setup.site_changes, (key, value)))
+    if key in UNITS and site is not None:
+        raise InputError(
+            f"{key} of a site are those of its nodes; change them as in partition.NAME.nodes=+16"
+        )
     if key in UNITS:
         now = int(getattr(task.world, key, 0))
         if not now:
             raise InputError(f"{key} are not counted on this machine, so they cannot be changed")
-        return setup.with_option(key, f"task.{options[key].key}", round(amount(key, value, now)))
+        return setup.with_option(key, f"task.{options[key].key}", whole_amount(key, value, now))
     if key == LOAD:
         return _stretched(setup, task, amount(key, value, _load_of(task)) / _load_of(task))
     if key in OPTIONS:
@@ -110,25 +121,26 @@ def _after(setup: Setup, key: str, value: str, task: Task) -> Setup:
         named = {f"task.{option.key}": name for name, option in options.items()}
         said = {k: v for k, v in setup.task_options.items() if k != named.get(key)}
         return replace(setup, task_options=said).with_setting(key, value)
-    raise unknown("change", key, (*KEYS, f"{SETTING}..."))
+    more = () if site is None else parts.KEYS
+    raise unknown("change", key, (*KEYS, *more, f"{SETTING}..."))
 
 
-def amount(key: str, text: str, now: float) -> float:
-    """What a text makes of a number: ``512``, ``+64``, ``-64``, ``+10%``.
+def at_changed_site(task: Task, setup: Setup) -> Task:
+    """The task of a setup, with what it changes of the site.
 
     Raises:
-        InputError: if it is none of these, or nothing remains.
+        InputError: if the site has no such part, a value is impossible, or no job fits.
     """
-    parts = _AMOUNT.fullmatch(text)
-    if parts is None or (parts[3] and not parts[1]):
-        raise InputError(
-            f"{key} is a number, or is changed by +64, -64 or +10%, not '{shortened(text)}'"
-        )
-    number = float(parts[2]) * (now / 100 if parts[3] else 1)
-    found = {"": number, "+": now + number, "-": now - number}[parts[1]]
-    if found <= 0 or (key in UNITS and round(found) < 1):
-        raise InputError(f"{key}={shortened(text)} leaves none of {now:,.6g} {key}")
-    return found
+    if not setup.site_changes:
+        return task
+    world: Any = task.world
+    log, site, parts = _workload(task), world.site, found(SITE_CHANGES.get(WORLD))
+    for key, value in setup.site_changes:
+        site = parts.changed_site(site, key, value, int(log.read().submit[0]))
+    world = replace(world, site=site)
+    changed_log: Any = log
+    workload = replace(changed_log, site=site, capacity=world.capacity, resources=world.resources)
+    return replace(task, world=world, workload=workload)
 
 
 def _workload(task: Task) -> LogWorkload:

@@ -1,7 +1,7 @@
 """What a change does to the jobs of a log, as tables and as points of a picture."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -64,6 +64,7 @@ class Effects:
         each: after each change alone, named by it; may be empty.
         periods: what intervals are over.
         capacity: of today's machine, by which jobs are narrow or wide, ``(num_resources,)``.
+        partitions: jobs of the partitions of a site, bool ``(num_jobs,)`` by name; empty without.
     """
 
     now: Side
@@ -71,6 +72,7 @@ class Effects:
     each: Sequence[Side]
     periods: Periods
     capacity: NDArray[np.int64]
+    partitions: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
 
 
 def sheets_of(effects: Effects, jobs: RecordedJobs, *, few: bool = False) -> list[Sheet]:
@@ -124,6 +126,10 @@ def _by_size(effects: Effects, jobs: RecordedJobs) -> Sheet:
 def _by_group(effects: Effects, jobs: RecordedJobs, few: bool) -> list[Sheet]:
     sheets = []
     for kind, (name, plural) in _KINDS.items():
+        if kind == "queue" and effects.partitions:
+            rows = of_classes(effects.now, effects.then, effects.periods, effects.partitions)
+            sheets.append(_sheet(name, f"By {name}", _CLASSES, rows, "mean waits"))
+            continue
         if kind not in jobs.ids or not jobs.ids[kind].any():
             continue
         group, names = jobs.ids[kind], list(map(str, jobs.names[kind]))

@@ -60,6 +60,10 @@ class Periods:
         index = np.minimum(arrival // length, num - 1).astype(np.int64)
         return cls(unit, index, edges, np.unique(index).size >= FEWEST_WEEKS)
 
+    def edges_in(self, span: int) -> NDArray[np.int64]:
+        """The edges where the same jobs arrive in another time, seconds."""
+        return np.rint(self.edges * (span / self.edges[-1])).astype(np.int64)
+
     @property
     def num(self) -> int:
         """How many there are."""
@@ -91,26 +95,32 @@ class Side:
     use: Pooled
 
     @classmethod
-    def of(cls, name: str, schedule: Schedule, periods: Periods, span: int) -> "Side":
-        """From the schedule of one episode with all jobs.
+    def of(
+        cls, name: str, schedule: Schedule, place: NDArray[np.int64], edges: NDArray[np.int64]
+    ) -> "Side":
+        """From the schedule of one episode.
 
         Args:
             name: of the side.
-            schedule: of these jobs.
-            periods: by arrivals in another time.
-            span: seconds in which the jobs of this schedule arrive.
+            schedule: of all the jobs.
+            place: where each job of the schedule's jobset stands, int64 ``(num_jobs,)``; -1 where
+                it does not count.
+            edges: of the periods, by the clock of this schedule, int64 ``(num_periods + 1,)``.
         """
-        num = schedule.job.size
-        columns = {name: np.empty(num) for name in ("slowdown", "wait", "work")}
-        columns["slowdown"][schedule.job] = bounded_slowdown(schedule)
-        columns["wait"][schedule.job] = wait(schedule)
-        size = schedule.demand[:, 0].astype(np.float64)
-        columns["work"][schedule.job] = size * schedule.duration
-        edges = np.rint(periods.edges * (span / periods.edges[-1])).astype(np.int64)
+        to = place[schedule.job]
+        counts = to >= 0
+        work = schedule.demand[:, 0].astype(np.float64) * schedule.duration
+        columns = {}
+        for key, values in (
+            ("slowdown", bounded_slowdown(schedule)),
+            ("wait", wait(schedule)),
+            ("work", work),
+        ):
+            columns[key] = np.empty(int(counts.sum()))
+            columns[key][to[counts]] = values[counts]
         length = np.diff(edges).astype(np.float64)
-        return cls(
-            name, **columns, use=Pooled(timeline(schedule, edges)["utilization"] * length, length)
-        )
+        use = Pooled(timeline(schedule, edges)["utilization"] * length, length)
+        return cls(name, **columns, use=use)
 
     @property
     def numbers(self) -> dict[str, float]:

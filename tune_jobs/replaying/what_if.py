@@ -22,7 +22,7 @@ from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
 from tune_jobs.replaying.calibration import said_by_slurm_conf
-from tune_jobs.replaying.changes import Setup, changed
+from tune_jobs.replaying.changes import Setup, at_changed_site, changed
 from tune_jobs.replaying.choices import LogOptions, task_of_log
 from tune_jobs.replaying.effect_sheets import Effects, points, sheets_of
 from tune_jobs.replaying.effects import Periods, Side
@@ -95,19 +95,15 @@ def report_what_if(
         cases += [_case(one, options, changed(now.setup, [one], now.task)) for one in made]
     for case in cases:
         check_specs(case.protocol, [case.spec])
-    lines = reduce(np.intersect1d, [case.jobs.line for case in cases])
-    if not lines.size:
-        raise InputError("no job fits both machines, so there is nothing to compare")
-    schedules = _play(cases, lines, NoProgress() if as_json else Progress())
-    jobs = now.jobs.select(np.isin(now.jobs.line, lines))
-    effects = _effects(cases, schedules, jobs)
+    played = _play(cases, NoProgress() if as_json else Progress())
+    jobs, effects = _effects(now, played)
     trust = _trust(now, jobs, effects.now)
     sheets = sheets_of(effects, jobs)
-    remarks = [*words, *_left_out([case.jobs for case in cases], lines)]
-    for case, schedule in zip(cases[:2], schedules[:2], strict=True):
+    remarks = [*words, *_left_out(cases, played, jobs)]
+    for case, one in zip(cases[:2], played[:2], strict=True):
         world: Any = case.task.world
-        remarks += bounded({case.name: schedule}, world.max_wait)
-    remarks += overloaded(dict(zip((NOW, THEN), schedules[:2], strict=True)))
+        remarks += bounded({case.name: one.schedule}, world.max_wait)
+    remarks += overloaded({one.name: one.schedule for one in played[:2]})
     if as_json:
         data = {"jobs": jobs.num_jobs, "changes": list(made), "policy": now.spec.key}
         data |= {"trust": trust.data, "remarks": [*remarks, NOT_KNOWN]}
@@ -135,6 +131,10 @@ def _today(options: WhatIfOptions) -> tuple[_Case, list[str]]:
         said, changes, words, usual = conf.task_options, conf.overrides, conf.words, conf.policy
     setup = Setup(policy=options.policy or usual, task_options=said, overrides=tuple(changes))
     case = _case(NOW, options, setup, words)
+    rule = getattr(getattr(case.task.world, "site", None), "rule", "")
+    if rule and not options.policy and options.slurm_conf is None:
+        setup = replace(setup, policy=rule)
+        case = replace(case, setup=setup, spec=heuristic_spec(rule))
     return case, words
 
 
@@ -152,6 +152,10 @@ def _case(name: str, options: WhatIfOptions, setup: Setup, words: list[str] | No
         runs=runs,
         seed=options.seed,
     )
+    if setup.site_changes:
+        task = at_changed_site(task, setup)
+        workload: Any = task.workload
+        jobs = workload.recorded
     if words is not None:
         words += remarks
     spec = heuristic_spec(setup.policy)
@@ -160,36 +164,100 @@ def _case(name: str, options: WhatIfOptions, setup: Setup, words: list[str] | No
     return _Case(name, setup, task, jobs, spec)
 
 
-def _play(cases: Sequence[_Case], lines: NDArray[np.int64], progress: Progress) -> list[Schedule]:
-    """The schedule of each side, of the jobs that stand in these lines of the file."""
+@dataclass(frozen=True, eq=False)
+class _Played:
+    """A side after it was played.
+
+    Attributes:
+        name: of the side.
+        schedule: of the jobs that can run on all sides.
+        rows: of the log, for each job of the schedule's jobset, int64 ``(num_jobs,)``.
+    """
+
+    name: str
+    schedule: Schedule
+    rows: NDArray[np.int64]
+
+    @property
+    def ended(self) -> NDArray[np.int64]:
+        """Rows of the jobs that came to their ends, int64 ``(num_ended,)``."""
+        return self.rows[self.schedule.job[self.schedule.finished]]
+
+    def places(self, order: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where each job stands among some rows, -1 where it does not, int64 ``(num_jobs,)``."""
+        sorter = np.argsort(order)
+        place = np.minimum(np.searchsorted(order[sorter], self.rows), order.size - 1)
+        return np.where(order[sorter][place] == self.rows, sorter[place], -1)
+
+
+def _play(cases: Sequence[_Case], progress: Progress) -> list[_Played]:
+    """Plays each side with the jobs that can run on all.
+
+    Raises:
+        InputError: if there is no such job.
+    """
+    rows = [_rows_of(case) for case in cases]
+    common = reduce(np.intersect1d, rows)
+    if not common.size:
+        raise InputError("no job can run on all sides, so there is nothing to compare")
     progress.start(len(cases), unit="side")
-    schedules = []
-    for count, case in enumerate(cases, start=1):
+    played = []
+    for count, (case, own) in enumerate(zip(cases, rows, strict=True), start=1):
         (jobset,) = case.task.jobsets(Split.HELD_OUT, [0])
-        kept = jobset.select(np.isin(case.jobs.line, lines))
-        task = case.task
-        schedule = evaluate(case.policy, [kept], task.world, run_seed=task.seed)
-        if not schedule.finished.all():
-            raise InputError(
-                f"{case.name}, some jobs do not end before max_time; leave max_time unset"
-            )
-        schedules.append(schedule)
+        kept, task = np.flatnonzero(np.isin(own, common)), case.task
+        schedule = evaluate(case.policy, [jobset.select(kept)], task.world, run_seed=task.seed)
+        played.append(_Played(case.name, schedule, own[kept]))
         progress.step(count, case.name)
     progress.close()
-    return schedules
+    return played
 
 
-def _effects(cases: Sequence[_Case], schedules: Sequence[Schedule], jobs: RecordedJobs) -> Effects:
-    first = schedules[0]
-    arrival = np.empty(first.job.size, np.int64)
-    arrival[first.job] = first.arrival
-    periods = Periods.of(arrival, int(first.window[0]))
+def _rows_of(case: _Case) -> NDArray[np.int64]:
+    """Where the jobs of a side stand in the log as it was read."""
+    details: Any = case.jobs.details
+    if "row" in details:
+        return np.asarray(details["row"])
+    workload: Any = case.task.workload
+    read: RecordedJobs = workload.read()
+    columns = [read.resources.index(name) for name in case.jobs.resources]
+    world: Any = case.task.world
+    return np.flatnonzero((read.demand[:, columns] <= np.asarray(world.capacity)).all(axis=1))
+
+
+def _effects(now: _Case, played: Sequence[_Played]) -> tuple[RecordedJobs, Effects]:
+    """The jobs that end on all sides, and what became of them.
+
+    Raises:
+        InputError: if there is none.
+    """
+    every = reduce(np.intersect1d, [one.ended for one in played])
+    if not every.size:
+        raise InputError("no job ends on all sides, so there is nothing to compare")
+    rows = _rows_of(now)
+    inside = np.isin(rows, every)
+    jobs, order = now.jobs.select(inside), rows[inside]
+    first = played[0]
+    place, arrival = first.places(order)[first.schedule.job], np.empty(order.size, np.int64)
+    arrival[place[place >= 0]] = first.schedule.arrival[place >= 0]
+    periods = Periods.of(arrival, int(first.schedule.window[0]))
     sides = [
-        Side.of(case.name, schedule, periods, int(schedule.window[0]))
-        for case, schedule in zip(cases, schedules, strict=True)
+        Side.of(
+            one.name,
+            one.schedule,
+            one.places(order),
+            periods.edges_in(int(one.schedule.window[0])),
+        )
+        for one in played
     ]
-    capacity: Any = cases[0].task.world
-    return Effects(sides[0], sides[1], sides[2:], periods, np.asarray(capacity.capacity))
+    world: Any = now.task.world
+    site = getattr(world, "site", None)
+    partitions = {}
+    if site is not None:
+        place = jobs.attributes["partition"]
+        members = {name: place == k for k, name in enumerate(site.partition_names)}
+        partitions = {name: one for name, one in members.items() if one.any()}
+    capacity = np.asarray(world.capacity)
+    return jobs, Effects(sides[0], sides[1], sides[2:], periods, capacity, partitions)
 
 
 def _trust(now: _Case, jobs: RecordedJobs, side: Side) -> Trust:
@@ -203,9 +271,13 @@ def _trust(now: _Case, jobs: RecordedJobs, side: Side) -> Trust:
     )
 
 
-def _left_out(sides: Sequence[RecordedJobs], lines: NDArray[np.int64]) -> list[str]:
-    """A sentence where a side has jobs that another one cannot run."""
-    most = np.unique(np.concatenate([jobs.line for jobs in sides])).size - lines.size
-    if not most:
-        return []
-    return [f"{most:,} jobs are left out on all sides, because they do not fit one of the machines"]
+def _left_out(cases: Sequence[_Case], played: Sequence[_Played], jobs: RecordedJobs) -> list[str]:
+    """Sentences where a side has jobs that do not run, or do not end, on another one."""
+    every = reduce(np.union1d, [_rows_of(case) for case in cases]).size
+    too_large, unfinished = every - played[0].rows.size, played[0].rows.size - jobs.num_jobs
+    words = []
+    if too_large:
+        words.append(f"{too_large:,} jobs are left out, because they cannot run on all sides")
+    if unfinished:
+        words.append(f"{unfinished:,} jobs are not counted, because they do not end on all sides")
+    return words

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from cluster_env.core.amounts import amount, whole_amount
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import Pooled
 from tests.tune_jobs.replaying.site_log import write_site_log
 from tune_jobs import cli
-from tune_jobs.replaying.changes import Setup, amount, changed
+from tune_jobs.replaying.changes import Setup, changed
 from tune_jobs.replaying.choices import task_of_log
 from tune_jobs.replaying.effects import DAY_S, Periods, Side, changes, of_groups
 from tune_jobs.replaying.trust import Trust
@@ -128,7 +129,7 @@ def test_amounts_are_numbers_or_relative_to_today(text: str, number: float) -> N
 @pytest.mark.parametrize("text", ["10%", "x", "-100", "-100%", "0", "+-3", "1e3", "0.2"])
 def test_other_amounts_are_refused(text: str) -> None:
     with pytest.raises(InputError):
-        amount("processors", text, 100)
+        whole_amount("processors", text, 100)
 
 
 def test_the_load_of_a_log_changes_as_is_said(log: Path) -> None:
