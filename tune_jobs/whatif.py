@@ -24,14 +24,16 @@ from tune_jobs.terminal.task_command import TaskCommand
     metavar="KEY=VALUE",
     multiple=True,
     help="What is changed: policy, processors, memory, gpus, load, backfilling, max-wait, "
-    "run-times, kill-at-estimate, or a setting such as task.world.priority.age. Amounts are "
-    "numbers, or changes to today's: +64, -64, +10%. Several changes are made together.",
+    "run-times, kill-at-estimate, or a setting such as task.world.priority.age. With --site also "
+    "partition.NAME.nodes, partition.NAME.max-time, qos.NAME.jobs-per-user and other options of "
+    "partitions and limits, and outage=BEGIN+LENGTH:NODES. Amounts are numbers, or changes to "
+    "today's: +64, -64, +10%. Several changes are made together.",
 )
 @click.option(
     "--policy",
     metavar="NAME",
     help="Today's policy: a heuristic or a run directory. By default fcfs:easy, or that of "
-    "--slurm-conf.",
+    "--slurm-conf or --site.",
 )
 @click.option(
     "--slurm-conf",
@@ -52,13 +54,14 @@ def command(**options: Any) -> None:
     then, with the change and its 95% interval over weeks. They also show them by size, user,
     account and partition, those first who gain most. The same jobs are compared on both sides. If
     the log records waits, a grade says how far the answers can be trusted: how near the simulation
-    of today comes to what happened.
+    of today comes to what happened. A partition gets nodes like those that it has.
 
     \b
     Examples:
       metasched whatif jobs.csv --processors 16 --gpus 4 --change policy=sjf:easy
       metasched whatif jobs.csv --processors 16 --gpus 4 --change processors=+8 --change load=+10%
       metasched whatif jobs.txt --slurm-conf slurm.conf --change max-wait=5d --change load=0.8
+      metasched whatif jobs.txt --site site.yaml --change partition.main.nodes=+16
     """
     from tune_jobs.replaying.what_if import WhatIfOptions, report_what_if
 

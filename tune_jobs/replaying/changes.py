@@ -131,12 +131,17 @@ def at_changed_site(task: Task, setup: Setup) -> Task:
     Raises:
         InputError: if the site has no such part, a value is impossible, or no job fits.
     """
-    if not setup.site_changes:
-        return task
     world: Any = task.world
-    log, site, parts = _workload(task), world.site, found(SITE_CHANGES.get(WORLD))
+    log, site, parts = _workload(task), getattr(world, "site", None), found(SITE_CHANGES.get(WORLD))
     for key, value in setup.site_changes:
         site = parts.changed_site(site, key, value, int(log.read().submit[0]))
+    if site is not None and site.calendar and (log.stretch != 1 or log.scaled_load):
+        raise InputError(
+            "the calendar of a site goes by the log's clock, which another load stretches; leave "
+            "out one of the two"
+        )
+    if not setup.site_changes:
+        return task
     world = replace(world, site=site)
     changed_log: Any = log
     workload = replace(changed_log, site=site, capacity=world.capacity, resources=world.resources)

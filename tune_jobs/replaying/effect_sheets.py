@@ -154,8 +154,8 @@ def _who_gains(rows: Sequence[dict[str, Any]], plural: str) -> str:
     change = np.array([row["change"] for row in rows])
     shorter, longer = int((change < 0).sum()), int((change > 0).sum())
     return (
-        f"mean waits, who gains most first; of {len(rows):,} {plural}, {shorter:,} wait for "
-        f"shorter and {longer:,} for longer"
+        f"mean waits, who gains most first; shorter for {shorter:,} of {len(rows):,} {plural}, "
+        f"longer for {longer:,}"
     )
 
 

@@ -99,7 +99,7 @@ def report_what_if(
     jobs, effects = _effects(now, played)
     trust = _trust(now, jobs, effects.now)
     sheets = sheets_of(effects, jobs)
-    remarks = [*words, *_left_out(cases, played, jobs)]
+    remarks = [*words, *_left_out(played, jobs)]
     for case, one in zip(cases[:2], played[:2], strict=True):
         world: Any = case.task.world
         remarks += bounded({case.name: one.schedule}, world.max_wait)
@@ -152,10 +152,9 @@ def _case(name: str, options: WhatIfOptions, setup: Setup, words: list[str] | No
         runs=runs,
         seed=options.seed,
     )
-    if setup.site_changes:
-        task = at_changed_site(task, setup)
-        workload: Any = task.workload
-        jobs = workload.recorded
+    task = at_changed_site(task, setup)
+    workload: Any = task.workload
+    jobs = workload.recorded
     if words is not None:
         words += remarks
     spec = heuristic_spec(setup.policy)
@@ -170,7 +169,7 @@ class _Played:
 
     Attributes:
         name: of the side.
-        schedule: of the jobs that can run on all sides.
+        schedule: of today's jobs, as far as they can run on this side.
         rows: of the log, for each job of the schedule's jobset, int64 ``(num_jobs,)``.
     """
 
@@ -191,22 +190,22 @@ class _Played:
 
 
 def _play(cases: Sequence[_Case], progress: Progress) -> list[_Played]:
-    """Plays each side with the jobs that can run on all.
+    """Plays each side with those of today's jobs, the first side's, that can run on it.
 
     Raises:
-        InputError: if there is no such job.
+        InputError: if there is none.
     """
-    rows = [_rows_of(case) for case in cases]
-    common = reduce(np.intersect1d, rows)
-    if not common.size:
-        raise InputError("no job can run on all sides, so there is nothing to compare")
+    today = _rows_of(cases[0])
     progress.start(len(cases), unit="side")
     played = []
-    for count, (case, own) in enumerate(zip(cases, rows, strict=True), start=1):
+    for count, case in enumerate(cases, start=1):
         (jobset,) = case.task.jobsets(Split.HELD_OUT, [0])
-        kept, task = np.flatnonzero(np.isin(own, common)), case.task
+        rows, task = _rows_of(case), case.task
+        kept = np.flatnonzero(np.isin(rows, today))
+        if not kept.size:
+            raise InputError(f"none of today's jobs can run {case.name}")
         schedule = evaluate(case.policy, [jobset.select(kept)], task.world, run_seed=task.seed)
-        played.append(_Played(case.name, schedule, own[kept]))
+        played.append(_Played(case.name, schedule, rows[kept]))
         progress.step(count, case.name)
     progress.close()
     return played
@@ -271,13 +270,16 @@ def _trust(now: _Case, jobs: RecordedJobs, side: Side) -> Trust:
     )
 
 
-def _left_out(cases: Sequence[_Case], played: Sequence[_Played], jobs: RecordedJobs) -> list[str]:
-    """Sentences where a side has jobs that do not run, or do not end, on another one."""
-    every = reduce(np.union1d, [_rows_of(case) for case in cases]).size
-    too_large, unfinished = every - played[0].rows.size, played[0].rows.size - jobs.num_jobs
+def _left_out(played: Sequence[_Played], jobs: RecordedJobs) -> list[str]:
+    """Sentences where some of today's jobs do not run, or do not end, on another side."""
+    common = reduce(np.intersect1d, [one.rows for one in played]).size
+    impossible, unfinished = played[0].rows.size - common, common - jobs.num_jobs
     words = []
-    if too_large:
-        words.append(f"{too_large:,} jobs are left out, because they cannot run on all sides")
+    if impossible:
+        words.append(
+            f"{impossible:,} of today's jobs cannot run after the change: they fill the machine "
+            "now, but their waits are in no table"
+        )
     if unfinished:
-        words.append(f"{unfinished:,} jobs are not counted, because they do not end on all sides")
+        words.append(f"{unfinished:,} jobs are in no table, because they do not end on all sides")
     return words

@@ -150,7 +150,7 @@ def check_starts(
     Raises:
         InputError: if the policy cannot be played on (`forecast`), or jobs never start.
     """
-    played = require_played(policy)
+    played = require_played(policy, world)
     if isinstance(policy, ViewingPolicy):
         jobset = policy.view(world, jobset)
     simulator = world.simulator()

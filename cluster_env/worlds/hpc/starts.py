@@ -14,9 +14,10 @@ The ideas, in the order of the calls:
 * `Forecast.plan` is the usual way beside it: one future, with the users' estimates and no arrivals.
 * `latest_starts` is what the theorem of `HPC` guarantees where waits are bounded.
 
-Not in it: what users had used before (fair shares begin anew), and that users submit jobs because
-others have ended. `cluster_env.worlds.hpc.start_checks` measures how often intervals hold, and
-learns from that how to correct them.
+Not in it: sites of several nodes (jobs that run would have to be put on the nodes that they have),
+what users had used before (fair shares begin anew), and that users submit jobs because others have
+ended. `cluster_env.worlds.hpc.start_checks` measures how often intervals hold, and learns from that
+how to correct them.
 """
 
 from dataclasses import dataclass
@@ -148,7 +149,7 @@ def forecast(
         InputError: if the simulator cannot play the policy by itself, the policy holds jobs back
             that run already, or what runs does not fit the machine.
     """
-    played = require_played(policy)
+    played = require_played(policy, world)
     sequence = _Sequence(moment, world)
     if not moment.waiting.size:
         return Forecast(np.zeros((num_futures, 0), np.int64), np.zeros(0, np.int64))
@@ -162,12 +163,18 @@ def forecast(
     return Forecast(np.sort(_starts(jobsets, sequence, simulator, played), axis=0), plan)
 
 
-def require_played(policy: Policy) -> PlayedPolicy:
-    """The policy, if the simulator can play it by itself.
+def require_played(policy: Policy, world: Any) -> PlayedPolicy:
+    """The policy, if the simulator of a world can play it by itself from any moment on.
 
     Raises:
         InputError: if not.
     """
+    if world.site is not None:
+        raise InputError(
+            "start times are foreseen on one pool of processors, because where jobs of a site run "
+            "cannot be built again; leave out --site, and take one partition with --partition NAME "
+            "and its --processors"
+        )
     if isinstance(policy, PublishedPolicy) or not isinstance(policy, PlayedPolicy):
         raise InputError(
             f"start times need a rule or a linear scorer, whose queues the simulator plays by "

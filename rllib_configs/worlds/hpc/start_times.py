@@ -75,7 +75,8 @@ class Foreseer:
         Raises:
             InputError: if not.
         """
-        require_played(self._make(machine_of_queue(self._world(queue), queue).world))
+        world = machine_of_queue(self._world(queue), queue).world
+        require_played(self._make(world), world)
 
     def foresee(self, queue: Queue) -> tuple[StartTime, ...]:
         """When each job that waits starts, by arrival; jobs that can never start are left out.

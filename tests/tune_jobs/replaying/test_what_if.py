@@ -11,6 +11,7 @@ from matplotlib.image import imread
 from cluster_env.core.amounts import amount, whole_amount
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import Pooled
+from tests.tune_jobs.replaying.partitioned_log import SITE, write_partitioned_log
 from tests.tune_jobs.replaying.site_log import write_site_log
 from tune_jobs import cli
 from tune_jobs.replaying.changes import Setup, changed
@@ -97,12 +98,19 @@ def test_groups_add_up_to_all(log: Path, capsys: Out) -> None:
     assert sum(row["of_work"] for row in found["by-user"]) == pytest.approx(1)
 
 
-def test_jobs_that_fit_one_machine_alone_are_left_out_of_both(log: Path, capsys: Out) -> None:
+def test_jobs_that_cannot_run_then_fill_the_machine_now(log: Path, capsys: Out) -> None:
     found = asked(capsys, "whatif", log, *MACHINE, "--change", "processors=-8")
-    larger = int((np.loadtxt(log, delimiter=",", skiprows=1, usecols=3) > 8).sum())
-    assert larger > 0
-    assert found["jobs"] == 400 - larger
-    assert any(f"{larger:,} jobs are left out" in one for one in found["remarks"])
+    larger = np.loadtxt(log, delimiter=",", skiprows=1, usecols=3) > 8
+    assert larger.any()
+    assert found["jobs"] == 400 - larger.sum()
+    assert any(f"{larger.sum():,} of today's jobs cannot run" in one for one in found["remarks"])
+    # On both sides the tables are of the other jobs; today's schedule is that of all.
+    now = asked(capsys, "replay", log, *MACHINE, "--policy", "fcfs:easy")
+    assert found["now-and-then"][0]["utilization"] == pytest.approx(now["replay"][0]["utilization"])
+    then = asked(
+        capsys, *("replay", log, "--processors", "8", "--gpus", "4", "--policy", "fcfs:easy")
+    )
+    assert found["now-and-then"][1]["mean_wait"] == pytest.approx(then["replay"][0]["mean_wait"])
 
 
 def test_tables_and_a_picture_are_kept(log: Path, tmp_path: Path, capsys: Out) -> None:
@@ -110,12 +118,78 @@ def test_tables_and_a_picture_are_kept(log: Path, tmp_path: Path, capsys: Out) -
     assert cli.run(cli.metasched, words) == 0
     text = capsys.readouterr().out
     assert "Trust in these answers: unknown; the log does not record waits" in text
-    assert "of 4 users" in text
+    assert " of 4 users, longer for " in text
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {
         *("now-and-then.csv", "by-size.csv", "by-user.csv", "whatif.csv", "whatif.png"),
     }
     assert imread(tmp_path / "whatif.png").std() > 0.05
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Path]:
+    """A log of four partitions, and the description of their site."""
+    folder = tmp_path_factory.mktemp("partitions")
+    write_partitioned_log(folder / "jobs.txt", 250)
+    (folder / "site.yaml").write_text(SITE)
+    return folder / "jobs.txt", "--site", folder / "site.yaml"
+
+
+def test_a_site_is_changed_by_its_parts(site: tuple[Path, str, Path], capsys: Out) -> None:
+    words = ("--change", "partition.main.nodes=+4", "--change", "qos.normal.processors-per-user=64")
+    found = asked(capsys, "whatif", *site, *words, "--change", "policy=sjf:easy")
+    now = asked(capsys, "replay", *site, "--policy", "fcfs:easy")["replay"]
+    text = SITE.replace("nodes: [c]}", "nodes: [c, more]}").replace("user: 48", "user: 64")
+    text = text.replace("partitions:", "- {name: more, count: 4, processors: 16}\npartitions:")
+    changed_site = site[2].with_name("changed.yaml")
+    changed_site.write_text(text)
+    then = asked(capsys, "replay", site[0], "--site", changed_site, *("--policy", "sjf:easy"))[
+        "replay"
+    ]
+    for place, rows in enumerate((now, then)):
+        simulated = next(row for row in rows if row["policy"] != "as recorded")
+        assert found["now-and-then"][place]["mean_wait"] == pytest.approx(simulated["mean_wait"])
+    assert found["trust"]["grade"] == "good"  # the log is of this site
+    rows = {row["partition"]: row for row in found["by-partition"]}
+    assert rows.keys() == {"main", "long", "fat", "debug"}
+    assert rows["main"]["change"] < 0
+    whole = 250 * found["now-and-then"][2]["mean_wait"]
+    assert sum(row["jobs"] * row["change"] for row in rows.values()) == pytest.approx(whole)
+
+
+def test_an_outage_makes_jobs_wait(site: tuple[Path, str, Path], capsys: Out) -> None:
+    found = asked(capsys, "whatif", *site, "--change", "outage=6h+12h:f")
+    change = {row["partition"]: row["change"] for row in found["by-partition"]}
+    assert change["fat"] > 600
+    assert change["fat"] == max(change.values())  # limits of users hold in all partitions
+
+
+def test_a_closed_partition_lets_the_others_use_its_limits(
+    site: tuple[Path, str, Path], capsys: Out
+) -> None:
+    found = asked(capsys, "whatif", *site, "--change", "partition.main.available=false")
+    assert {row["partition"] for row in found["by-partition"]} == {"long", "fat", "debug"}
+    assert found["now-and-then"][2]["mean_wait"] < 0
+    assert "of today's jobs cannot run after the change" in found["remarks"][0]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("processors=+16", "change them as in partition.NAME.nodes=+16"),
+        ("partition.mian.tier=2", "did you mean 'main'"),
+        ("nosuch=1", "partition.NAME.nodes"),
+        ("qos.normal.jobs=-1", "has no limit today"),
+        ("outage=1h+1h --change load=+10%", "leave out one of the two"),
+    ],
+)
+def test_wrong_changes_of_a_site_are_refused(
+    site: tuple[Path, str, Path], change: str, said: str, capsys: Out
+) -> None:
+    assert cli.run(cli.metasched, ["whatif", *map(str, site), "--change", *change.split()]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize(

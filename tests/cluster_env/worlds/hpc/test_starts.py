@@ -13,6 +13,7 @@ from cluster_env.evaluation.metrics import size_class_of
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import Rule, RulePolicy
+from cluster_env.worlds.hpc.site.description import NodeGroup, Site
 from cluster_env.worlds.hpc.site_past import NEVER, RunTimes, SitePast
 from cluster_env.worlds.hpc.start_checks import PRIOR, Calibration, check_starts
 from cluster_env.worlds.hpc.starts import (
@@ -214,6 +215,9 @@ def test_what_cannot_be_played_on_is_refused() -> None:
         foreseen(Network())
     with pytest.raises(InputError, match="more than the machine's"):
         foreseen(get_heuristic("fcfs", WORLD), HPC(processors=4))
+    site = HPC(site=Site((NodeGroup("n", 2, 8),)))
+    with pytest.raises(InputError, match="leave out --site"):
+        foreseen(get_heuristic("fcfs", site), site)
     nobody = MachineMoment(5, jobs.select([0]), np.array([0]))
     rng = np.random.default_rng(0)
     assert forecast(nobody, past, WORLD, get_heuristic("fcfs", WORLD), rng=rng).plan.size == 0
