@@ -159,8 +159,12 @@ def forecast(
     reach = 0 if _never_waits_for_later(policy) else min(int(plan.max()) + _DAY_S, _REACH_S)
     elapsed = np.where(moment.start >= 0, moment.time - moment.start, 0)
     drawn = RunTimes(past, world.kill_at_estimate).draw(moment.jobs, elapsed, num_futures, rng)
-    jobsets = [sequence.jobset(run, _arrivals(past, reach, rng)) for run in drawn]
-    return Forecast(np.sort(_starts(jobsets, sequence, simulator, played), axis=0), plan)
+    after = _starts(_futures(sequence, drawn, past, reach, rng), sequence, simulator, played)
+    # Where later jobs go first, some may wait for longer than the usual way says.
+    while 0 < reach < min(int(after.max()), _REACH_S):
+        reach = min(2 * reach, _REACH_S)
+        after = _starts(_futures(sequence, drawn, past, reach, rng), sequence, simulator, played)
+    return Forecast(np.sort(after, axis=0), plan)
 
 
 def require_played(policy: Policy, world: Any) -> PlayedPolicy:
@@ -188,6 +192,13 @@ def _never_waits_for_later(policy: Policy) -> bool:
     if not isinstance(policy, RulePolicy):
         return False
     return policy.rule.order == "fcfs" and policy.rule.backfilling == "strict"
+
+
+def _futures(
+    sequence: "_Sequence", runs: Seconds, past: SitePast, reach: int, rng: np.random.Generator
+) -> list[JobSet]:
+    """One for each row of the run times, int64 ``(num_futures, num_jobs)``."""
+    return [sequence.jobset(run, _arrivals(past, reach, rng)) for run in runs]
 
 
 @dataclass(frozen=True, eq=False)

@@ -198,6 +198,26 @@ def test_at_each_instant_only_the_past_is_used() -> None:
     assert not np.array_equal(whole.actual, other.actual)
 
 
+def test_a_job_that_others_overtake_waits_as_long_as_they_come() -> None:
+    """Later jobs go first for ever, and not only for a day after the usual way's answer."""
+    time, size = np.arange(0, 3 * 86_400, 600), PROCESSORS // 2
+    short = np.full(time.size, 1000)
+    past = jobset_of(time, short, short, np.full(time.size, size))
+    moment, known = moment_of(past, time, time + 1000, int(time[-1]))
+    wide = jobset_of([0], [50_000], [50_000], [PROCESSORS])
+    jobs = JobSet.of(
+        np.append(moment.jobs.arrival, time[-1]),
+        np.append(moment.jobs.duration, 50_000),
+        np.vstack([moment.jobs.demand, wide.demand]),
+        attributes={"estimate": np.append(moment.jobs.duration, 50_000)},
+    )
+    queue = MachineMoment(int(time[-1]), jobs, np.append(moment.start, -1))
+    policy, rng = get_heuristic("sjf:skip", WORLD), np.random.default_rng(0)
+    made = forecast(queue, known, WORLD, policy, num_futures=2, rng=rng)
+    assert made.plan[-1] < 2000
+    assert made.after[:, -1].min() > 27 * 86_400
+
+
 def test_what_cannot_be_played_on_is_refused() -> None:
     jobs = jobset_of([0, 1], [9, 9], [9, 9], [8, 8])
     moment, past = MachineMoment(5, jobs, np.array([0, -1])), past_of([0.5], [0])
