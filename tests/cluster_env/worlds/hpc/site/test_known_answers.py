@@ -264,8 +264,8 @@ def test_limits_of_accounts_and_users_hold_where_no_qos_has_them() -> None:
 
 
 def test_the_usage_of_users_fades_with_the_half_life_of_the_site() -> None:
-    """User 0 has used 40 by 10, user 1 16 by 104. With a long half-life user 1 is ahead at 105; with
-    one of 5 seconds what user 0 used has faded."""
+    """User 0 has used 40 by 10, user 1 16 by 104. In a week little of it fades, and user 1 goes
+    first; with a half-life of 5 seconds nothing is left of what user 0 used, and job 2 does."""
     jobset = jobs([0, 100, 101, 101], [10, 4, 5, 5], [4, 4, 4, 4], user=[0, 1, 0, 1])
     rule = Rule("priority", "easy", Weights(age=0, size=0, fair_share=1))
     assert starts(Site((FOUR,)), jobset, rule) == [0, 100, 109, 104]
