@@ -194,6 +194,7 @@ class Run(NamedTuple):
     check_time: Ints  # (most_checks,), rising
     check_row: Indices  # (most_checks,), the row of each in the next one
     check_free: Ints  # (most_checks, num_nodes, num_resources)
+    check_sets: Ints  # (most_checks, num_sets), processors that are free in each set
     book_job: Indices  # (most_checks,)
     book_first: Ints  # (most_checks + 1,), where the nodes of each booking begin
     book_node: Indices  # (most_booked,)

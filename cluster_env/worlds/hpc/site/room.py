@@ -83,6 +83,7 @@ def room_for(layout: Layout, work: Work, batch: Batch, books: bool, users: int) 
         check_time=ints(checks),
         check_row=indices(checks),
         check_free=ints(checks, num_nodes, num_resources),
+        check_sets=ints(checks, num_sets),
         book_job=indices(checks),
         book_first=ints(checks + 1),
         book_node=indices(booked),
