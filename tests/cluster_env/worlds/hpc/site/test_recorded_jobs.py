@@ -259,10 +259,17 @@ def test_pbs_has_torque_s_nodes_arrays_and_reservations(tmp_path: Path) -> None:
     line += "start={start} end={end} Resource_List.nodes=2:ppn=2 Resource_List.nodect=2 {more}"
     rows = [
         line.format(job="1", t=T, start=T, end=T + 50, more="Resource_List.place=excl"),
-        line.format(job="2[3]", t=T + 1, start=T + 60, end=T + 90, more="depend=afterok:1.srv"),
+        line.format(
+            job="2[3]",
+            t=T + 1,
+            start=T + 60,
+            end=T + 90,
+            more="depend=afterok:1.srv Exit_status=271",
+        ),
     ]
     path.write_text("\n".join(rows) + "\n")
     jobs = on_site(read_log(path), SITE)
     found = {name: column.tolist() for name, column in jobs.attributes.items()}
     assert (found["nodes"], found["exclusive"]) == ([2, 2], [1, 0])
     assert (found["array"], found["after"]) == ([-1, 2], [[-1], [0]])
+    assert found["failed"] == [0, 1]
