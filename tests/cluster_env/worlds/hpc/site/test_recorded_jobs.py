@@ -169,6 +169,27 @@ def test_the_simulator_makes_it_wait(tmp_path: Path) -> None:
     assert schedule.start[np.argsort(schedule.job)].tolist() == [0, 1000]
 
 
+def test_a_block_that_is_drawn_twice_has_jobs_of_other_numbers(tmp_path: Path) -> None:
+    day = 86_400
+    rows = [row(1 + k, k * day, k * day) for k in range(4)]
+    rows += [
+        row(11 + k, k * day + 9, k * day + 999, SubmitLine=f"sbatch -d afterok:{1 + k} a")
+        for k in range(4)
+    ]
+    read(tmp_path, *rows)
+    log = HPCLog(
+        *(tmp_path / "jobs.txt", (40, 2), ("processors", "gpus")),
+        **{"jobs": 12, "block": day, "whole": True, "site": SITE},
+    )
+    jobset = log.sample(np.random.default_rng(0))
+    number = jobset.attributes["job_id"]
+    assert np.unique(number).size == jobset.num_jobs >= 12
+    place = {int(one): k for k, one in enumerate(number)}
+    pairs = [(k, int(one)) for k, one in enumerate(jobset.attributes["after"][:, 0]) if one >= 0]
+    assert len(pairs) >= 6
+    assert all(jobset.arrival[k] - jobset.arrival[place[one]] == 9 for k, one in pairs)
+
+
 def test_jobs_that_the_site_cannot_run_are_counted_with_the_reason(tmp_path: Path) -> None:
     rows = [
         row(1, 0, 0),
