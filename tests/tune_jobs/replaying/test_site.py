@@ -1,6 +1,7 @@
 """The log of a site with four partitions: described, replayed by partition, calibrated."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from cluster_env.worlds.hpc.site.reading import read_site
 from tests.tune_jobs.replaying.partitioned_log import (
+    MOST_PER_USER,
     PARTITIONS,
     SITE,
     PlainJob,
@@ -117,6 +119,10 @@ def test_a_log_alone_gives_a_description_to_begin_with(
     assert site.qos_names == ("normal",)
     text = (out / "site.yaml").read_text()
     assert "Whether partitions share nodes is not known" in text
+    # Of those that share nodes, both are never full at once; and what a user may hold is reached.
+    (first,) = re.findall(r"each held at most:\n#   (.+): (?:\d+) of", text)
+    assert first == "main + long"
+    assert f"a user held {MOST_PER_USER} processors at most" in text
     for k, partition in enumerate(site.partitions):
         own = [job for job in jobs if job.partition == partition.name]
         most = max(
