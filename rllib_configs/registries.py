@@ -123,6 +123,10 @@ START_TIMES: Registry[Any] = Registry("start times")
 function ``check_starts``, which measures on a log how far that holds, and a class ``Foreseer`` for
 a `rllib_configs.snapshot.Queue`."""
 
+SITE_CHANGES: Registry[Any] = Registry("changes to a site")
+"""Modules, or their names, that change the description of a site as people write it, by the kind of
+world. Each has ``KEYS``, for messages, and the functions ``changes_site`` and ``changed_site``."""
+
 PLAIN_EPISODES: Registry[Any] = Registry("episode in plain Python")
 """What plays an episode in plain Python, or ``module:attribute`` of it, by the kind of world, for
 benchmarks to compare its simulator with. It is called with the world and a jobset, and has the

@@ -7,6 +7,7 @@ from rllib_configs.registries import (
     CONVERSIONS,
     NETWORKS,
     RANGES,
+    SITE_CHANGES,
     START_TIMES,
     ConditionOption,
     NetworkEntry,
@@ -33,6 +34,7 @@ NETWORKS.register("hpc_scorer")(
     NetworkEntry(ScorerOptions, "rllib_configs.worlds.hpc.scorer:NETWORK", has_gradient=False)
 )
 ADVISERS.register("hpc")("rllib_configs.worlds.hpc.advice:advise")
+SITE_CHANGES.register("hpc")("cluster_env.worlds.hpc.site.changes")
 START_TIMES.register("hpc")("rllib_configs.worlds.hpc.start_times")
 RANGES.register("hpc")("rllib_configs.worlds.hpc.ranges:HPCRanges")
 CONVERSIONS.register("hpc_scorer to set_scorer")(
