@@ -28,16 +28,16 @@ _ZERO, _NEVER_S = ("0", "0-0", "00:00:00"), 2**31 - 1
 _CLOSED = ("down", "inactive")
 _TRUE = ("yes", "true", "1")
 _OF_PARTITION = {
-    "allowaccounts": "all",
-    "allowgroups": "all",
-    "allowqos": "all",
-    "denyaccounts": "",
-    "denyqos": "",
-    "exclusiveuser": "no",
-    "lln": "no",
-    "maxcpuspernode": "unlimited",
-    "maxmempernode": "0",
-    "preemptmode": "off",
+    "AllowAccounts": "all",
+    "AllowGroups": "all",
+    "AllowQos": "all",
+    "DenyAccounts": "",
+    "DenyQos": "",
+    "ExclusiveUser": "no",
+    "LLN": "no",
+    "MaxCPUsPerNode": "unlimited",
+    "MaxMemPerNode": "0",
+    "PreemptMode": "off",
 }
 """Keys of partitions that are not simulated, and what they are where they change nothing."""
 
@@ -204,6 +204,6 @@ def _not_simulated(conf: SlurmConf) -> Iterator[str]:
         if shared.startswith(("force", "yes")) and shared not in ("force:1", "yes:1"):
             yield f"processors of the partition {pairs['partitionname']} are shared by jobs"
         for key, usual in _OF_PARTITION.items():
-            value = pairs.get(key, usual)
+            value = pairs.get(key.lower(), usual)
             if value.lower() != usual:
                 yield f"{key} of the partition {pairs['partitionname']} is {as_shown(value)}"

@@ -57,6 +57,10 @@ def _of_resources(jobs: RecordedJobs, site: Site) -> RecordedJobs:
     if "gpus" not in site.resources and "gpus" in columns and columns["gpus"].any():
         raise InputError(f"jobs of {jobs.path} held GPUs, but no node of the site has gpus")
     nothing = np.zeros(jobs.num_jobs, np.int64)
+    if "memory" in site.resources and "memory" not in columns:
+        what = "has no memory in the log, so memory does not count"
+        unknown = Noticed(what, jobs.num_jobs, int(jobs.line.min()))
+        jobs = replace(jobs, noticed=(*jobs.noticed, unknown))
     demand = [columns.get(name, nothing) for name in site.resources]
     optional = tuple(name for name in RESOURCES if name != "processors")
     return replace(

@@ -96,7 +96,7 @@ def test_a_slurm_conf_gives_nodes_partitions_and_priorities(tmp_path: Path) -> N
     assert site.weights == Weights(age=1000, size=0, fair_share=0)
     assert site.not_simulated == (
         "PriorityWeightAssoc is 7",
-        "allowqos of the partition old is normal",
+        "AllowQos of the partition old is normal",
         "Flags of the QOS normal is DenyOnLimit",
     )
     assert site.totals == (48, 6000, 4)
