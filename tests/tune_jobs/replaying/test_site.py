@@ -76,6 +76,25 @@ def test_the_limit_of_users_is_what_the_waits_come_from(
     assert row["simulated"] < 0.9 * row["recorded"]
 
 
+def test_a_description_is_looked_at_beside_the_log(
+    log: list[str], jobs: list[PlainJob], folder: Path, capsys: Shown
+) -> None:
+    assert cli.run(cli.metasched, ["trace", *log, "--json"]) == 0
+    rows = {row["partition"]: row for row in json.loads(capsys.readouterr().out)["partitions"]}
+    nodes = {name: (row["nodes"], row["processors"]) for name, row in rows.items()}
+    assert nodes == {"main": (8, 128), "long": (3, 48), "fat": (2, 32), "debug": (1, 16)}
+    assert (rows["debug"]["longest"], rows["fat"]["held"]) == (3600, 32)
+    assert sum(row["of_work"] for row in rows.values()) == pytest.approx(1)
+    assert all(row["held"] <= row["processors"] for row in rows.values())
+    small = folder / "small.yaml"
+    small.write_text(SITE.replace("name: f, count: 2, processors: 16", "name: f, processors: 17"))
+    found = run(capsys, "replay", log[0], "--site", str(small), "--policy", "fcfs:easy")
+    fat = [job for job in jobs if job.partition == "fat" and job.cpus <= 17]
+    most = max(sum(j.cpus for j in fat if j.start <= k.start < j.start + j.run) for k in fat)
+    (words,) = [one for one in found["remarks"] if "of the partition" in one]
+    assert f"the partition fat held {most} processors at once, but its nodes have 17" in words
+
+
 def test_a_replay_has_a_row_for_each_partition(
     log: list[str], jobs: list[PlainJob], capsys: Shown, tmp_path: Path
 ) -> None:

@@ -154,6 +154,12 @@ def _attributes(jobs: RecordedJobs, site: Site) -> Columns:
     found = {name: jobs.details[name] for name in _SAME_NAME if name in jobs.details}
     if "array" in found:
         found["array"] = np.where(found["array"] > 0, found["array"], NOTHING)
+    # A partition of one node may be one of which only the size is known. What held whole nodes
+    # there holds as many processors in the log.
+    single = np.array([site.node_set(k).sum() == 1 for k in range(len(site.partitions))])
+    for name in ("nodes", "exclusive"):
+        if name in found:
+            found[name] = np.where(single[jobs.attributes["partition"]], 0, found[name])
     places = {"qos": site.qos_names, "reservation": [outage.name for outage in site.calendar]}
     for name, known in places.items():
         if name in jobs.details:

@@ -112,6 +112,16 @@ def test_what_a_log_says_becomes_what_the_site_counts(tmp_path: Path) -> None:
     assert "qos" not in read_log(tmp_path / "jobs.txt").jobset().attributes
 
 
+def test_a_partition_of_which_only_the_size_is_known_takes_jobs_of_several_nodes(
+    tmp_path: Path,
+) -> None:
+    pool = Site((NodeGroup("all", processors=32),), (Partition("main"),))
+    wide = row(1, 0, 0, AllocCPUS="16", ReqTRES="cpu=16,node=4", SubmitLine="sbatch --exclusive a")
+    jobs = on_site(read(tmp_path, wide, row(2, 1, 1)), pool)
+    assert jobs.num_jobs == 2
+    assert jobs.attributes["nodes"].tolist() == jobs.attributes["exclusive"].tolist() == [0, 0]
+
+
 def test_a_job_with_a_known_predecessor_arrives_when_it_was_submitted(tmp_path: Path) -> None:
     jobs = on_site(
         read(
