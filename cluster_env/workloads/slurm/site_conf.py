@@ -70,8 +70,10 @@ def site_of_conf(path: Path) -> dict[str, Any]:
     partitions = [_partition(path, line, pairs, known, sets) for line, pairs in conf.partitions]
     if conf.settings.get("selecttype", "").lower().endswith("linear"):  # gives whole nodes
         partitions = [{**partition, "exclusive": True} for partition in partitions]
-    if order == "priority":
+    if conf.settings.get("prioritytype", "").lower().endswith("multifactor"):
+        weights = dict.fromkeys(("age", "size", "fair_share"), 0.0) | weights
         weights |= {name: _weight(conf, key) for name, key in _WEIGHTS.items()}
+        order = "priority" if any(weights.values()) else "fcfs"
     return {
         "nodes": nodes,
         **({"partitions": partitions} if partitions else {}),

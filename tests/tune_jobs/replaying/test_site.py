@@ -95,6 +95,22 @@ def test_a_description_is_looked_at_beside_the_log(
     assert f"the partition fat held {most} processors at once, but its nodes have 17" in words
 
 
+def test_jobs_that_never_start_are_not_compared(tmp_path: Path, capsys: Shown) -> None:
+    (tmp_path / "jobs.csv").write_text(
+        "arrival,duration,processors,wait,reservation\n"
+        "1770000000,600,4,0,\n1770000100,600,4,500,\n1770000200,600,2,0,course\n"
+    )
+    (tmp_path / "site.yaml").write_text(
+        "nodes:\n- {name: n1, processors: 4}\ncalendar:\n- {start: 1769990000, "
+        "end: 1770000000, nodes: n1, kind: reservation, name: course}\n"
+    )
+    log = (str(tmp_path / "jobs.csv"), "--site", str(tmp_path / "site.yaml"), *RULE)
+    found = run(capsys, "trace", *log, "--calibrate")
+    assert [(row["jobs"], row["difference"]) for row in found["fidelity"]] == [(2, 0)]
+    assert cli.run(cli.metasched, ["trace", *log, "--calibrate"]) == 0
+    assert "1 jobs never start at this site" in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_replay_has_a_row_for_each_partition(
     log: list[str], jobs: list[PlainJob], capsys: Shown, tmp_path: Path
 ) -> None:

@@ -104,6 +104,17 @@ def test_a_slurm_conf_gives_nodes_partitions_and_priorities(tmp_path: Path) -> N
     assert np.flatnonzero(site.node_set(1)).tolist() == [4, 5]
 
 
+def test_weights_of_partitions_and_qos_alone_make_an_order(tmp_path: Path) -> None:
+    conf = CONF.replace("PriorityWeightAge=1000", "PriorityWeightQOS=9\nPriorityWeightPartition=2")
+    site = read_site(written(tmp_path, conf=conf))
+    assert site.rule == "priority:conservative"
+    assert site.weights == Weights(age=0, size=0, fair_share=0, partition=2, qos=9)
+    basic = read_site(
+        written(tmp_path, conf=conf.replace("priority/multifactor", "priority/basic"))
+    )
+    assert (basic.rule, basic.weights) == ("fcfs:conservative", None)
+
+
 def test_limits_of_a_qos_of_accounts_and_users(tmp_path: Path) -> None:
     site = read_site(written(tmp_path, conf=CONF, qos=QOS, assoc=ASSOC))
     assert site.limits == (
