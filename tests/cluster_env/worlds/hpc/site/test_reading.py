@@ -45,6 +45,7 @@ lab|bio|||1||5|cpu=16|3||2-00:00:00|normal
 lab|bio|ada||1||||2|cpu=4||
 lab|bio|bob||1||||1|||
 lab|chem|bob||1||||4|||
+lab|chem|cyd|gpu|1||||4|||
 """
 RESERVATIONS = (
     "ReservationName=maint StartTime=2026-03-01T08:00:00 EndTime=2026-03-01T20:00:00 "
@@ -138,6 +139,7 @@ def test_limits_of_a_qos_of_accounts_and_users(tmp_path: Path) -> None:
         Limit("ada", "user", jobs=2, processors_per_job=4),
     )
     assert "limits of bob in several accounts" in site.not_simulated
+    assert "limits of cyd in the partition gpu alone" in site.not_simulated
     assert (site.account_names, site.user_names) == (("bio",), ("ada",))
 
 
