@@ -52,6 +52,8 @@ def _lines(jobs: RecordedJobs) -> Iterator[str]:
     whole = _most(jobs)
     yield f"# The site of {jobs.path.name}, as far as {jobs.num_jobs:,} jobs show it. Correct it:"
     yield "# metasched replay LOG --site FILE plays the log on it."
+    if jobs.processors:
+        yield f"# Its header says that the machine has {jobs.processors:,} processors."
     if jobs.wait is None:
         yield "# The log has no waits, so a partition is as large as its largest job."
     else:

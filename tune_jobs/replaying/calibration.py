@@ -20,7 +20,7 @@ from cluster_env.workloads.slurm.conf import SlurmSite, read_slurm_conf
 from cluster_env.worlds import get_heuristic
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.replaying import fidelity as near
-from tune_jobs.replaying.choices import LogOptions, read_as_said, task_of_log
+from tune_jobs.replaying.choices import SITE, LogOptions, read_as_said, task_of_log
 from tune_jobs.replaying.description import week_names
 from tune_jobs.replaying.trace_report import draw_or_say
 from tune_jobs.tables.frames import write_table
@@ -62,6 +62,11 @@ def report_calibration(
     path, said = options.path, dict(options.task_options)
     words, usual, changes = list[str](), USUAL, options.changes
     if slurm_conf is not None:
+        if SITE in said:
+            raise InputError(
+                "--slurm-conf says how large one pool is, and --site describes the whole site; "
+                "give one of them"
+            )
         conf = said_by_slurm_conf(slurm_conf, path, said, changes)
         said, changes, words, usual = conf.task_options, conf.overrides, conf.words, conf.policy
     task, jobs, remarks = task_of_log(path, changes, said, guess=False)

@@ -93,7 +93,13 @@ def task_of_log(
     }
     units: dict[str, int] = {}
     words: list[str] = []
-    if not _names_site(overrides, task_options):
+    if _names_site(overrides, task_options):
+        if said:
+            raise InputError(
+                f"the site says how many {' and '.join(sorted(said))} there are; leave out "
+                f"--{' and --'.join(sorted(said))}"
+            )
+    else:
         units, words = units_of_log(
             read, said, units_named(trained), asked="--{name} {units}", guess=guess
         )

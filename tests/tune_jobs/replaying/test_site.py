@@ -193,6 +193,14 @@ def test_jobs_that_the_site_cannot_run_are_left_out_with_the_reason(
         assert dropped[reason] == count, words
 
 
+def test_the_size_of_the_machine_is_not_said_twice(log: list[str], capsys: Shown) -> None:
+    assert cli.run(cli.metasched, ["replay", *log, "--processors", "512"]) == 2
+    assert "leave out --processors" in capsys.readouterr().err
+    line = ["trace", *log, "--calibrate", "--slurm-conf", "slurm.conf"]
+    assert cli.run(cli.metasched, line) == 2
+    assert "--site describes the whole site" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
