@@ -85,7 +85,7 @@ def from_plain(made: type[T], data: Mapping[str, Any], what: str) -> T:
     given = {}
     for name, value in data.items():
         if name not in known:
-            raise unknown(what, name, known)
+            raise unknown(what, str(name), known)
         given[name] = converted(hints[name], value, what)
     missing = [entry.name for entry in _required(made) if entry.name not in given]
     if missing:

@@ -104,6 +104,8 @@ def read_associations(path: Path, lines: Sequence[str]) -> Export:
     users: dict[str, list[Plain]] = {}
     for row in _rows(path, lines):
         user, account = row.text("User"), row.text("Account")
+        if not (user or account):
+            continue
         limit: Plain = {"name": user or account, "kind": "user" if user else "account"}
         # MaxJobs of an account is what each of its users may have at once.
         limit["jobs" if user else "jobs_per_user"] = row.read("MaxJobs", count)

@@ -263,3 +263,22 @@ def test_files_that_do_not_make_one_machine_are_refused(tmp_path: Path) -> None:
             read_site(written(tmp_path, **texts))
     with pytest.raises(InputError, match="cannot read"):
         read_site(tmp_path / "nowhere.yaml")
+
+
+@pytest.mark.parametrize("text", [CONF, QOS, ASSOC, RESERVATIONS, EVENTS, CALENDAR, YAML])
+def test_a_damaged_file_is_read_or_refused_in_a_sentence(tmp_path: Path, text: str) -> None:
+    rng = np.random.default_rng(0)
+    signs = ["-", "|", '"', "[", "]", "{", ":", "9" * 30, "-1", "\t", ",", "null", "n[1-", "*", ""]
+    for _ in range(60):
+        damaged = text
+        for _ in range(int(rng.integers(1, 4))):
+            place = int(rng.integers(len(damaged)))
+            gone = place + int(rng.choice([0, 1, 5, 20]))
+            damaged = damaged[:place] + str(rng.choice(signs)) + damaged[gone:]
+        names = {"site": damaged} if text is YAML else {"conf": CONF, "other": damaged}
+        if text is CONF:
+            names = {"conf": damaged}
+        try:
+            read_site(written(tmp_path, **names))
+        except InputError as refusal:
+            assert "\n" not in str(refusal)
