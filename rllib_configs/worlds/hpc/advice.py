@@ -65,7 +65,7 @@ def advise(world: HPC, make: Callable[[Any], Policy], queue: Queue) -> Advice:
     counted = machine.counted
     held, free = demand_of(running, counted), machine.free
     instant = _Instant(queue, running, waiting, held, free, counted)
-    simulator = here.simulator()
+    simulator = HPCSimulator(here)
     if isinstance(policy, RulePolicy):
         return _of_rule(policy.rule, here, simulator, instant)
     return _of_policy(policy, simulator, instant)
