@@ -63,7 +63,7 @@ class Trust:
         row = near.in_all(waits).rows[0]
         answer, why = near.verdict(row, 1)
         numbers = {name: float(row[name]) for name in ("recorded", "simulated", "gain")}
-        return cls(_GRADES[answer], why, **numbers)
+        return cls(_GRADES[answer], why.replace(", the one policy,", ""), **numbers)
 
     @property
     def sentence(self) -> str:
