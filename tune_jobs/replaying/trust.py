@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.durations import duration
 from tune_jobs.replaying import fidelity as near
 
 UNKNOWN = "unknown"
@@ -69,6 +70,16 @@ class Trust:
     def sentence(self) -> str:
         """For people."""
         return f"Trust in these answers: {self.grade}; {self.why}."
+
+    def too_small(self, change: float) -> list[str]:
+        """A sentence where a change of the mean wait, in seconds, is less than today's error."""
+        error = abs(self.simulated - self.recorded)
+        if np.isnan(error) or abs(change) >= error:
+            return []
+        return [
+            f"the change of the mean wait, {duration(change)}, is smaller than the error of the "
+            f"simulation of today, {duration(error)}"
+        ]
 
     @property
     def data(self) -> dict[str, str | float | None]:
