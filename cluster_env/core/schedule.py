@@ -119,11 +119,12 @@ class Schedule:
 
     @cached_property
     def by_episode(self) -> tuple[tuple[NDArray[np.int64], JobSet], ...]:
-        """Of each episode its rows, in the order of the jobset, and its arrived jobs as a jobset.
+        """Of each episode its rows, in the order of arrival, and its arrived jobs as a jobset.
 
-        An objective can be asked what they cost.
+        An objective can be asked what they cost. Equal arrivals go by number; that is the order of
+        the jobset where no job waits for the end of another to be submitted.
         """
-        order = np.lexsort((self.job, self.episode))
+        order = np.lexsort((self.job, self.arrival, self.episode))
         ends = np.cumsum(np.bincount(self.episode, minlength=self.num_episodes))
         attributes = Attributes(self.attributes, int(self.job.size))
         return tuple(
@@ -133,7 +134,7 @@ class Schedule:
                     self.arrival[rows],
                     self.duration[rows],
                     self.demand[rows],
-                    int(window),
+                    max(int(window), int(self.arrival[rows].max(initial=0)) + 1),
                     self.job_class[rows],
                     attributes.select(rows) if attributes else NO_ATTRIBUTES,
                 ),

@@ -4,6 +4,7 @@ Names are those of the options of `cluster_env.worlds.hpc.site.description.Site`
 waits and is not simulated is listed under ``not_simulated``.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ ENFORCED = "limits_enforced"
 _WEIGHTS = {"partition": "PriorityWeightPartition", "qos": "PriorityWeightQOS"}
 _OTHER_WEIGHTS = ("PriorityWeightAssoc", "PriorityWeightTRES")
 _LENGTHS = {"half_life_s": "PriorityDecayHalfLife", "max_age_s": "PriorityMaxAge"}
+_DAYS = re.compile(r"(\d{1,5})-(\d{1,6})(?::(\d\d))?")
 _CLOSED = ("down", "inactive")
 _TRUE = ("yes", "true", "1")
 _OF_PARTITION = {
@@ -103,7 +105,7 @@ def _partition(
     most = pairs.get("maxnodes", "").lower()
     shared = pairs.get("oversubscribe", pairs.get("shared", "")).lower()
     try:
-        longest = limit_s(pairs.get("maxtime", "")) or 0
+        longest = _length_s(pairs.get("maxtime", ""))
     except Unreadable as error:
         shown = as_shown(pairs["maxtime"])
         raise InputError(f"{path}, line {line}: MaxTime must be {error}, not '{shown}'") from None
@@ -154,14 +156,20 @@ def _weight(conf: SlurmConf, key: str) -> float:
     return float(value)
 
 
+def _length_s(text: str) -> int:
+    """Seconds of a length as a configuration has it, also ``7-0`` and ``1-12:30``; 0 for none."""
+    found = _DAYS.fullmatch(text)
+    if found:
+        days, hours, minutes = (int(part or 0) for part in found.groups())
+        return 86_400 * days + 3600 * hours + 60 * minutes
+    return limit_s(text) or 0
+
+
 def _length(conf: SlurmConf, key: str) -> int:
     """Seconds; 0 where the file does not say it, or it is 0 or unlimited."""
     text = conf.settings.get(key.lower(), "")
-    days = text.removesuffix("-0").removesuffix("-00")
-    if days != text and days.isdecimal():
-        return 86_400 * int(days)
     try:
-        return limit_s(text) or 0
+        return _length_s(text)
     except Unreadable:
         raise InputError(
             f"{conf.path}: {key} must be a length of time like 7-0, not '{as_shown(text)}'"

@@ -232,9 +232,9 @@ def _look(episode: Episode, scoring: Scoring, now: int) -> Factors:
     status, processors = episode.status[0], float(episode.capacity[0])
     recent = Recent(
         log=status.log,
-        deviation=_deviation(status.log, status.log_square),
+        deviation=deviation_of(status.log, status.log_square),
         area=status.area,
-        area_deviation=_deviation(status.area, status.area_square),
+        area_deviation=deviation_of(status.area, status.area_square),
         log_gap=status.log_gap,
     )
     # Where no score decides whether a job may start, the state moves all scores alike.
@@ -258,17 +258,18 @@ def _look(episode: Episode, scoring: Scoring, now: int) -> Factors:
             running_log=running_log,
             load=math.log(max(load, 1e-6)),
         )
-        _describe(situation, recent.deviation, scoring.state)
-    return _weigh(scoring, recent, processors)
+        describe_state(situation, recent.deviation, scoring.state)
+    return weigh(scoring, recent, processors)
 
 
 @njit_inlined
-def _deviation(mean: float, square: float) -> float:
+def deviation_of(mean: float, square: float) -> float:
+    """A standard deviation from the means of values and of their squares."""
     return max(math.sqrt(max(square - mean * mean, 0.0)), LEAST_DEVIATION)
 
 
 @njit_inlined
-def _describe(seen: Situation, deviation: float, out: NDArray[np.float64]) -> None:
+def describe_state(seen: Situation, deviation: float, out: NDArray[np.float64]) -> None:
     """Writes the features of the state, in the order of `scorer.STATE_FEATURES`."""
     values = (
         seen.free,
@@ -287,7 +288,7 @@ def _describe(seen: Situation, deviation: float, out: NDArray[np.float64]) -> No
 
 
 @njit_inlined
-def _weigh(scoring: Scoring, recent: Recent, processors: float) -> Factors:
+def weigh(scoring: Scoring, recent: Recent, processors: float) -> Factors:
     """Works out what counts of a job, so that its score is a short sum."""
     weights, w, last = scoring.weights, scoring.job, SIZE - 1
     for row in range(SIZE):
@@ -344,7 +345,7 @@ def _best(episode: Episode, factors: Factors, scoring: Scoring, now: int) -> int
         elif look == BACKFILLING and not delays_nobody(episode, job, now, instant[SHADOW]):
             continue
         lasting = episode.jobs[job].order_estimate + now - episode.jobs[job].arrival
-        score = _score(
+        score = score_job(
             factors,
             episode.jobs[job].log,
             episode.jobs[job].log_size,
@@ -363,7 +364,7 @@ def _best(episode: Episode, factors: Factors, scoring: Scoring, now: int) -> int
 
 
 @njit_inlined
-def _score(
+def score_job(
     factors: Factors, log: float, log_size: float, size: float, lasting: float, share: float
 ) -> float:
     """The score of a job, but for whether it fits.
@@ -453,13 +454,13 @@ def _score_all(
             area_deviation=max(state[header.RECENT_LOG_AREA_DEVIATION] / 1000.0, LEAST_DEVIATION),
             log_gap=state[header.RECENT_LOG_GAP] / 1000.0,
         )
-        _describe(situation, recent.deviation, scoring.state)
-        factors = _weigh(scoring, recent, float(processors))
+        describe_state(situation, recent.deviation, scoring.state)
+        factors = weigh(scoring, recent, float(processors))
         # The jobs that are seen.
         for slot in range(min(np.int64(state[header.WAITING]), scores.shape[1])):
             job = state[jobs_at + slot * job_size :]
             estimate, size = float(job[header.ESTIMATE]), float(job[header.DEMAND])
-            scores[i, slot] = factors.fits * fitting[i, slot] + _score(
+            scores[i, slot] = factors.fits * fitting[i, slot] + score_job(
                 factors,
                 math.log(estimate),
                 math.log(size),

@@ -40,7 +40,7 @@ class HPCSimulator(BatchSimulator):
         """See `BatchSimulator.allocate`."""
         batch, self._tables, self._orders, self._scratch = self.batch, {}, {}, {}
         self._overdue_plan = self._plan()
-        users, num_users = zip(*map(_users_of, batch.jobsets), strict=True)
+        users, num_users = zip(*map(users_of, batch.jobsets), strict=True)
         self.jobs = _jobs_of(batch, np.concatenate(users))
         most_users = int(self.jobs.records.user.max(initial=0)) + 1
         sizes = (batch.num_places, self.machine.capacity.size, most_users)
@@ -77,7 +77,7 @@ class HPCSimulator(BatchSimulator):
             table, plan = self._table(rule), self._plan(rule.backfilling)
             # A random order is drawn once, so that it is a fixed one here.
             if rule.order == "random":
-                table = table._replace(kind=FIXED, score=self._chance(keys))
+                table = table._replace(kind=FIXED, score=chance_scores(self.batch, keys))
             scratch = self._one_row(self._keeps_order(rule))
             play_rule(self.machine, self.jobs, self.rows, table, scratch, plan)
         self.active[:] = False
@@ -160,8 +160,8 @@ class HPCSimulator(BatchSimulator):
         )
 
     def submits(self) -> NDArray[np.int64]:
-        """Times of submission by the log's own clock, where jobs know it, int64 ``(num_jobs,)``."""
-        return self.batch.column(lambda one: one.attributes.get("submit", one.arrival), np.int64)
+        """See `submits`."""
+        return submits(self.batch)
 
     def _table(self, rule: Rule) -> RuleTable:
         """A rule for the jobs that are loaded."""
@@ -209,34 +209,41 @@ class HPCSimulator(BatchSimulator):
         """A scorer for the jobs that are loaded."""
         return Scoring.of(scorer, self.world.max_wait, self._plan())
 
-    def _chance(self, keys: NDArray[np.uint64] | None) -> NDArray[np.float64]:
-        """Random numbers of all jobs."""
-        keys = np.zeros(self.num_rows, np.uint64) + _FOR_RULES if keys is None else keys
-        first_row = np.searchsorted(self.batch.jobset, np.arange(len(self.batch.jobsets)))
-        return np.concatenate(
-            [
-                uniforms_of(keys[row] + np.arange(one.num_jobs, dtype=np.uint64), 0)
-                for row, one in zip(first_row, self.batch.jobsets, strict=True)
-            ]
-        )
+
+def chance_scores(batch: Batch, keys: NDArray[np.uint64] | None) -> NDArray[np.float64]:
+    """Random numbers of all jobs of a batch, from the keys of its episodes."""
+    keys = np.zeros(batch.num_episodes, np.uint64) + _FOR_RULES if keys is None else keys
+    first_row = np.searchsorted(batch.jobset, np.arange(len(batch.jobsets)))
+    return np.concatenate(
+        [
+            uniforms_of(keys[row] + np.arange(one.num_jobs, dtype=np.uint64), 0)
+            for row, one in zip(first_row, batch.jobsets, strict=True)
+        ]
+    )
+
+
+def submits(batch: Batch) -> NDArray[np.int64]:
+    """Times of submission by the log's own clock, where jobs know it, int64 ``(num_jobs,)``."""
+    return batch.column(lambda one: one.attributes.get("submit", one.arrival), np.int64)
+
+
+def estimates(batch: Batch, *names: str) -> NDArray[np.int32]:
+    """The first of these attributes that a jobset has, or the run time, int32 ``(num_jobs,)``."""
+
+    def column(one: JobSet) -> Any:
+        known = (one.attributes.get(name) for name in names)
+        return next((values for values in known if values is not None), one.duration)
+
+    return batch.column(column, np.int32)
 
 
 def _jobs_of(batch: Batch, user: NDArray[np.integer]) -> Jobs:
-    def estimates(*names: str) -> NDArray[np.int32]:
-        """The first of these attributes that a jobset has, or the run time."""
-
-        def column(one: JobSet) -> Any:
-            known = (one.attributes.get(name) for name in names)
-            return next((values for values in known if values is not None), one.duration)
-
-        return batch.column(column, np.int32)
-
     records = np.zeros(batch.first[-1], JOB).view(np.recarray)
     for name in ("arrival", "duration"):
         records[name] = batch.column(name, np.int32)
-    records.order_estimate = estimates("order_estimate", "estimate")
-    records.estimate = estimates("reserve_estimate", "estimate")
-    records.limit = estimates("estimate")
+    records.order_estimate = estimates(batch, "order_estimate", "estimate")
+    records.estimate = estimates(batch, "reserve_estimate", "estimate")
+    records.limit = estimates(batch, "estimate")
     records.user = user
     demand = batch.column("demand", np.int32)
     records.log = np.log(np.maximum(records.order_estimate, 1).astype(np.float64))
@@ -246,7 +253,7 @@ def _jobs_of(batch: Batch, user: NDArray[np.integer]) -> Jobs:
     return jobs
 
 
-def _users_of(jobset: JobSet) -> tuple[NDArray[np.integer], int]:
+def users_of(jobset: JobSet) -> tuple[NDArray[np.integer], int]:
     """Which of its users each job belongs to, from 0 on; and the largest number of one, plus 1.
 
     Users without a job would cost time, and nothing else.

@@ -17,6 +17,9 @@ from cluster_env.worlds.hpc.episodes import REWARDS
 from cluster_env.worlds.hpc.features import context_names, describe, item_names
 from cluster_env.worlds.hpc.rules import BACKFILLING, Weights
 from cluster_env.worlds.hpc.simulator import HPCSimulator
+from cluster_env.worlds.hpc.site.description import RESOURCES, Site
+from cluster_env.worlds.hpc.site.requests import check_site
+from cluster_env.worlds.hpc.site.simulator import SiteSimulator
 from cluster_env.worlds.hpc.state import LARGEST, StateLayout
 
 PASSES = ("instant", "event")
@@ -149,8 +152,12 @@ class HPC:
     reward_discount: float = 0.99
     horizon: int = 0
     horizon_step: int = 0
+    site: Site | None = None
 
     def __post_init__(self) -> None:
+        if self.site is not None:
+            for name, total in zip(RESOURCES, self.site.totals, strict=True):
+                object.__setattr__(self, name, total)
         require_option_types(self)
         if not 1 <= self.processors <= LARGEST:
             raise InputError(
@@ -175,6 +182,8 @@ class HPC:
             raise unknown("kind of backfilling", self.backfilling, BACKFILLING)
         if self.scheduling_pass not in PASSES:
             raise unknown("scheduling pass", self.scheduling_pass, PASSES)
+        if self.scheduling_pass == "event" and self.site is not None:
+            raise InputError("a site is played with one pass an instant; leave scheduling_pass out")
         if self.scheduling_pass == "event" and self.every_step:
             raise InputError(
                 "every_step asks a policy once a time step, so scheduling_pass must be instant"
@@ -258,6 +267,8 @@ class HPC:
                     f"estimates must be 1 to {LARGEST:,} seconds, one for each job, but those of "
                     f"the attribute {name} reach from {estimate.min()} to {estimate.max()}"
                 )
+        if self.site is not None:
+            check_site(self.site, jobset)
 
     def served(self, jobset: JobSet) -> JobSet:
         """The jobs as they run: those that outlive their estimates are cut, where jobs are killed.
@@ -271,9 +282,9 @@ class HPC:
         attributes = {**jobset.attributes, "run_time": jobset.duration}
         return replace(jobset, duration=duration, attributes=attributes)
 
-    def simulator(self) -> HPCSimulator:
+    def simulator(self) -> HPCSimulator | SiteSimulator:
         """A new simulator, with nothing loaded."""
-        return HPCSimulator(self)
+        return HPCSimulator(self) if self.site is None else SiteSimulator(self)
 
     def features(self, states: NDArray[np.int32], out: Features | None = None) -> Features:
         """What a network sees: waiting jobs, the machine, and what may be done.

@@ -110,6 +110,10 @@ class Site:
         for name in ("nodes", "partitions"):
             if not getattr(self, name):
                 raise InputError(f"a site needs {name}, at least one")
+        if not isinstance(self.weights, Weights | None):
+            raise InputError(
+                f"weights must be a table of weights, but {shortened(repr(self.weights))} was given"
+            )
         if self.placement not in PLACEMENTS:
             raise unknown("placement", self.placement, PLACEMENTS)
         if self.when_node_fails not in WHEN_NODE_FAILS:
@@ -172,6 +176,11 @@ class Site:
         """Processors, memory and GPUs of all nodes."""
         processors, memory, gpus = self._all_units.sum(axis=0).tolist()
         return processors, memory, gpus
+
+    @property
+    def capacity(self) -> tuple[int, ...]:
+        """Units of all nodes of each of `resources`, as `HPC.capacity`."""
+        return tuple(total for total in self.totals if total)
 
     @cached_property
     def node_weights(self) -> NDArray[np.int64]:

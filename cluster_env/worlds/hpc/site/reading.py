@@ -126,11 +126,23 @@ def _yaml(path: Path, clock: Clock) -> Plain:
             raise InputError(f"{path} is no text in UTF-8") from None
     if not isinstance(data, dict) or "nodes" not in data:
         raise InputError(f"{path} must hold a table with nodes, a list of groups of nodes")
+    for name in ("limits", "calendar", "not_simulated"):
+        of = str if name == "not_simulated" else dict
+        if not all(isinstance(one, of) for one in _list(path, name, data.get(name))):
+            raise InputError(
+                f"{path}: {name} must be a list of {'words' if of is str else 'tables'}"
+            )
     for outage in data.get("calendar") or ():
         for name in ("start", "end", "known_from"):
-            if isinstance(outage, dict) and name in outage:
+            if name in outage:
                 outage[name] = _time(path, outage[name], clock)
     return data
+
+
+def _list(path: Path, name: str, value: Any) -> list[Any]:
+    if value is not None and not isinstance(value, list):
+        raise InputError(f"{path}: {name} must be a list, but {shortened(repr(value))} was given")
+    return value or []
 
 
 def _time(path: Path, value: Any, clock: Clock) -> Any:
@@ -195,23 +207,21 @@ def _site(plain: Mapping[str, Any], found: Export) -> Site:
         data["weights"] = {name: one for name, one in data["weights"].items() if name in known}
         if not data["weights"]:
             del data["weights"]
-    calendar = [*data.get("calendar", ()), *found.calendar]
+    own = data.get("calendar") or []
     without = {**data, "limits": limits, "calendar": [], "not_simulated": notes}
     site = from_plain(Site, without, _OPTION)
     kept, missing = [], set[str]()
-    for outage in calendar:
+    for outage in found.calendar:
         try:
-            site.indices(outage.get("nodes") or (), "the calendar")
+            site.indices(outage.get("nodes", ()))
         except InputError:
-            if outage not in found.calendar:
-                raise
             missing |= set(outage["nodes"])
         else:
             kept.append(outage)
     if missing:
         names = ", ".join(sorted(missing)[:5]) + (" and more" if len(missing) > 5 else "")
         notes.append(f"outages of nodes that the site does not have: {shortened(names)}")
-    return from_plain(Site, {**without, "calendar": kept, "not_simulated": notes}, _OPTION)
+    return from_plain(Site, {**without, "calendar": [*own, *kept], "not_simulated": notes}, _OPTION)
 
 
 def _without_unknown_qos(data: Plain, limits: Sequence[Mapping[str, Any]]) -> list[str]:

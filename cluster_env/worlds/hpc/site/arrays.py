@@ -1,0 +1,201 @@
+"""A site, its jobs and an episode under way as compiled code reads them.
+
+A node is a row of units. What a job may use is a *set* of nodes: those of its partition that have
+its features, or are in its reservation. Sets may overlap. Times are in seconds; those of the
+calendar are by the log's clock, and `Work.shift` says what it shows when an episode begins.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+FAILURE, PLANNED, RESERVATION = range(3)
+"""Kinds of entries of a calendar."""
+
+NO_JOB = -1
+NO_SLOT = -1
+
+Records = Any  # np.recarray, of whose fields a type checker knows nothing
+Ints = NDArray[np.int64]
+Indices = NDArray[np.int32]
+
+
+class Layout(NamedTuple):
+    """What does not change: nodes, sets of nodes, and the calendar."""
+
+    units: Ints  # (num_nodes, num_resources)
+    total: Ints  # (num_resources,)
+    weight: Ints  # (num_nodes,), nodes of lower weight are taken first
+    set_first: Ints  # (num_sets + 1,), where the nodes of each set begin
+    set_nodes: Indices  # in the order in which they are filled
+    set_units: Ints  # (num_sets, num_resources)
+    in_set: NDArray[np.bool_]  # (num_sets, num_nodes)
+    node_first: Ints  # (num_nodes + 1,), where the sets of each node begin
+    node_sets: Indices
+    partition_set: Indices  # (num_partitions,), the set of all its nodes
+    change_time: Ints  # (num_changes,), when something of the calendar changes, rising
+    change_entry: Indices  # (num_changes,), of the calendar
+    entry_kind: Indices  # (num_entries,)
+    entry_start: Ints  # (num_entries,)
+    entry_end: Ints  # (num_entries,)
+    entry_known: Ints  # (num_entries,), from when on it is known
+    entry_first: Ints  # (num_entries + 1,), where the nodes of each entry begin
+    entry_nodes: Indices
+    block_first: Ints  # (num_nodes + 1,), where the planned entries of each node begin
+    blocks: Indices
+    block_ends: Ints  # when a planned entry ends, rising
+    best_fit: bool  # whether the node goes first on which least stays free, or the next in order
+    lost: bool  # whether jobs on a node that fails are lost, and not requeued
+    half_life: float  # seconds in which what a user has used fades by half
+    max_age: float  # seconds of waiting from which age gains nothing more
+
+
+JOB = np.dtype(
+    [
+        *((name, np.int32) for name in ("arrival", "duration")),
+        # See `cluster_env.worlds.hpc.events.JOB`.
+        *((name, np.int32) for name in ("order_estimate", "estimate", "limit", "user")),
+        # Its set of nodes, its partition and the tier of that.
+        *((name, np.int32) for name in ("set", "partition", "tier")),
+        # Least and most nodes that it takes, and whether these are its own while it runs.
+        *((name, np.int32) for name in ("least", "most")),
+        ("exclusive", np.bool_),
+        # Jobs of one shape fit in the same places.
+        ("shape", np.int32),
+        # Its reservation, -1 if it has none; how many jobs of its jobset must end before it.
+        *((name, np.int32) for name in ("reservation", "predecessors")),
+        # Seconds from their ends to its submission, -1 where it is submitted at its arrival.
+        ("think", np.int64),
+        # Whether they must end well, and whether it does not itself.
+        *((name, np.bool_) for name in ("after_ok", "failed")),
+        # ln of the estimate that orders see, and of the processors.
+        *((name, np.float64) for name in ("log", "log_size")),
+    ],
+    align=True,
+)
+"""Of a job, but for its demands."""
+
+
+class Work(NamedTuple):
+    """The jobs of several jobsets, one after the other."""
+
+    first: Ints  # (num_jobsets + 1,), where those of each begin
+    shift: Ints  # (num_jobsets,), the log's clock when an episode begins
+    num_users: Ints  # (num_jobsets,), the largest number of a user, and one more
+    records: Records  # (num_jobs,), see `JOB`
+    demand: Indices  # (num_jobs, num_resources)
+    charge_first: Ints  # (num_jobs + 1,), where the counters of each job begin
+    charge_counter: Indices
+    charge_amount: Ints
+    counter_limit: Ints  # (num_counters,)
+    next_first: Ints  # (num_jobs + 1,), where the jobs that wait for the end of each begin
+    next_jobs: Indices  # as counted in their jobset
+
+
+STATUS = np.dtype(
+    [
+        # The first job of the jobset, their number, and what the log's clock shows at time 0.
+        *((name, np.int64) for name in ("first", "num_jobs", "shift")),
+        # Waiting jobs are queue[:waiting]; jobs that run, that come by themselves, or after others.
+        *((name, np.int64) for name in ("waiting", "running", "coming", "later")),
+        # The next change of the calendar; nodes that have failed; runs that were cut short.
+        *((name, np.int64) for name in ("change", "down", "cut_runs")),
+        # To which clock what users have used has faded, and the number of the present pass.
+        *((name, np.int64) for name in ("faded", "stamp")),
+        # The arena of placements: its first free slot. What `choose` has chosen.
+        *((name, np.int64) for name in ("free_slot", "chosen")),
+        # Of the present pass: times at which room is checked, bookings, their nodes and edges.
+        *((name, np.int64) for name in ("checks", "bookings", "booked_nodes", "edges")),
+        # Users, and whether the order looks at what they have used.
+        ("num_users", np.int64),
+        ("shares", np.bool_),
+    ],
+    align=True,
+)
+"""Of an episode."""
+
+PARTITION = np.dtype(
+    [
+        # Waiting and running jobs, arrivals so far, and the time of the last one.
+        *((name, np.int64) for name in ("waiting", "running", "arrived", "last_arrival")),
+        # The pass in which its first job was blocked.
+        ("blocked", np.int64),
+        # See `cluster_env.worlds.hpc.events.STATUS`.
+        *((name, np.float64) for name in ("queue_log", "queue_work")),
+        *((name, np.float64) for name in ("run_log", "run_work", "run_size")),
+        *((name, np.float64) for name in ("log", "log_square", "area", "area_square")),
+        *((name, np.float64) for name in ("log_gap", "work", "gap")),
+    ],
+    align=True,
+)
+"""Of a partition: what a scorer sees of it."""
+
+
+class Results(NamedTuple):
+    """What has become of the jobs of all episodes, by place, and of the episodes."""
+
+    start: Ints  # (num_places,), of the last run, -1 for never
+    finish: Ints  # (num_places,), of a lost job when it died, -1 for never
+    eligible: Ints  # (num_places,), when it entered the queue, -1 for never
+    cuts: Indices  # (num_places,), how many runs a failure has cut short
+    lost: NDArray[np.bool_]  # (num_places,)
+    time: Ints  # (num_episodes,)
+    truncated: NDArray[np.bool_]  # (num_episodes,)
+    cut_place: Ints  # (most_cuts,), place of the job of each run that was cut short
+    cut_begin: Ints  # (most_cuts,)
+    cut_end: Ints  # (most_cuts,)
+
+
+class Run(NamedTuple):
+    """One episode under way; a `num_jobs` is that of the largest jobset."""
+
+    status: Records  # (1,), see `STATUS`
+    partitions: Records  # (num_partitions,), see `PARTITION`
+    start: Ints  # (num_jobs,), as in `Results`, and the next four
+    finish: Ints
+    eligible: Ints
+    cuts: Indices
+    lost: NDArray[np.bool_]
+    queue: Indices  # (num_jobs,), waiting jobs in order
+    keys: NDArray[np.float64]  # (num_jobs,), their scores, lower first
+    ends: Ints  # (num_jobs,), heap of true ends, and whose they are
+    running: Indices
+    expected: Ints  # (num_jobs,), expected ends in falling order, and whose they are
+    expected_jobs: Indices
+    later: Ints  # (num_jobs,), heap of times at which jobs enter the queue, and who does
+    later_jobs: Indices
+    pending: Indices  # (num_jobs,), jobs that must end before it, -1 if one did not end well
+    ready: Ints  # (num_jobs,), when the last of them has ended, and the think time is over
+    used: Ints  # (num_counters,)
+    usage: NDArray[np.float64]  # (users,), processor seconds of finished jobs, which fade
+    free: Ints  # (num_nodes, num_resources)
+    down: Indices  # (num_nodes,), failures that last
+    clear: Ints  # (num_nodes,), until when nothing planned begins there; 0 while something lasts
+    set_free: Ints  # (num_sets, num_resources), of nodes that have not failed
+    slot: Indices  # (num_jobs,), where the placement of a running job begins
+    slot_next: Indices  # (num_slots,)
+    slot_node: Indices
+    slot_size: Indices  # processors
+    closed: Ints  # (num_nodes,), the pass in which a node was closed for later jobs
+    set_closed: Ints  # (num_sets,)
+    failing: NDArray[np.bool_]  # (num_nodes,)
+    too_long: Ints  # (num_shapes,), seconds from which a shape does not fit in a pass, and the pass
+    too_long_pass: Ints
+    booked: Ints  # (num_jobs,), the pass in which a job was blocked and got its booking
+    blocked: Indices  # (num_jobs,), those of a pass in order
+    begun: Indices  # (num_jobs,), jobs that started in a pass
+    can: Ints  # (num_nodes,), processors that a job can have on each node of its set
+    chosen: Indices  # (num_nodes,), nodes, and processors on them
+    chosen_size: Indices
+    future: Ints  # (num_nodes, num_resources), what is free at a later time
+    check_time: Ints  # (most_checks,), rising
+    check_row: Indices  # (most_checks,), the row of each in the next one
+    check_free: Ints  # (most_checks, num_nodes, num_resources)
+    book_job: Indices  # (most_checks,)
+    book_first: Ints  # (most_checks + 1,), where the nodes of each booking begin
+    book_node: Indices  # (most_booked,)
+    book_size: Indices
+    edge_time: Ints  # (2 * most_checks,), where bookings begin and end, rising
+    edge_booking: Indices
+    edge_sign: Indices

@@ -1,0 +1,219 @@
+"""When a job fits, and bookings: nodes that a blocked job is to have from a time on.
+
+What is free on a node only grows with time, but for the beginnings of bookings and of planned
+entries of the calendar. So a job fits from a time on if it does then and at each of these
+beginnings before its end. Bookings last for one pass over the queue; each beginning of one is a
+*check*, a row with what is free then.
+"""
+
+import numpy as np
+
+from cluster_env.core.compiled import njit_inlined
+from cluster_env.worlds.hpc.events import NEVER
+from cluster_env.worlds.hpc.site.arrays import Layout, Run, Work
+from cluster_env.worlds.hpc.site.placing import add_units, can_hold, choose
+
+
+@njit_inlined
+def is_open(
+    layout: Layout, run: Run, node: int, reservation: int, time: int, end: int, now: int
+) -> bool:
+    """Whether nothing planned keeps a job away from a node between two times.
+
+    A node that has failed is not counted on, since nobody knows when it comes back.
+    """
+    if run.down[node] > 0 or (time == now and run.closed[node] == run.status[0].stamp):
+        return False
+    if run.clear[node] >= end:
+        return True
+    shift, allowed = run.status[0].shift, True
+    for place in range(layout.block_first[node], layout.block_first[node + 1]):
+        entry = layout.blocks[place]
+        if entry != reservation and layout.entry_known[entry] - shift <= now:
+            begins, ends = layout.entry_start[entry] - shift, layout.entry_end[entry] - shift
+            allowed = allowed and (begins >= end or ends <= time)
+    return allowed
+
+
+@njit_inlined
+def find(
+    layout: Layout, work: Work, run: Run, job: int, seconds: int, now: int, at_once: bool
+) -> int:
+    """The earliest time from which a job fits for so many seconds; `NEVER` if none is foreseen.
+
+    Its nodes are written to `chosen`, and what is free at this time to `future`, if that is later
+    than now. With `at_once`, only now is looked at.
+    """
+    status, record, first = run.status[0], work.records[job], run.status[0].first
+    demand, exclusive, size = work.demand[job], record.exclusive, np.int64(work.demand[job, 0])
+    nodes = layout.set_nodes[layout.set_first[record.set] : layout.set_first[record.set + 1]]
+    inside = layout.in_set[record.set]
+    latest = np.int64(NEVER)
+    if record.reservation >= 0:
+        latest = layout.entry_end[record.reservation] - status.shift - seconds
+    time, free, check, not_before = np.int64(now), run.free, np.int64(0), np.int64(now)
+    place, edge, block, total = status.running - 1, np.int64(0), np.int64(0), np.int64(size)
+    while time <= latest:
+        while check < status.checks and run.check_time[check] < time:
+            check += 1
+        if total >= size and time >= not_before:
+            # What it can have on each node as long as it runs.
+            able, wide = np.int64(0), np.int64(0)
+            for k in range(nodes.size):
+                node, most = nodes[k], np.int64(0)
+                if is_open(layout, run, node, record.reservation, time, time + seconds, now):
+                    most = np.int64(can_hold(demand, exclusive, free[node], layout.units[node]))
+                    c = check
+                    while most > 0 and c < status.checks and run.check_time[c] < time + seconds:
+                        row = run.check_free[run.check_row[c], node]
+                        least = np.int64(can_hold(demand, exclusive, row, layout.units[node]))
+                        if nodes.size == 1 and least < size:
+                            not_before, least = run.check_time[c] + 1, np.int64(0)
+                        most, c = min(most, least), c + 1
+                run.can[k] = most
+                able, wide = able + most, wide + (most > 0)
+            if able >= size and wide >= record.least and choose(layout, work, run, free, job):
+                return int(time)
+        if at_once:
+            break
+        # From here on the future is looked at, and the sum of what the job can have is kept.
+        if time == now:
+            free, total = run.future, np.int64(0)
+            for node in range(layout.units.shape[0]):
+                for r in range(layout.units.shape[1]):
+                    free[node, r] = run.free[node, r]
+            for k in range(nodes.size):
+                if run.down[nodes[k]] == 0:
+                    total += can_hold(demand, exclusive, free[nodes[k]], layout.units[nodes[k]])
+            while block < layout.block_ends.size and layout.block_ends[block] - status.shift <= now:
+                block += 1
+        # On to the next time at which something becomes free.
+        time = np.int64(NEVER)
+        if place >= 0:
+            time = max(run.expected[place], np.int64(now + 1))
+        if edge < status.edges:
+            time = min(time, run.edge_time[edge])
+        if block < layout.block_ends.size:
+            time = min(time, layout.block_ends[block] - status.shift)
+        if time == NEVER:
+            break
+        while block < layout.block_ends.size and layout.block_ends[block] - status.shift <= time:
+            block += 1
+        # What ends, and bookings that begin or end.
+        while True:
+            by, sign, other_size = np.int64(-1), np.int64(1), np.int64(0)
+            slot, last = np.int64(-1), np.int64(-1)
+            if place >= 0 and max(run.expected[place], now + 1) <= time:
+                by, slot = np.int64(run.expected_jobs[place]), np.int64(0)
+                slot = np.int64(run.slot[by])
+                place -= 1
+            elif edge < status.edges and run.edge_time[edge] <= time:
+                booking, sign = run.edge_booking[edge], np.int64(run.edge_sign[edge])
+                by = np.int64(run.book_job[booking])
+                slot, last = run.book_first[booking], run.book_first[booking + 1]
+                edge += 1
+            else:
+                break
+            while slot >= 0 and slot != last:
+                if last >= 0:
+                    node, other_size = run.book_node[slot], np.int64(run.book_size[slot])
+                    slot += 1
+                else:
+                    node, other_size = run.slot_node[slot], np.int64(run.slot_size[slot])
+                    slot = np.int64(run.slot_next[slot])
+                counts = inside[node] and run.down[node] == 0
+                if counts:
+                    total -= can_hold(demand, exclusive, free[node], layout.units[node])
+                other = first + by
+                add_units(
+                    free[node],
+                    layout.units[node],
+                    work.demand[other],
+                    work.records[other].exclusive,
+                    other_size,
+                    sign,
+                )
+                if counts:
+                    total += can_hold(demand, exclusive, free[node], layout.units[node])
+    return int(np.int64(NEVER))
+
+
+@njit_inlined
+def take_checked(layout: Layout, work: Work, run: Run, job: int, begin: int, end: int) -> None:
+    """Takes what a job holds between two times, on its chosen nodes, out of the checks inside."""
+    status = run.status[0]
+    for check in range(status.checks):
+        if begin <= run.check_time[check] < end:
+            row = run.check_free[run.check_row[check]]
+            for k in range(status.chosen):
+                node = run.chosen[k]
+                add_units(
+                    row[node],
+                    layout.units[node],
+                    work.demand[job],
+                    work.records[job].exclusive,
+                    run.chosen_size[k],
+                    -1,
+                )
+
+
+@njit_inlined
+def book(layout: Layout, work: Work, run: Run, job: int, begin: int, end: int) -> bool:
+    """Books the chosen nodes from a time on that `find` has found; False where no room is left.
+
+    ``job`` is counted among all.
+    """
+    status = run.status[0]
+    if (
+        status.bookings == run.book_job.size
+        or status.booked_nodes + status.chosen > run.book_node.size
+    ):
+        return False
+    # A new check has what is free then.
+    check = np.int64(0)
+    while check < status.checks and run.check_time[check] < begin:
+        check += 1
+    if check == status.checks or run.check_time[check] != begin:
+        row = status.checks
+        for k in range(status.checks, check, -1):
+            run.check_time[k], run.check_row[k] = run.check_time[k - 1], run.check_row[k - 1]
+        run.check_time[check], run.check_row[check] = begin, row
+        for node in range(layout.units.shape[0]):
+            for r in range(layout.units.shape[1]):
+                run.check_free[row, node, r] = run.future[node, r]
+        status.checks += 1
+    take_checked(layout, work, run, job, begin, end)
+    # The booking, and where it begins and ends.
+    booking = status.bookings
+    for k in range(status.chosen):
+        run.book_node[status.booked_nodes + k] = run.chosen[k]
+        run.book_size[status.booked_nodes + k] = run.chosen_size[k]
+    status.booked_nodes += status.chosen
+    run.book_job[booking], run.book_first[booking + 1] = job - status.first, status.booked_nodes
+    status.bookings += 1
+    for sign in (-1, 1):
+        at, edge = begin if sign < 0 else end, status.edges
+        while edge > 0 and run.edge_time[edge - 1] > at:
+            run.edge_time[edge] = run.edge_time[edge - 1]
+            run.edge_booking[edge] = run.edge_booking[edge - 1]
+            run.edge_sign[edge] = run.edge_sign[edge - 1]
+            edge -= 1
+        run.edge_time[edge], run.edge_booking[edge], run.edge_sign[edge] = at, booking, sign
+        status.edges += 1
+    return True
+
+
+@njit_inlined
+def look_ahead(layout: Layout, run: Run, entry: int, now: int) -> None:
+    """Notes, on the nodes of an entry of the calendar, until when nothing planned begins."""
+    shift = run.status[0].shift
+    for place in range(layout.entry_first[entry], layout.entry_first[entry + 1]):
+        node = layout.entry_nodes[place]
+        clear = np.int64(NEVER)
+        for k in range(layout.block_first[node], layout.block_first[node + 1]):
+            other = layout.blocks[k]
+            known = layout.entry_known[other] - shift <= now
+            if known and layout.entry_end[other] - shift > now:
+                begins = layout.entry_start[other] - shift
+                clear = min(clear, begins if begins > now else np.int64(0))
+        run.clear[node] = clear

@@ -1,0 +1,170 @@
+"""From the description of a site and the attributes of jobs to what compiled code reads."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.batch import Batch
+from cluster_env.core.jobs import JobSet
+from cluster_env.worlds.hpc.simulator import estimates, users_of
+from cluster_env.worlds.hpc.site.arrays import FAILURE, JOB, PLANNED, RESERVATION, Layout, Work
+from cluster_env.worlds.hpc.site.description import Site
+from cluster_env.worlds.hpc.site.limits import Counters, charge_limits
+from cluster_env.worlds.hpc.site.requests import Requests
+
+_KINDS = {"failure": FAILURE, "planned": PLANNED, "reservation": RESERVATION}
+
+
+def layout_of(site: Site, requests: Requests) -> Layout:
+    """Nodes, the sets of nodes that some job may use, and the calendar."""
+    _, masks, of_partition = requests.sets
+    order = np.lexsort((np.arange(site.num_nodes), site.node_weights))
+    set_first, set_nodes = _lists([order[mask[order]] for mask in masks])
+    node_first, node_sets = _lists([np.flatnonzero(column) for column in masks.T])
+    # When something of the calendar changes.
+    kinds = np.array([_KINDS[one.kind] for one in site.calendar], np.int32)
+    columns = [
+        np.array([getattr(one, name) for one in site.calendar], np.int64)
+        for name in ("start", "end", "known_from")
+    ]
+    start, end, known = columns
+    entries = np.arange(len(site.calendar))
+    planned = kinds != FAILURE
+    times = np.concatenate([start, end, known[planned]])
+    changed = np.concatenate([entries, entries, entries[planned]])
+    rising = np.argsort(times, kind="stable")
+    entry_first, entry_nodes = _lists([np.flatnonzero(mask) for mask in site.outage_nodes])
+    blocks: list[list[int]] = [[] for _ in range(site.num_nodes)]
+    for entry in np.flatnonzero(planned).tolist():
+        for node in np.flatnonzero(site.outage_nodes[entry]).tolist():
+            blocks[node].append(entry)
+    block_first, block_entries = _lists([np.array(one, np.int64) for one in blocks])
+    return Layout(
+        units=site.units,
+        total=site.units.sum(axis=0),
+        weight=site.node_weights,
+        set_first=set_first,
+        set_nodes=set_nodes,
+        set_units=masks.astype(np.int64) @ site.units,
+        in_set=np.ascontiguousarray(masks),
+        node_first=node_first,
+        node_sets=node_sets,
+        partition_set=of_partition.astype(np.int32),
+        change_time=times[rising],
+        change_entry=changed[rising].astype(np.int32),
+        entry_kind=kinds,
+        entry_start=start,
+        entry_end=end,
+        entry_known=known,
+        entry_first=entry_first,
+        entry_nodes=entry_nodes,
+        block_first=block_first,
+        blocks=block_entries,
+        block_ends=np.sort(end[planned]),
+        best_fit=site.placement == "best",
+        lost=site.when_node_fails == "lost",
+        half_life=float(site.half_life_s),
+        max_age=float(site.max_age_s),
+    )
+
+
+def work_of(site: Site, batch: Batch, requests: Requests) -> Work:
+    """The jobs of a batch."""
+    users, num_users = zip(*map(users_of, batch.jobsets), strict=True)
+    records = np.zeros(batch.first[-1], JOB).view(np.recarray)
+    columns, demand = requests.columns, requests.demand
+    for name in ("arrival", "duration"):
+        records[name] = batch.column(name, np.int32)
+    records.order_estimate = estimates(batch, "order_estimate", "estimate")
+    records.estimate = estimates(batch, "reserve_estimate", "estimate")
+    records.limit = estimates(batch, "estimate")
+    records.log = np.log(np.maximum(records.order_estimate, 1).astype(np.float64))
+    records.log_size = np.log(demand[:, 0].astype(np.float64))
+    tiers = np.array([one.tier for one in site.partitions])
+    filled = {
+        "user": np.concatenate(users),
+        "set": requests.sets[0],
+        "partition": columns["partition"],
+        "tier": tiers[columns["partition"]],
+        "least": requests.least,
+        "most": requests.most,
+        "exclusive": requests.exclusive,
+        "shape": requests.shapes[0],
+        "reservation": columns["reservation"],
+        "think": columns["think_s"],
+        "after_ok": columns["after_ok"] > 0,
+        "failed": columns["failed"] > 0,
+    }
+    next_first, next_jobs, predecessors = _dependencies(batch)
+    filled["predecessors"] = predecessors
+    for name, column in filled.items():
+        records[name] = column
+    # Limits, and throttles of arrays.
+    counters = Counters()
+    charge_limits(counters, site, columns, requests.counted)
+    throttled = np.flatnonzero((columns["throttle"] > 0) & (columns["array"] >= 0))
+    for most in np.unique(columns["throttle"][throttled]):
+        jobs = throttled[columns["throttle"][throttled] == most]
+        counters.charge(jobs, columns["array"][jobs], np.ones(jobs.size, np.int64), int(most))
+    first, counter, amount, limits = counters.by_job(records.size)
+    return Work(
+        first=batch.first,
+        shift=np.array([_shift(one) for one in batch.jobsets], np.int64),
+        num_users=np.array(num_users, np.int64),
+        records=records,
+        demand=np.ascontiguousarray(demand, np.int32),
+        charge_first=first,
+        charge_counter=counter,
+        charge_amount=amount,
+        counter_limit=limits,
+        next_first=next_first,
+        next_jobs=next_jobs,
+    )
+
+
+def _shift(jobset: JobSet) -> int:
+    """What the log's clock shows at time 0."""
+    submit = jobset.attributes.get("submit")
+    return 0 if submit is None or not jobset.num_jobs else int(submit[0] - jobset.arrival[0])
+
+
+def _dependencies(batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """Who waits for the end of each job, and for how many jobs of its jobset each one waits.
+
+    A predecessor that is not in the jobset counts as ended.
+    """
+    before: list[NDArray[np.int64]] = []
+    after: list[NDArray[np.int64]] = []
+    for first, jobset in zip(batch.first, batch.jobsets, strict=False):
+        ids, wanted = jobset.attributes.get("job_id"), jobset.attributes.get("after")
+        if ids is None or wanted is None or not jobset.num_jobs:
+            continue
+        order = np.argsort(ids, kind="stable")
+        wanted = np.asarray(wanted).reshape(jobset.num_jobs, -1)
+        place = np.searchsorted(ids, wanted, sorter=order).clip(max=jobset.num_jobs - 1)
+        found = order[place]
+        there = (ids[found] == wanted) & (wanted >= 0)
+        pairs = np.unique(np.stack([found[there], np.nonzero(there)[0]], axis=1), axis=0)
+        before.append(first + pairs[:, 0])
+        after.append(first + pairs[:, 1])
+    num_jobs = int(batch.first[-1])
+    if not before:
+        zeros = np.zeros(num_jobs + 1, np.int64)
+        return zeros, np.zeros(0, np.int32), np.zeros(num_jobs, np.int32)
+    one, other = np.concatenate(before), np.concatenate(after)
+    order = np.argsort(one, kind="stable")
+    begins = np.repeat(batch.first[:-1], np.diff(batch.first))
+    first_next = np.concatenate([[0], np.cumsum(np.bincount(one, minlength=num_jobs))])
+    return (
+        first_next.astype(np.int64),
+        (other - begins[other])[order].astype(np.int32),
+        np.bincount(other, minlength=num_jobs).astype(np.int32),
+    )
+
+
+def _lists(parts: list[NDArray[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Lists of numbers one after the other, and where each begins."""
+    first = np.cumsum([0, *(part.size for part in parts)]).astype(np.int64)
+    joined = np.concatenate(parts) if parts else np.zeros(0)
+    return first, joined.astype(np.int32)

@@ -1,0 +1,145 @@
+"""Limits as counters: what all jobs of a QOS, of an account or of a user in it hold at once.
+
+A limit of a kind holds once: that of the partition's QOS, else that of the job's QOS, else those of
+its user and of its account (Slurm's *Resource Limits*, "Hierarchy"). What a job counts as is known
+before it starts: its demand, and of nodes what it asks for, or as many as its processors need;
+a job that has its nodes for itself counts as all their processors.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.worlds.hpc.site.description import Limit, Site
+
+UNITS = ("jobs", "processors", "memory", "gpus", "nodes")
+
+_NOBODY = -1
+
+
+@dataclass
+class Counters:
+    """Counters, and who is counted by which, with which amounts.
+
+    Attributes:
+        limits: of each counter.
+        jobs: of each charge, the index of its job.
+        counters: of each charge.
+        amounts: of each charge.
+    """
+
+    limits: list[int] = field(default_factory=list)
+    jobs: list[NDArray[np.int64]] = field(default_factory=list)
+    counters: list[NDArray[np.int64]] = field(default_factory=list)
+    amounts: list[NDArray[np.int64]] = field(default_factory=list)
+
+    def charge(
+        self,
+        jobs: NDArray[np.int64],
+        whose: NDArray[np.int64],
+        amount: NDArray[np.int64],
+        most: int,
+    ) -> None:
+        """A counter for each of those whose jobs they are, with the same limit."""
+        if not jobs.size:
+            return
+        owners, index = np.unique(whose, return_inverse=True)
+        self.jobs.append(jobs)
+        self.counters.append(len(self.limits) + index)
+        self.amounts.append(amount)
+        self.limits += [most] * owners.size
+
+    def by_job(
+        self, num_jobs: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+        """Where the charges of each job begin, their counters and amounts, and all limits."""
+        if not self.limits:
+            empty = np.zeros(0, np.int64)
+            return np.zeros(num_jobs + 1, np.int64), empty.astype(np.int32), empty, empty
+        job = np.concatenate(self.jobs)
+        order = np.argsort(job, kind="stable")
+        first = np.concatenate([[0], np.cumsum(np.bincount(job, minlength=num_jobs))])
+        return (
+            first.astype(np.int64),
+            np.concatenate(self.counters)[order].astype(np.int32),
+            np.concatenate(self.amounts)[order].astype(np.int64),
+            np.array(self.limits, np.int64),
+        )
+
+
+def charge_limits(
+    counters: Counters,
+    site: Site,
+    columns: dict[str, NDArray[np.int64]],
+    amounts: dict[str, NDArray[np.int64]],
+) -> None:
+    """Charges all jobs with what counts for the limits of a site.
+
+    Args:
+        counters: to add to.
+        site: with its limits.
+        columns: ``partition``, ``qos``, ``user`` and ``account`` of all jobs, ``(num_jobs,)`` each.
+        amounts: what each job counts as, by `UNITS`.
+    """
+    everybody, qos = np.zeros(columns["qos"].size, np.int64), site.qos_names
+    of_partition = np.array(
+        [qos.index(one.qos) if one.qos else _NOBODY for one in site.partitions], np.int64
+    )[columns["partition"]]
+    of_kind = {kind: [one for one in site.limits if one.kind == kind] for kind in _KINDS}
+    owners = {"": everybody, "_per_user": columns["user"], "_per_account": columns["account"]}
+    for unit in UNITS:
+        amount = amounts[unit]
+        for whose, owner in owners.items():
+            name = f"{unit}{whose}"
+            # The partition's QOS goes before the job's own where it has such a limit.
+            has = np.array([getattr(one, name) > 0 for one in of_kind["qos"]] + [False])
+            column = np.where(has[of_partition], of_partition, columns["qos"])
+            settled = has[column]
+            _charge(counters, of_kind["qos"], column, owner, amount, name, np.zeros_like(settled))
+            # A user's own limit is one of that user, whatever the QOS says of all.
+            if whose == "_per_user":
+                user = columns["user"]
+                settled |= _charge(
+                    counters, of_kind["user"], user, everybody, amount, unit, settled
+                )
+            account = columns["account"]
+            _charge(counters, of_kind["account"], account, owner, amount, name, settled)
+
+
+_KINDS = ("qos", "account", "user")
+
+
+def _charge(
+    counters: Counters,
+    limits: list[Limit],
+    column: NDArray[np.int64],
+    owner: NDArray[np.int64],
+    amount: NDArray[np.int64],
+    name: str,
+    settled: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """Charges the jobs of some limits; returns which are settled with it, bool ``(num_jobs,)``."""
+    done = np.zeros(settled.size, np.bool_)
+    for place, limit in enumerate(limits):
+        most = getattr(limit, name)
+        if most:
+            mine = (column == place) & ~settled
+            counters.charge(np.flatnonzero(mine), owner[mine], amount[mine], most)
+            done |= mine
+    return done
+
+
+def longest_times(
+    site: Site, columns: dict[str, NDArray[np.int64]]
+) -> Iterator[tuple[NDArray[np.bool_], int, str]]:
+    """Which jobs have a longest time, in seconds, and by what."""
+    for place, partition in enumerate(site.partitions):
+        if partition.max_time_s:
+            yield columns["partition"] == place, partition.max_time_s, f"partition {partition.name}"
+    for kind in _KINDS:
+        of_kind = [one for one in site.limits if one.kind == kind]
+        for place, limit in enumerate(of_kind):
+            if limit.max_time_s:
+                yield columns[kind] == place, limit.max_time_s, f"{kind} {limit.name}"

@@ -1,0 +1,162 @@
+"""On which nodes a job fits, and which of them it gets.
+
+A job's memory and GPUs go with its processors in equal shares: where it has p of its P processors,
+it takes the p-th part of them, rounded up. With `nodes` given it takes exactly so many, at least
+one processor on each; else one node if one can hold it, and as few as the placement gives if not.
+An exclusive job takes idle nodes whole.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit_inlined
+from cluster_env.worlds.hpc.site.arrays import Layout, Run, Work
+
+_MANY = 2**62
+
+
+@njit_inlined
+def can_hold(
+    demand: NDArray[np.int32], exclusive: bool, free: NDArray[np.int64], units: NDArray[np.int64]
+) -> int:
+    """Processors, up to all of its own, that a job could have on a node."""
+    if exclusive and free[0] != units[0]:
+        return int(np.int64(0))
+    size = np.int64(demand[0])
+    most = min(free[0], size)
+    for r in range(1, free.size):
+        if demand[r] > 0:
+            most = min(most, free[r] * size // demand[r])
+    return int(most)
+
+
+@njit_inlined
+def add_units(
+    free: NDArray[np.int64],
+    units: NDArray[np.int64],
+    demand: NDArray[np.int32],
+    exclusive: bool,
+    size: int,
+    sign: int,
+) -> None:
+    """Gives back (sign 1) or takes (-1) what a job holds on a node with so many processors."""
+    for r in range(free.size):
+        share = (np.int64(demand[r]) * size + demand[0] - 1) // demand[0]
+        free[r] += sign * (units[r] if exclusive else share)
+
+
+@njit_inlined
+def choose(layout: Layout, work: Work, run: Run, free: NDArray[np.int64], job: int) -> bool:
+    """Chooses nodes of a job's set, given what it `can` have on each; whether there are enough.
+
+    ``free`` is what is free at the time, ``(num_nodes, num_resources)``. The nodes and the
+    processors on them are written to `chosen` and `chosen_size`.
+    """
+    record, size = work.records[job], np.int64(work.demand[job, 0])
+    nodes = layout.set_nodes[layout.set_first[record.set] : layout.set_first[record.set + 1]]
+    # Equal shares on as few nodes as it may take.
+    count = np.int64(record.least)
+    share, fitting = (size + count - 1) // count, np.int64(0)
+    for place in range(nodes.size):
+        fitting += run.can[place] >= share
+    if fitting >= count:
+        _choose_equal(layout, run, free, nodes, count, size)
+        return True
+    # Else as the order has it, or those on which it can have most; the last one where it just fits.
+    done = not layout.best_fit and _choose_in_order(run, nodes, count, np.int64(record.most), size)
+    return done or _choose_largest(layout, run, free, nodes, count, np.int64(record.most), size)
+
+
+@njit_inlined
+def _choose_equal(
+    layout: Layout,
+    run: Run,
+    free: NDArray[np.int64],
+    nodes: NDArray[np.int32],
+    count: int,
+    size: int,
+) -> None:
+    """Chooses nodes that each can hold an equal share: those with least free, or the first ones."""
+    share, taken, above = (size + count - 1) // count, np.int64(0), np.int64(-1)
+    while taken < count:
+        # All that are as full as the fullest that is left, in order.
+        level = np.int64(_MANY)
+        if layout.best_fit:
+            for place in range(nodes.size):
+                rank = _rank(layout, free, nodes[place])
+                if run.can[place] >= share and rank > above:
+                    level = min(level, rank)
+        for place in range(nodes.size):
+            same = not layout.best_fit or _rank(layout, free, nodes[place]) == level
+            if taken < count and same and run.can[place] >= share:
+                run.chosen[taken] = nodes[place]
+                run.chosen_size[taken] = size // count + (1 if taken < size % count else 0)
+                taken += 1
+        above = level
+    run.status[0].chosen = count
+
+
+@njit_inlined
+def _rank(layout: Layout, free: NDArray[np.int64], node: int) -> int:
+    """Nodes of low weight go first, and of these the ones with few processors free."""
+    return int((layout.weight[node] << 32) + free[node, 0])
+
+
+@njit_inlined
+def _kept(least: int, taken: int) -> int:
+    """Processors to keep for nodes that a job has to take beside the next one, one for each."""
+    return int(max(least - taken - 1, 0))
+
+
+@njit_inlined
+def _choose_in_order(run: Run, nodes: NDArray[np.int32], least: int, most: int, size: int) -> bool:
+    """Fills one node after the other."""
+    left, taken = np.int64(size), np.int64(0)
+    for place in range(nodes.size):
+        if left > 0 and taken < most and run.can[place] > 0:
+            # One processor is left for each node that it has to take beside this one.
+            part = min(run.can[place], left - _kept(least, taken))
+            run.chosen[taken], run.chosen_size[taken] = nodes[place], part
+            left, taken = left - part, taken + 1
+    run.status[0].chosen = taken
+    return bool(left == 0 and taken >= least)
+
+
+@njit_inlined
+def _choose_largest(
+    layout: Layout,
+    run: Run,
+    free: NDArray[np.int64],
+    nodes: NDArray[np.int32],
+    least: int,
+    most: int,
+    size: int,
+) -> bool:
+    """Takes the nodes on which a job can have most, and for the rest the one that just holds it."""
+    left, taken, level = np.int64(size), np.int64(0), np.int64(_MANY)
+    while left > 0 and taken < most:
+        below = np.int64(0)
+        for place in range(nodes.size):
+            if run.can[place] < level:
+                below = max(below, run.can[place])
+        level = below
+        if level == 0:
+            break
+        for place in range(nodes.size):
+            if run.can[place] != level or left == 0 or taken == most:
+                continue
+            part = min(level, left - _kept(least, taken))
+            last = place
+            if part == left:  # the rest fits on one
+                for other in range(nodes.size):
+                    # Those with more are taken already, but for equal ones before this place.
+                    fits = run.can[other] >= left and (
+                        run.can[other] < level or (run.can[other] == level and other > place)
+                    )
+                    rank = _rank(layout, free, nodes[other])
+                    if fits and rank < _rank(layout, free, nodes[last]):
+                        last = other
+            run.chosen[taken], run.chosen_size[taken] = nodes[last], part
+            left, taken = left - part, taken + 1
+    run.status[0].chosen = taken
+    return bool(left == 0 and taken >= least)

@@ -1,0 +1,269 @@
+"""The queue of a site: one for all partitions, in the order of tiers and then of scores.
+
+Equal scores go by the time at which jobs entered the queue, then by number. Overdue jobs stand
+before all others. What a score sees of the machine is the job's own partition: its nodes, its
+queue, what runs in it and what has come lately.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit_inlined
+from cluster_env.worlds.hpc.rules import AGE_S, CHANCE, FIXED, PRIORITY, moving_score
+from cluster_env.worlds.hpc.scoring import (
+    Recent,
+    Scoring,
+    Situation,
+    describe_state,
+    deviation_of,
+    score_job,
+    weigh,
+)
+from cluster_env.worlds.hpc.site.arrays import Layout, Run, Work
+
+SCORED = -1
+"""The kind of an order that a scorer makes, beside those of `rules`."""
+
+_OVERDUE = -np.inf
+_MOVES = 8  # of each job on average, from which sorting anew is quicker than by insertion
+
+
+class Order(NamedTuple):
+    """A rule or a scorer as compiled code reads it, for the jobs that are loaded."""
+
+    kind: int  # FIXED, CHANCE, which moving order, or SCORED
+    mode: int  # index in BACKFILLING
+    score: NDArray[np.float64]  # (num_jobs,), of a fixed order
+    left_free: NDArray[np.int64]  # (num_jobs,), processors of the partition that must stay free
+    weights: NDArray[np.float64]  # (3,), of the order `priority`
+    bonus: NDArray[np.float64]  # (num_jobs,), priority of a job's partition and QOS in it
+    max_wait: int  # seconds after which a job is overdue, 0 for never
+    scoring: Scoring  # of SCORED
+    anew: bool  # whether scores change when a job starts
+    shares: bool  # whether it looks at what users have used
+
+
+@njit_inlined
+def is_overdue(run: Run, order: Order, job: int, now: int) -> bool:
+    """Whether a job has waited for longer than `HPC.max_wait`."""
+    return bool(order.max_wait > 0 and now - run.eligible[job] > order.max_wait)
+
+
+@njit_inlined
+def _goes_before(work: Work, run: Run, job: int, key: float, other: int, other_key: float) -> bool:
+    """Whether a job with a score goes before another with its own."""
+    first = run.status[0].first
+    tier, other_tier = work.records[first + job].tier, work.records[first + other].tier
+    overdue, other_overdue = key == _OVERDUE, other_key == _OVERDUE
+    if overdue != other_overdue:
+        return bool(overdue)
+    if tier != other_tier and not overdue:
+        return bool(tier > other_tier)
+    if key != other_key:
+        return bool(key < other_key)
+    time, other_time = run.eligible[job], run.eligible[other]
+    return bool(time < other_time or (time == other_time and job < other))
+
+
+@njit_inlined
+def insert(work: Work, run: Run, job: int, key: float) -> None:
+    """Puts a job into its place in the queue."""
+    status, queue, keys = run.status[0], run.queue, run.keys
+    low, high = np.int64(0), status.waiting
+    while low < high:
+        middle = (low + high) >> 1
+        if _goes_before(work, run, job, key, np.int64(queue[middle]), keys[middle]):
+            high = middle
+        else:
+            low = middle + 1
+    for place in range(status.waiting, low, -1):
+        queue[place], keys[place] = queue[place - 1], keys[place - 1]
+    queue[low], keys[low] = job, key
+    status.waiting += 1
+
+
+@njit_inlined
+def close_gaps(run: Run) -> None:
+    """Takes jobs that have started out of the queue."""
+    status, kept = run.status[0], np.int64(0)
+    for place in range(status.waiting):
+        if run.start[run.queue[place]] < 0:
+            run.queue[kept], run.keys[kept] = run.queue[place], run.keys[place]
+            kept += 1
+    status.waiting = kept
+
+
+@njit_inlined
+def move_overdue(work: Work, run: Run, order: Order, now: int) -> bool:
+    """Lets jobs go first that are overdue now; returns whether any is."""
+    some = False
+    for place in range(run.status[0].waiting):
+        job, key = run.queue[place], run.keys[place]
+        if not is_overdue(run, order, job, now):
+            continue
+        some = True
+        if key == _OVERDUE:
+            continue
+        hole = place
+        while hole > 0 and _goes_before(
+            work, run, np.int64(job), _OVERDUE, np.int64(run.queue[hole - 1]), run.keys[hole - 1]
+        ):
+            run.queue[hole], run.keys[hole] = run.queue[hole - 1], run.keys[hole - 1]
+            hole -= 1
+        run.queue[hole], run.keys[hole] = job, _OVERDUE
+    return some
+
+
+@njit_inlined
+def rank(layout: Layout, work: Work, run: Run, order: Order, now: int) -> None:
+    """Sorts the waiting jobs by what their scores are now."""
+    status, queue, keys = run.status[0], run.queue, run.keys
+    if order.kind == SCORED:
+        for part in range(run.partitions.size):
+            if run.partitions[part].waiting > 0:
+                _score_partition(layout, work, run, order, part, now)
+    else:
+        total = 0.0
+        for user in range(run.usage.size):
+            total += run.usage[user]
+        for place in range(status.waiting):
+            keys[place] = _moving(layout, work, run, order, queue[place], now, total)
+    # By insertion: from one instant to the next the order hardly changes.
+    budget = _MOVES * status.waiting + 64
+    for place in range(status.waiting):
+        job, key, hole = np.int64(queue[place]), keys[place], np.int64(place)
+        while hole > 0 and _goes_before(
+            work, run, job, key, np.int64(queue[hole - 1]), keys[hole - 1]
+        ):
+            queue[hole], keys[hole] = queue[hole - 1], keys[hole - 1]
+            hole -= 1
+        queue[hole], keys[hole] = job, key
+        budget -= place - hole
+        if budget < 0:
+            _sort(work, run)
+            break
+
+
+@njit_inlined
+def _sort(work: Work, run: Run) -> None:
+    """Sorts the whole queue by a heap, the last of the order on top."""
+    queue, keys, size = run.queue, run.keys, run.status[0].waiting
+    for step in range(size // 2 + size - 1):
+        top, end = size // 2 - 1 - step, size
+        if top < 0:  # the heap is built; its top goes to the end, again and again
+            end = size - 1 - (step - size // 2)
+            queue[0], queue[end] = queue[end], queue[0]
+            keys[0], keys[end] = keys[end], keys[0]
+            top = np.int64(0)
+        job, key = np.int64(queue[top]), keys[top]
+        while True:
+            below = 2 * top + 1
+            if below >= end:
+                break
+            if below + 1 < end and _goes_before(
+                work,
+                run,
+                np.int64(queue[below]),
+                keys[below],
+                np.int64(queue[below + 1]),
+                keys[below + 1],
+            ):
+                below += 1
+            if not _goes_before(work, run, job, key, np.int64(queue[below]), keys[below]):
+                break
+            queue[top], keys[top] = queue[below], keys[below]
+            top = below
+        queue[top], keys[top] = job, key
+
+
+@njit_inlined
+def _moving(
+    layout: Layout, work: Work, run: Run, order: Order, job: int, now: int, total: float
+) -> float:
+    """The score of a waiting job under a rule; users have used ``total`` processor seconds."""
+    status = run.status[0]
+    index = status.first + job
+    if is_overdue(run, order, job, now):
+        return _OVERDUE
+    if order.kind == FIXED or order.kind == CHANCE:
+        return order.score[index]
+    record = work.records[index]
+    own, fair_share, bonus = layout.partition_set[record.partition], 1.0, 0.0
+    free, units = run.set_free[own], layout.set_units[own]
+    waited = float(now - run.eligible[job])
+    if order.kind == PRIORITY:
+        units, bonus = layout.total, order.bonus[index]
+        if layout.max_age != AGE_S:  # a site may let age count for longer, or for less
+            waited *= AGE_S / layout.max_age
+        if total > 0:
+            fair_share = 2.0 ** (-run.usage[record.user] / total * status.num_users)
+    score = moving_score(
+        order.kind,
+        waited,
+        record.order_estimate,
+        work.demand[index],
+        free,
+        units,
+        order.weights,
+        fair_share,
+    )
+    return score - bonus
+
+
+@njit_inlined
+def _score_partition(
+    layout: Layout, work: Work, run: Run, order: Order, part: int, now: int
+) -> None:
+    """Writes the scores of the jobs of one partition under a scorer."""
+    status, mine, scoring = run.status[0], run.partitions[part], order.scoring
+    own = layout.partition_set[part]
+    free, units = run.set_free[own], layout.set_units[own]
+    processors = float(units[0])
+    recent = Recent(
+        log=mine.log,
+        deviation=deviation_of(mine.log, mine.log_square),
+        area=mine.area,
+        area_deviation=deviation_of(mine.area, mine.area_square),
+        log_gap=mine.log_gap,
+    )
+    if scoring.bilinear:
+        next_end, running_work, running_log = 0.0, 0.0, 0.0
+        if mine.running > 0:
+            place = status.running - 1
+            while work.records[status.first + run.expected_jobs[place]].partition != part:
+                place -= 1
+            next_end = float(max(run.expected[place] - now, 0))
+            left = mine.run_work - float(now) * mine.run_size
+            running_work = max(left, 0.0) / processors
+            running_log = mine.run_log / mine.running
+        load = mine.work / processors / max(mine.gap, 1.0)
+        situation = Situation(
+            free=free[0] / processors,
+            waiting=float(mine.waiting),
+            queued_work=max(mine.queue_work, 0.0) / processors,
+            next_end=next_end,
+            queue_log=mine.queue_log / max(mine.waiting, 1),
+            running_work=running_work,
+            running=float(mine.running),
+            running_log=running_log,
+            load=math.log(max(load, 1e-6)),
+        )
+        describe_state(situation, recent.deviation, scoring.state)
+    factors, share = weigh(scoring, recent, processors), 1.0 / max(float(free[0]), 1.0)
+    for place in range(status.waiting):
+        job = run.queue[place]
+        index = status.first + job
+        record = work.records[index]
+        if record.partition != part:
+            continue
+        size, fits = float(work.demand[index, 0]), True
+        lasting = float(record.order_estimate + now - run.eligible[job])
+        score = score_job(factors, record.log, record.log_size, size, lasting, share)
+        for r in range(free.size):
+            fits = fits and work.demand[index, r] <= run.set_free[record.set, r]
+        if fits:
+            score += factors.fits
+        run.keys[place] = _OVERDUE if is_overdue(run, order, job, now) else score
