@@ -113,7 +113,7 @@ class Snapshot:
         jobs: that run or wait.
         nodes: that take jobs; drained ones and those that do not answer are left out.
         unreadable: rows of the site's answer that could not be read, and are left out.
-        rules: partitions, limits and reservations, by the names of a site's description; None
+        restrictions: partitions, limits and reservations, by the names of a site's description; None
             where they are not known, and any job may have any node.
     """
 
@@ -121,7 +121,7 @@ class Snapshot:
     jobs: tuple[SiteJob, ...]
     nodes: tuple[SiteNode, ...]
     unreadable: int = 0
-    rules: Mapping[str, Any] | None = None
+    restrictions: Mapping[str, Any] | None = None
 
     def in_state(self, *states: str) -> tuple[SiteJob, ...]:
         """The jobs in any of some states."""
@@ -144,7 +144,7 @@ class Snapshot:
             "unreadable": self.unreadable,
             "jobs": [_row(job) for job in self.jobs],
             "nodes": [_row(node) for node in self.nodes],
-            **({} if self.rules is None else {"rules": self.rules}),
+            **({} if self.restrictions is None else {"restrictions": self.restrictions}),
         }
 
     @classmethod
@@ -157,10 +157,10 @@ class Snapshot:
         try:
             jobs = tuple(_typed(SiteJob, row) for row in data["jobs"])
             nodes = tuple(_typed(SiteNode, row) for row in data["nodes"])
-            rules = data.get("rules")
-            if rules is not None and not isinstance(rules, dict):
-                raise ValueError("rules are no names with values")
-            return cls(int(data["time"]), jobs, nodes, int(data["unreadable"]), rules)
+            restrictions = data.get("restrictions")
+            if restrictions is not None and not isinstance(restrictions, dict):
+                raise ValueError("restrictions are no names with values")
+            return cls(int(data["time"]), jobs, nodes, int(data["unreadable"]), restrictions)
         except (KeyError, TypeError, ValueError) as error:
             text = shortened(f"{type(error).__name__}: {error}")
             raise InputError(f"a state of a site cannot be read ({text})") from None

@@ -33,7 +33,7 @@ from tune_jobs.terminal.signals import StopRequest
 SITE_RULE = "fcfs:easy"
 """What starts the jobs of a simulated site."""
 
-CALLS_BETWEEN_SIGNS = 4
+CALLS_BETWEEN_SIGNS = 9
 """More commands than a steerer ever calls between two signs of life; each may time out."""
 
 

@@ -6,6 +6,7 @@ from rllib_configs.registries import (
     ADVISERS,
     CONVERSIONS,
     NETWORKS,
+    PERMITS,
     RANGES,
     START_TIMES,
     ConditionOption,
@@ -33,6 +34,7 @@ NETWORKS.register("hpc_scorer")(
     NetworkEntry(ScorerOptions, "rllib_configs.worlds.hpc.scorer:NETWORK", has_gradient=False)
 )
 ADVISERS.register("hpc")("rllib_configs.worlds.hpc.advice:advise")
+PERMITS.register("hpc")("rllib_configs.worlds.hpc.permits:Permits")
 START_TIMES.register("hpc")("rllib_configs.worlds.hpc.start_times")
 RANGES.register("hpc")("rllib_configs.worlds.hpc.ranges:HPCRanges")
 CONVERSIONS.register("hpc_scorer to set_scorer")(

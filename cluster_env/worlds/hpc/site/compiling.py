@@ -10,7 +10,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.worlds.hpc.simulator import estimates, users_of
 from cluster_env.worlds.hpc.site.arrays import FAILURE, JOB, PLANNED, RESERVATION, Layout, Work
 from cluster_env.worlds.hpc.site.description import Site
-from cluster_env.worlds.hpc.site.limits import Counters, charge_limits
+from cluster_env.worlds.hpc.site.limits import Counters, charge_limits, charge_throttles
 from cluster_env.worlds.hpc.site.requests import Requests
 
 _KINDS = {"failure": FAILURE, "planned": PLANNED, "reservation": RESERVATION}
@@ -103,10 +103,7 @@ def work_of(site: Site, batch: Batch, requests: Requests) -> Work:
     # Limits, and throttles of arrays.
     counters = Counters()
     charge_limits(counters, site, columns, requests.counted)
-    throttled = np.flatnonzero((columns["throttle"] > 0) & (columns["array"] >= 0))
-    for most in np.unique(columns["throttle"][throttled]):
-        jobs = throttled[columns["throttle"][throttled] == most]
-        counters.charge(jobs, columns["array"][jobs], np.ones(jobs.size, np.int64), int(most))
+    charge_throttles(counters, columns)
     first, counter, amount, limits = counters.by_job(records.size)
     return Work(
         first=batch.first,

@@ -25,12 +25,14 @@ class Counters:
 
     Attributes:
         limits: of each counter.
+        names: what each counter limits, for people.
         jobs: of each charge, the index of its job.
         counters: of each charge.
         amounts: of each charge.
     """
 
     limits: list[int] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
     jobs: list[NDArray[np.int64]] = field(default_factory=list)
     counters: list[NDArray[np.int64]] = field(default_factory=list)
     amounts: list[NDArray[np.int64]] = field(default_factory=list)
@@ -41,6 +43,7 @@ class Counters:
         whose: NDArray[np.int64],
         amount: NDArray[np.int64],
         most: int,
+        name: str,
     ) -> None:
         """A counter for each of those whose jobs they are, with the same limit."""
         if not jobs.size:
@@ -50,6 +53,7 @@ class Counters:
         self.counters.append(len(self.limits) + index)
         self.amounts.append(amount)
         self.limits += [most] * owners.size
+        self.names += [name] * owners.size
 
     def by_job(
         self, num_jobs: int
@@ -108,6 +112,21 @@ def charge_limits(
             _charge(counters, of_kind["account"], account, owner, amount, name, settled)
 
 
+def charge_throttles(counters: Counters, columns: dict[str, NDArray[np.int64]]) -> None:
+    """Charges the jobs of arrays of which only so many run at once.
+
+    Args:
+        counters: to add to.
+        columns: ``array`` and ``throttle`` of all jobs, ``(num_jobs,)`` each.
+    """
+    throttle, array = columns["throttle"], columns["array"]
+    throttled = np.flatnonzero((throttle > 0) & (array >= 0))
+    for most in np.unique(throttle[throttled]).tolist():
+        jobs = throttled[throttle[throttled] == most]
+        ones = np.ones(jobs.size, np.int64)
+        counters.charge(jobs, array[jobs], ones, most, f"{most:,} jobs of its array")
+
+
 _KINDS = ("qos", "account", "user")
 
 
@@ -126,7 +145,8 @@ def _charge(
         most = getattr(limit, name)
         if most:
             mine = (column == place) & ~settled
-            counters.charge(np.flatnonzero(mine), owner[mine], amount[mine], most)
+            what = f"{most:,} {name.replace('_', ' ')} of the {limit.kind} {limit.name}"
+            counters.charge(np.flatnonzero(mine), owner[mine], amount[mine], most, what)
             done |= mine
     return done
 
