@@ -90,6 +90,11 @@ def units_named(task: Any) -> set[str]:
     return {name for name, units in world.items() if units}
 
 
+def describes_machine(world: Any) -> bool:
+    """Whether a world has the description of a site, which says how large the machine is."""
+    return getattr(world, "site", None) is not None
+
+
 def machine_changes(
     task: TaskSection, before: Any, given: Set[str], asked: str = OPTION
 ) -> dict[str, int]:
@@ -107,6 +112,8 @@ def machine_changes(
     """
     kind, known = task.workload.kind, units_named(before)
     read = WORLDS.get(task.world.kind).workloads.get(kind).read
+    if describes_machine(task.world):
+        return {}
     places = {"task", "task.workload", "task.workload.path", f"task.workload.{kind}"}
     if read is None or ("processors" in known and not given & places):
         return {}

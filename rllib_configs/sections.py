@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, cast, get_args
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -20,6 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from cluster_env.core.checks import FromFile
 from cluster_env.core.errors import InputError
 from rllib_configs.extensions import load_extensions
 
@@ -126,6 +128,9 @@ def _section_of(kind: Any, name: str, left_out: frozenset[str]) -> type[DerivedS
         hint = hints[entry.name]
         if Path in get_args(hint):  # text is a path, too
             hint = Path | None if NoneType in get_args(hint) else Path
+        for mark in get_args(hint):
+            if isinstance(mark, FromFile):
+                hint = Annotated[hint, BeforeValidator(mark.value)]
         keys[entry.name] = (hint, Field(**options))
     section = create_model(
         f"{kind.__name__}Section", __base__=DerivedSection, __module__=__name__, **keys

@@ -1,8 +1,8 @@
 """What compiled code asks of the arrays and options that it is given, in words."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from gymnasium import spaces
@@ -58,6 +58,21 @@ def outputs(
     return tuple(output(one, *form) for one, form in zip(out, forms, strict=True))
 
 
+@dataclass(frozen=True)
+class FromFile:
+    """Mark of an option that may be the path of a file: ``Annotated[Site, FromFile(read_site)]``.
+
+    Attributes:
+        read: the value of the option, from the path or paths that a user wrote.
+    """
+
+    read: Callable[[str], Any]
+
+    def value(self, given: Any) -> Any:
+        """What a file says, if the option is a text; else the option as it is."""
+        return self.read(given) if isinstance(given, str) and given else given
+
+
 def from_plain(made: type[T], data: Mapping[str, Any], what: str) -> T:
     """Builds a dataclass whose fields may be dataclasses themselves, from mappings.
 
@@ -65,7 +80,7 @@ def from_plain(made: type[T], data: Mapping[str, Any], what: str) -> T:
         InputError: for an unknown name; it names the nearest, and ``what`` it would be the name of:
             ``option of the world``.
     """
-    hints = get_type_hints(made)
+    hints = get_type_hints(made, include_extras=True)
     known = [entry.name for entry in fields(made)]  # type: ignore[arg-type]
     given = {}
     for name, value in data.items():
@@ -87,7 +102,11 @@ def _required(made: Any) -> list[Any]:
 
 
 def _converted(hint: Any, value: Any, what: str) -> Any:
-    """A value of a field: of lists and tables of dataclasses, these."""
+    """A value of a field: of lists and tables of dataclasses, these; of paths, what files say."""
+    if get_origin(hint) is Annotated:
+        hint, *marks = get_args(hint)
+        for mark in marks:
+            value = mark.value(value) if isinstance(mark, FromFile) else value
     inner = [part for part in get_args(hint) if is_dataclass(part)]
     table = hint if is_dataclass(hint) else inner[0] if inner else None
     if isinstance(value, Mapping) and table is not None and get_origin(hint) is not tuple:

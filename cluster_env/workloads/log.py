@@ -157,7 +157,8 @@ class LogWorkload(ABC):
     def recorded(self) -> RecordedJobs:
         """All jobs that fit the machine, at the times of submission that were asked for."""
         read = self.read()
-        fitting = self.fitting(hashed(read) if self.hash_users else read)
+        fitting = self.fitting(read)  # limits of users are by their names
+        fitting = hashed(fitting) if self.hash_users else fitting
         factor = self.stretch
         if self.scaled_load:
             factor = self.load_of(fitting, fitting.span) / self.scaled_load

@@ -1,6 +1,7 @@
 """What ``metasched trace --calibrate`` does: replays a log as the site says it schedules."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,11 @@ from tune_jobs.terminal.output import print_json, silent
 
 USUAL = "priority:conservative"
 """What Slurm does with multifactor priorities and backfilling: nobody delays who is before him."""
+
+AT_SITE = (
+    "Jobs run on the nodes of the site's description, in its partitions, under its limits and "
+    "calendar. Where recorded waits differ, the description lacks something."
+)
 
 UNKNOWN = (
     "The simulator counts processors, memory and GPUs, not nodes. It does not simulate "
@@ -66,28 +72,30 @@ def report_calibration(
         )
         words += [f"Not simulated: {'; '.join(site.unknown)}."] if site.unknown else []
         said, changes = _with_site(site, read_as_said(path, changes, said), said, changes)
-    chosen = split_names(names) or [usual]
     task, jobs, remarks = task_of_log(path, changes, said, guess=False)
+    described: Any = getattr(task.world, "site", None)
+    chosen = split_names(names) or [(described and described.rule) or usual]
     if jobs.wait is None:
         raise InputError(
             f"{path} does not record the wait of every job, so there is nothing to compare "
             "simulated waits with"
         )
-    policies = {name: get_heuristic(name, task.world) for name in dict.fromkeys(chosen)}
-    schedules = {
-        name: evaluate(policy, task.jobsets(Split.HELD_OUT, [0]), task.world, run_seed=task.seed)
-        for name, policy in policies.items()
-    }
-    waits = _waits_of(jobs, schedules)
+    waits = _waits_of(jobs, _play(task, chosen), described)
     sheets = [near.in_all(waits)]
     best = str(sheets[0].rows[0]["policy"])
     answer, why = near.verdict(sheets[0].rows[0], len(waits.simulated))
     sheets += [near.by_week(waits, best), near.by_class(waits, best)]
+    if described is not None:
+        gains = near.gains_over(_waits_of_pool(task, jobs, chosen), waits)
+        words.append(near.gain_sentence(gains))
+        sheets.insert(1, near.by_partition(waits, best))
     say = silent if as_json else click.echo
     if as_json:
-        print_json({**as_data(sheets), "verdict": answer, "why": why})
+        more = {} if described is None else {"gain_over_pool": gains}
+        print_json({**as_data(sheets), "verdict": answer, "why": why, **more})
     sentence = f"Can this log be replayed? {title_case(answer)}: {why}."
-    say(_text(path, task, jobs, sheets, [*words, *remarks, sentence]))
+    unknown = UNKNOWN if described is None else AT_SITE
+    say(_text(path, task, jobs, sheets, [unknown, *words, *remarks, sentence]))
     if out is not None:
         write_sheets(out, sheets)
         write_table(out / "calibration.csv", near.points(waits, best))
@@ -110,7 +118,36 @@ def _with_site(
     return said, tuple(changes)
 
 
-def _waits_of(jobs: RecordedJobs, schedules: Mapping[str, Schedule]) -> near.RecordedWaits:
+def _play(task: Task, names: Sequence[str]) -> dict[str, Schedule]:
+    """The schedules of a whole log under rules, whose names are checked first."""
+    policies = {name: get_heuristic(name, task.world) for name in dict.fromkeys(names)}
+    return {
+        name: evaluate(policy, task.jobsets(Split.HELD_OUT, [0]), task.world, run_seed=task.seed)
+        for name, policy in policies.items()
+    }
+
+
+def _waits_of_pool(task: Task, jobs: RecordedJobs, names: Sequence[str]) -> near.RecordedWaits:
+    """The same jobs on one pool of the site's processors, as they arrive where no site is known."""
+    world: Any = task.world
+    workload: Any = task.workload
+    read: RecordedJobs = workload.read()
+    counted = dict(zip(world.resources, world.capacity, strict=True))
+    units = {name: counted.get(name, 0) for name in ("memory", "gpus") if name in read.resources}
+    pool: Any = replace(world, site=None, **{"memory": 0, "gpus": 0, **units})
+    same = read.select(np.sort(jobs.details["row"]))
+    same = same.that_fit(pool.capacity, "the pool", pool.resources)
+    jobset = same.jobset()
+    schedules = {
+        name: evaluate(get_heuristic(name, pool), [jobset], pool, run_seed=task.seed)
+        for name in dict.fromkeys(names)
+    }
+    return _waits_of(same, schedules)
+
+
+def _waits_of(
+    jobs: RecordedJobs, schedules: Mapping[str, Schedule], site: Any = None
+) -> near.RecordedWaits:
     assert jobs.wait is not None
     simulated = {}
     for name, schedule in schedules.items():
@@ -124,6 +161,10 @@ def _waits_of(jobs: RecordedJobs, schedules: Mapping[str, Schedule]) -> near.Rec
     size = np.empty(jobs.num_jobs, np.int64)
     size[first.job] = size_class(first)
     queue = jobs.names["queue"][jobs.ids["queue"]].astype(str) if "queue" in jobs.ids else None
+    partitions = {}
+    if site is not None:
+        place = jobs.attributes["partition"]
+        partitions = {name: place == k for k, name in enumerate(site.partition_names)}
     num_weeks = int((jobs.submit[-1] - jobs.submit[0]) // near.WEEK_S) + 1
     begin = jobs.submit[0] + near.WEEK_S * np.arange(num_weeks)
     return near.RecordedWaits(
@@ -132,6 +173,7 @@ def _waits_of(jobs: RecordedJobs, schedules: Mapping[str, Schedule]) -> near.Rec
         simulated=simulated,
         classes=near.classes_of(size, jobs.estimate, None if queue is None else queue.tolist()),
         weeks=week_names(jobs, begin),
+        partitions=partitions,
     )
 
 
@@ -145,4 +187,4 @@ def _text(
     lost = sum(one.count for one in jobs.dropped)
     head = f"{path}: {jobs.num_jobs:,} jobs on {machine}; {lost:,} rows left out"
     parts = [click.style(head, bold=True), *(format_sheet(sheet, 20) for sheet in sheets)]
-    return "\n\n".join([*parts, *("\n".join(folded([one])) for one in (UNKNOWN, *remarks))])
+    return "\n\n".join([*parts, *("\n".join(folded([one])) for one in remarks)])

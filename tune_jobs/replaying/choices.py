@@ -13,6 +13,11 @@ from rllib_configs.machines import misfits, units_named, units_of_log
 from tune_jobs.comparing.choices import changed_config
 from tune_jobs.comparing.trained_runs import TrainedRun
 
+SITE = "site"
+"""Name of the option that describes a site."""
+
+_SITE_KEY = "task.world.site."
+
 WORLD = "hpc"
 """The world that logs in seconds are played in."""
 
@@ -85,9 +90,12 @@ def task_of_log(
     said = {
         name for name in read.resources if name in task_options or f"task.world.{name}" in given
     }
-    units, words = units_of_log(
-        read, said, units_named(trained), asked="--{name} {units}", guess=guess
-    )
+    units: dict[str, int] = {}
+    words: list[str] = []
+    if not _names_site(overrides, task_options):
+        units, words = units_of_log(
+            read, said, units_named(trained), asked="--{name} {units}", guess=guess
+        )
     workload = {"kind": "trace", "path": str(path), "jobs": 0, "whole": True}
     data = {"name": path.name.partition(".")[0] or "log"}
     data["task"] = {"world": world, "workload": workload}  # type: ignore[assignment]
@@ -97,4 +105,14 @@ def task_of_log(
     if not isinstance(recorded, RecordedJobs):
         raise InputError(f"--set must not replace the jobs of {path}")
     capacity: tuple[int, ...] = getattr(task.world, "capacity", ())
+    site: Any = getattr(task.world, "site", None)
+    if site is not None:
+        words += [f"not simulated: {'; '.join(site.not_simulated)}"] if site.not_simulated else []
+        return task, recorded, words
     return task, recorded, [*words, *misfits(recorded, capacity)]
+
+
+def _names_site(overrides: Sequence[str], task_options: Mapping[str, Any]) -> bool:
+    """Whether the description of a site says how large the machine is."""
+    keys = {text.partition("=")[0] for text in overrides}
+    return SITE in task_options or any(f"{key}.".startswith(_SITE_KEY) for key in keys)

@@ -5,7 +5,7 @@ some weeks or for some jobs, its answers to other questions deserve no more beli
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,7 @@ class RecordedWaits:
         simulated: waits by the name of the rule, likewise.
         classes: of jobs, bool ``(num_jobs,)`` by name; a job may be in several.
         weeks: names of the weeks.
+        partitions: of a site, like classes; none where no site is described.
     """
 
     arrival: NDArray[np.int64]
@@ -60,6 +61,7 @@ class RecordedWaits:
     simulated: Mapping[str, Waits]
     classes: Mapping[str, NDArray[np.bool_]]
     weeks: Sequence[str]
+    partitions: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
 
     @property
     def week(self) -> NDArray[np.int64]:
@@ -199,6 +201,27 @@ def by_class(log: RecordedWaits, name: str) -> Sheet:
     """By size, requested time and queue, for one rule."""
     note = "narrow: at most a sixteenth of the machine, wide: more than a quarter"
     return _grouped(log, name, "class", log.classes, note)
+
+
+def by_partition(log: RecordedWaits, name: str) -> Sheet:
+    """By partition of a site, for one rule."""
+    return _grouped(log, name, "partition", log.partitions, "")
+
+
+def gains_over(pool: RecordedWaits, site: RecordedWaits) -> dict[str, float]:
+    """The largest gain of any rule on one pool, and at the site: ``pool`` and ``site``."""
+    return {
+        name: max(fidelity(one.recorded, waits)["gain"] for waits in one.simulated.values())
+        for name, one in (("pool", pool), ("site", site))
+    }
+
+
+def gain_sentence(gains: Mapping[str, float]) -> str:
+    """What the description of a site brings."""
+    return (
+        f"With the site's description the gain is {gains['site']:.2f}, as one pool of all "
+        f"processors {gains['pool']:.2f}: {gains['site'] - gains['pool']:+.2f}."
+    )
 
 
 def _grouped(

@@ -271,6 +271,43 @@ def by_size(schedules: Mapping[str, Schedule]) -> Sheet:
     return Sheet("by-size", "By size", shown, rows, note, waits)
 
 
+def by_partition(schedules: Mapping[str, Schedule], jobs: RecordedJobs, site: Any) -> list[Sheet]:
+    """What became of the jobs of each partition of a site, under each policy.
+
+    Utilization is what the jobs of a partition held of its nodes while jobs arrived; of nodes that
+    partitions share, others held more.
+
+    Args:
+        schedules: of the log, by policy.
+        jobs: of the log, at the site.
+        site: the description, as `HPC.site` has it.
+    """
+    place = jobs.attributes["partition"]
+    count = len(site.partitions)
+    size = [int(site.units[site.node_set(k), 0].sum()) for k in range(count)]
+    rows = []
+    groups = {key: of_groups(one, place[one.job], count) for key, one in schedules.items()}
+    held = {key: _held(one, place[one.job], count) for key, one in schedules.items()}
+    for k in range(count):
+        for key, group in groups.items():
+            if group["jobs"][k]:
+                row: dict[str, Any] = {"partition": site.partitions[k].name, "policy": key}
+                row |= {name: float(group[name][k]) for name in ("jobs", *_OF_GROUP)}
+                rows.append({**row, "utilization": held[key][k] / size[k]})
+    shown = ["partition", "policy", "jobs", *_OF_GROUP[:3], "utilization"]
+    note = "util: processors that the partition's own jobs held, of its nodes, while jobs arrive"
+    return [Sheet("by-partition", "By partition", shown, rows, note)]
+
+
+def _held(schedule: Schedule, group: NDArray[np.int64], count: int) -> NDArray[np.float64]:
+    """Mean processors that groups of jobs held inside the arrival window, ``(count,)``."""
+    window = max(int(schedule.window[0]), 1)
+    start = np.where(schedule.start >= 0, schedule.start, window).astype(np.int64)
+    inside = np.clip(np.minimum(start + schedule.duration, window) - start, 0, None)
+    work = inside.astype(np.float64) * schedule.demand[:, 0]
+    return np.asarray(np.bincount(group, work, count) / window, np.float64)
+
+
 def by_user(schedules: Mapping[str, Schedule], jobs: RecordedJobs) -> list[Sheet]:
     """Mean waits of users and of queues, as far as the log knows any; most work first."""
     sheets = []

@@ -28,9 +28,11 @@ from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
 from tune_jobs.replaying.choices import LogOptions, task_of_log
 from tune_jobs.replaying.outcomes import (
+    AS_RECORDED,
     as_recorded,
     beyond_simulation,
     bounded,
+    by_partition,
     by_size,
     by_user,
     in_all,
@@ -118,9 +120,13 @@ def report_replay(
     numbers = None if recorded is None else outcome(recorded, jobs.resources)
     world: Any = task.world
     remarks += bounded(schedules, world.max_wait)
-    remarks += [*beyond_simulation(outcomes, numbers), *overloaded(schedules)]
+    if world.site is None:
+        remarks += beyond_simulation(outcomes, numbers)
+    remarks += overloaded(schedules)
+    shown = schedules if recorded is None else {AS_RECORDED: recorded, **schedules}
     sheets = [
         in_all(outcomes, jobs, numbers),
+        *(by_partition(shown, jobs, world.site) if world.site is not None else []),
         by_size(schedules),
         *by_user(schedules, jobs),
     ]

@@ -11,6 +11,7 @@ from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate
 from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.workloads.site_of_log import site_text
 from cluster_env.worlds import get_heuristic
 from tune_jobs.replaying import description
 from tune_jobs.replaying.choices import LogOptions, task_of_log
@@ -18,6 +19,9 @@ from tune_jobs.tables.columns import shown
 from tune_jobs.tables.frames import plain, write_table
 from tune_jobs.tables.printing import Sheet, aligned, as_data, format_sheet, write_sheets
 from tune_jobs.terminal.output import print_json, silent
+
+SITE_FILE = "site.yaml"
+"""A first description of the site, from the log."""
 
 TODAY = "fcfs:easy"
 """What plays a log that does not say how long its jobs waited."""
@@ -55,6 +59,9 @@ def report_trace(
     if out is not None:
         write_sheets(out, sheets)
         write_table(out / "trace.csv", description.points(jobs, capacity, played))
+        (out / SITE_FILE).write_text(site_text(jobs))
+        say(f"\nWrote {out / SITE_FILE}: partitions as the log shows them. Correct it and replay")
+        say(f"         the log on it: metasched replay {options.path} --site {out / SITE_FILE}")
     draw_or_say(out, "trace", draw, say)
 
 

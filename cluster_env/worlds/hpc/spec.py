@@ -1,6 +1,7 @@
 """The registration of the world of batch-scheduled machines."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,20 @@ def _thesis(**options: Any) -> dict[str, Any]:
     return {"world": {"kind": "hpc", **options}, "workload": {"jobs": 64}, "objective": "slowdown"}
 
 
+def _weights_of_site(task: Any) -> Mapping[str, Any]:
+    """Weights of the order `priority`, where the site's description has them."""
+    site = task.world.site
+    if site is None or site.weights is None:
+        return {}
+    return {f"world.priority.{name}": weight for name, weight in asdict(site.weights).items()}
+
+
+def _partition_alone(task: Any) -> Mapping[str, Any]:
+    """Where a site is described, the part of it that has one of its partitions alone."""
+    site = task.world.site
+    return {} if site is None else {"world.site": asdict(site.only(str(task.workload.partition)))}
+
+
 def warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
     """Draws and corrects estimates, uses a scorer in its three ways, and plays a published loop."""
     rng, one, scorer = np.random.default_rng(0), np.zeros(1, np.int64), Scorer.linear()
@@ -201,6 +216,13 @@ SPEC = WorldSpec(
             "processors": CliOption("world.processors", "Processors of the machine."),
             "memory": CliOption("world.memory", "Units of memory; 0 ignores memory."),
             "gpus": CliOption("world.gpus", "GPUs; 0 ignores GPUs."),
+            "site": CliOption(
+                "world.site",
+                "Nodes, partitions, limits and calendar of the site: a YAML file or slurm.conf, "
+                "and, separated by commas, what sacctmgr show qos, assoc and event --parsable2 and "
+                "scontrol show res -o print, a calendar (CSV), or TZ=Europe/Berlin.",
+                follows=_weights_of_site,
+            ),
             "backfilling": CliOption(
                 "world.backfilling",
                 "Backfilling of policies that do not name theirs: strict, skip, easy or "
@@ -237,7 +259,10 @@ SPEC = WorldSpec(
             ),
             "partition": CliOption(
                 "workload.partition",
-                "Read only this partition or queue of a log; by default all.",
+                "Read only this partition or queue of a log; by default all. With --site, the "
+                "machine is the partition's nodes alone.",
+                follows=_partition_alone,
+                read=lambda name, task_of: name,  # after the site, which it makes smaller
             ),
             "missing-limits": CliOption(
                 "workload.missing_limits",

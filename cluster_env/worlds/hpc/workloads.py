@@ -24,6 +24,8 @@ from cluster_env.workloads.log import LogWorkload
 from cluster_env.workloads.lublin import JobType, draw_jobs, pass_through_days, types_for
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.workload import Workload
+from cluster_env.worlds.hpc.site.description import Site
+from cluster_env.worlds.hpc.site.recorded_jobs import on_site
 from cluster_env.worlds.hpc.world import HPC
 
 _SAMPLE = 20_000  # jobs that the load of a generator is measured on
@@ -323,6 +325,7 @@ class HPCLog(LogWorkload):
 
     capacity: tuple[int, ...] = field(default=(256,), kw_only=False)
     resources: tuple[str, ...] = field(default=("processors",), kw_only=False)
+    site: Site | None = None
 
     def after(self, jobs: int) -> LaterJobs:
         """Windows of so many jobs of the part for training: what may arrive after an instant."""
@@ -331,6 +334,8 @@ class HPCLog(LogWorkload):
 
     def fitting(self, read: RecordedJobs) -> RecordedJobs:
         """The jobs that fit the machine."""
+        if self.site is not None:
+            return on_site(read, self.site)
         machine = f"the machine of {self.capacity[0]:,} processors"
         return read.that_fit(self.capacity, machine, self.resources)
 
@@ -357,7 +362,11 @@ WORKLOADS.register("bimodal")(WorkloadSpec(BimodalWorkload, _processors))
 WORKLOADS.register("trace")(
     WorkloadSpec(
         HPCLog,
-        lambda world: {"capacity": world.capacity, "resources": world.resources},
+        lambda world: {
+            "capacity": world.capacity,
+            "resources": world.resources,
+            "site": world.site,
+        },
         own=("jobs", "estimates"),  # how long windows are follows from the log, which has estimates
         read=lambda said: read_log(said["path"], **{name: said[name] for name in READ_OPTIONS}),
     )

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from cluster_env.core.checks import outputs, require_option_types, require_states
+from cluster_env.core.checks import FromFile, outputs, require_option_types, require_states
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
@@ -18,6 +18,7 @@ from cluster_env.worlds.hpc.features import context_names, describe, item_names
 from cluster_env.worlds.hpc.rules import BACKFILLING, Weights
 from cluster_env.worlds.hpc.simulator import HPCSimulator
 from cluster_env.worlds.hpc.site.description import RESOURCES, Site
+from cluster_env.worlds.hpc.site.reading import read_site
 from cluster_env.worlds.hpc.site.requests import check_site
 from cluster_env.worlds.hpc.site.simulator import SiteSimulator
 from cluster_env.worlds.hpc.state import LARGEST, StateLayout
@@ -152,7 +153,7 @@ class HPC:
     reward_discount: float = 0.99
     horizon: int = 0
     horizon_step: int = 0
-    site: Site | None = None
+    site: Annotated[Site | None, FromFile(read_site)] = None
 
     def __post_init__(self) -> None:
         if self.site is not None:

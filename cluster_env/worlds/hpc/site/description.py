@@ -4,7 +4,7 @@ A `Site` is an option of the world `HPC`. Jobs refer to its parts by numbers: se
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -259,6 +259,30 @@ class Site:
         if reservation >= 0:
             nodes = nodes & self.outage_nodes[reservation]
         return np.asarray(nodes, np.bool_)
+
+    def only(self, name: str) -> "Site":
+        """The nodes of one partition and what holds for them, as if the others had no jobs.
+
+        Raises:
+            InputError: if there is no such partition.
+        """
+        if name not in self.partition_names:
+            raise unknown("partition of the site", name, self.partition_names)
+        place = self.partition_names.index(name)
+        inside = self._partition_nodes[place]
+        names = np.array(self.node_names)
+        groups = []
+        for group, places in zip(self.nodes, self._group_places.values(), strict=True):
+            kept = names[places][inside[places]].tolist()
+            whole = len(kept) == len(places)
+            groups += [group if whole else replace(group, name=",".join(kept), count=1)] * any(kept)
+        calendar = [
+            replace(outage, nodes=tuple(names[mask & inside].tolist()))
+            for outage, mask in zip(self.calendar, self.outage_nodes, strict=True)
+            if (mask & inside).any()
+        ]
+        partition = replace(self.partitions[place], nodes=(), default=True)
+        return replace(self, nodes=tuple(groups), partitions=(partition,), calendar=tuple(calendar))
 
     @cached_property
     def outage_nodes(self) -> tuple[NDArray[np.bool_], ...]:

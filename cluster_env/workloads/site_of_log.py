@@ -1,0 +1,91 @@
+"""A first description of a site, in YAML, from nothing but a log of its jobs.
+
+It is where a user begins, who corrects it then: how large each partition must be at least, and how
+long its jobs may take. Which nodes a partition has, and which it shares, no log of jobs says.
+"""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.workloads.recorded import RecordedJobs
+
+_PLAIN = re.compile(r"[A-Za-z_][\w.-]*")
+_COUNTED = ("processors", "gpus")
+
+
+def site_text(jobs: RecordedJobs) -> str:
+    """The description: each partition as one node as large as what its jobs held at once."""
+    return "\n".join(_lines(jobs)) + "\n"
+
+
+def partitions_of(jobs: RecordedJobs) -> tuple[NDArray[np.int64], list[str]]:
+    """The number of each job's partition or queue, int64 ``(num_jobs,)``, and their names.
+
+    Of a log that has both, queues count where they are several.
+    """
+    queues = jobs.names["queue"] if "queue" in jobs.ids else np.array([""])
+    numbers = jobs.details.get("partition")
+    if queues.size > 1 or numbers is None:
+        ids = jobs.ids.get("queue", np.zeros(jobs.num_jobs, np.int64))
+        return ids, [str(name) for name in queues]
+    names, ids = np.unique(numbers, return_inverse=True)
+    return ids.astype(np.int64).reshape(numbers.shape), [str(name) for name in names]
+
+
+def _lines(jobs: RecordedJobs) -> Iterator[str]:
+    ids, names = partitions_of(jobs)
+    counts = np.bincount(ids, minlength=len(names))
+    order = np.argsort(-counts, kind="stable")
+    parts = {int(k): _most(jobs.select(ids == k)) for k in order}
+    whole = _most(jobs)
+    yield f"# The site of {jobs.path.name}, as far as {jobs.num_jobs:,} jobs show it. Correct it:"
+    yield "# metasched replay LOG --site FILE plays the log on it."
+    if jobs.wait is None:
+        yield "# The log has no waits, so a partition is as large as its largest job."
+    else:
+        yield "# A partition is one node, as large as what its jobs held at once; it may be larger."
+    together = sum(most["processors"] for most in parts.values())
+    if len(parts) > 1:
+        yield (
+            f"# All jobs together held {whole['processors']:,} processors at once, partitions "
+            f"{together:,} in sum."
+        )
+        yield "# Whether partitions share nodes is not known; if so, name the same nodes in both."
+    yield "nodes:"
+    for k, most in parts.items():
+        units = ", ".join(f"{name}: {count}" for name, count in most.items() if count)
+        yield f"- {{name: {_node(names[k], k)}, {units}}}"
+    yield "partitions:"
+    for place, k in enumerate(parts):
+        longest = int(jobs.estimate[ids == k].max())
+        default = ", default: true" if place == 0 else ""
+        yield (
+            f"- {{name: {_quoted(names[k] or 'none')}, nodes: [{_node(names[k], k)}], "
+            f"max_time_s: {longest}{default}}}  # {counts[k]:,} jobs"
+        )
+    if "qos" in jobs.details:
+        yield "limits:  # of each QOS: jobs, processors, jobs_per_user, processors_per_user, ..."
+        counts = np.bincount(jobs.details["qos"], minlength=jobs.names["qos"].size)
+        for k, name in enumerate(jobs.names["qos"]):
+            if counts[k] and str(name):
+                yield f"- {{name: {_quoted(str(name))}}}  # {counts[k]:,} jobs"
+
+
+def _most(jobs: RecordedJobs) -> dict[str, int]:
+    """Processors and GPUs that some jobs held at once, at least those of the largest."""
+    largest = jobs.demand.max(axis=0)
+    most = largest if jobs.most_in_use is None else np.maximum(jobs.most_in_use, largest)
+    held = dict(zip(jobs.resources, most.tolist(), strict=True))
+    return {name: held[name] for name in _COUNTED if name in held}
+
+
+def _node(name: str, number: int) -> str:
+    """A name of nodes that is no list of hosts and needs no quotation marks."""
+    return f"nodes-{name if _PLAIN.fullmatch(name) else number}"
+
+
+def _quoted(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else "'" + name.replace("'", "''") + "'"

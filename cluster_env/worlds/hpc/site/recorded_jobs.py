@@ -1,0 +1,222 @@
+"""Jobs of a log at a site: what the log says of them becomes the attributes that `Site` lists."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError, shortened
+from cluster_env.workloads.recorded import NOTHING, Dropped, Noticed, RecordedJobs
+from cluster_env.worlds.hpc.site.description import RESOURCES, Site
+from cluster_env.worlds.hpc.site.requests import Requests
+
+Columns = dict[str, NDArray[np.int64]]
+
+_SAME_NAME = ("nodes", "exclusive", "array", "throttle", "failed")
+"""Attributes that logs have as they are."""
+
+_COPIES = re.compile(r"\*\d+")
+_MIXED = re.compile(r"[^\w.|&,-]")
+
+
+def on_site(jobs: RecordedJobs, site: Site) -> RecordedJobs:
+    """The jobs that a site can run, with the attributes of jobs at a site.
+
+    A job whose predecessors are in the log arrives when it was submitted, and the simulator makes
+    it wait; all others arrive as without a site. The jobs ask for the resources of the site:
+    memory and GPUs that the log does not say are none. The detail ``row`` is the place of each in
+    the log as it was read.
+
+    Raises:
+        InputError: if the site can run none of them.
+    """
+    jobs = replace(jobs, details={**jobs.details, "row": np.arange(jobs.num_jobs)})
+    counted = _of_resources(jobs, site)
+    jobs = counted.that_fit(site.capacity, "the site", site.resources)
+    jobs = _with_partitions(jobs, site)
+    jobs, after = _submitted(jobs)
+    attributes = {**jobs.attributes, **_attributes(jobs, site)}
+    jobs = replace(jobs, attributes={**attributes, **after})
+    noticed = [one for one in jobs.noticed if "that it came after" not in one.what]
+    jobs = replace(jobs, noticed=(*noticed, *_unknown(jobs, site)))
+    requests = Requests.of(site, jobs.jobset())
+    for never, why in requests.impossible():
+        jobs = _without(jobs, never[jobs.attributes["job_id"]], why)
+    return jobs
+
+
+def _of_resources(jobs: RecordedJobs, site: Site) -> RecordedJobs:
+    """The same jobs, asking for the resources that nodes of the site have, and no other.
+
+    Raises:
+        InputError: if jobs held GPUs, and the site has none.
+    """
+    columns = dict(zip(jobs.resources, jobs.demand.T, strict=True))
+    if "gpus" not in site.resources and "gpus" in columns and columns["gpus"].any():
+        raise InputError(f"jobs of {jobs.path} held GPUs, but no node of the site has gpus")
+    nothing = np.zeros(jobs.num_jobs, np.int64)
+    demand = [columns.get(name, nothing) for name in site.resources]
+    optional = tuple(name for name in RESOURCES if name != "processors")
+    return replace(
+        jobs, demand=np.stack(demand, axis=1), resources=site.resources, optional=optional
+    )
+
+
+def _with_partitions(jobs: RecordedJobs, site: Site) -> RecordedJobs:
+    """Jobs of partitions that the site has, each with the place of its own.
+
+    Jobs that name none belong to the default one; where the site has a single one and no job names
+    it, all of them do.
+    """
+    kinds = [jobs.names["queue"][jobs.ids["queue"]].astype(str)] if "queue" in jobs.ids else []
+    kinds += [jobs.details["partition"].astype(str)] if "partition" in jobs.details else []
+    names = {name: place for place, name in enumerate(site.partition_names)}
+    found = np.full(jobs.num_jobs, site.default_partition, np.int64)
+    place = {"": site.default_partition, str(NOTHING): site.default_partition}
+    best = max(kinds, key=lambda kind: int(np.isin(kind, [*names]).sum()), default=None)
+    if best is not None and (len(names) > 1 or np.isin(best, [*names]).any()):
+        texts, index = np.unique(best, return_inverse=True)
+        found = np.array([(place | names).get(text, NOTHING) for text in texts])[index]
+    jobs = replace(jobs, attributes={"partition": found})
+    missing = found == NOTHING
+    if best is not None and missing.any():
+        shown = ", ".join(np.unique(best[missing])[:5].tolist())
+        return _without(
+            jobs, missing, f"is of a partition that the site does not have ({shortened(shown)})"
+        )
+    return jobs
+
+
+def _submitted(jobs: RecordedJobs) -> tuple[RecordedJobs, Columns]:
+    """The jobs by arrival, and who waits for whom; see `on_site`."""
+    details = jobs.details
+    row = np.arange(jobs.num_jobs)
+    if "after" not in details:
+        return jobs, {"job_id": row}
+    after_ok = details.get("after_ok", np.zeros(jobs.num_jobs, np.int64))
+    after = _known_predecessors(jobs, after_ok > 0)
+    waits = (after != NOTHING).any(axis=1)
+    submit = np.where(waits, details.get("submitted", jobs.submit), jobs.submit)
+    order = np.argsort(submit, kind="stable")
+    place = np.empty_like(order)
+    place[order] = row
+    wait = jobs.wait
+    if wait is not None:
+        jobs = replace(jobs, wait=wait + jobs.submit - submit)
+    found = {
+        "job_id": row,
+        "after": np.where(after != NOTHING, place[np.maximum(after, 0)], NOTHING)[order],
+        "after_ok": np.where(waits, after_ok, 0)[order],
+    }
+    if "think_s" in details:
+        found["think_s"] = np.where(waits, details["think_s"], NOTHING)[order]
+    return jobs.select(order, submit[order]), found
+
+
+def _known_predecessors(jobs: RecordedJobs, after_ok: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Rows of the jobs that each one came after, int64 ``(num_jobs, k)``; -1 for none.
+
+    Those that are not in the log, that had not ended when the job started, or that failed although
+    they had to succeed, say nothing that a simulation could repeat.
+    """
+    details, after = jobs.details, jobs.details["after"]
+    start = jobs.submit if jobs.wait is None else jobs.submit + jobs.wait
+    end = start + jobs.run
+    failed = details.get("failed", np.zeros(jobs.num_jobs, np.int64)) > 0
+    rows = np.full(after.shape, NOTHING, np.int64)
+    # An array is named by the number that its jobs share: the last of them to end counts.
+    order = np.argsort(end, kind="stable")
+    for name in ("job", "array"):
+        if name not in details:
+            continue
+        numbers = details[name][order]
+        by_number = np.argsort(numbers, kind="stable")
+        last = np.searchsorted(numbers[by_number], after, side="right") - 1
+        there = (last >= 0) & (numbers[by_number][last] == after) & (after > 0)
+        rows = np.where(there, order[by_number[last]], rows)
+    known = rows != NOTHING
+    before = np.maximum(rows, 0)
+    if jobs.wait is not None:
+        known &= end[before] <= start[:, None]
+    known &= ~(failed[before] & after_ok[:, None]) & (before != np.arange(jobs.num_jobs)[:, None])
+    return np.where(known, rows, NOTHING)
+
+
+def _attributes(jobs: RecordedJobs, site: Site) -> Columns:
+    found = {name: jobs.details[name] for name in _SAME_NAME if name in jobs.details}
+    if "array" in found:
+        found["array"] = np.where(found["array"] > 0, found["array"], NOTHING)
+    places = {"qos": site.qos_names, "reservation": [outage.name for outage in site.calendar]}
+    for name, known in places.items():
+        if name in jobs.details:
+            found[name] = _places(jobs, jobs.details[name], name, known)
+    # Users and accounts with limits of their own come first, and the others behind them.
+    for ours, theirs, own in (
+        ("account", "group", site.account_names),
+        ("user", "user", site.user_names),
+    ):
+        if theirs in jobs.ids:
+            place = _places(jobs, jobs.ids[theirs], theirs, own)
+            found[ours] = np.where(place == NOTHING, len(own) + jobs.ids[theirs], place)
+    if "constraint" in jobs.details:
+        wanted = [_features(str(text), site) for text in jobs.names["constraint"]]
+        columns = np.array(wanted, np.int64).reshape(-1, 2)[jobs.details["constraint"]]
+        found["features"], found["any_features"] = columns.T
+    return found
+
+
+def _places(
+    jobs: RecordedJobs, numbers: NDArray[np.int64], name: str, known: Sequence[str]
+) -> NDArray[np.int64]:
+    """Places of names among those that are known, -1 for others."""
+    place = {text: k for k, text in enumerate(known)}
+    of_name = [place.get(str(text), NOTHING) for text in jobs.names[name]]
+    return np.array(of_name, np.int64)[numbers]
+
+
+def _features(text: str, site: Site) -> tuple[int, int]:
+    """Masks of the features that all, and that one of a job's nodes needs."""
+    plain = _COPIES.sub("", text).strip("[]()")
+    if not plain or _MIXED.search(plain) or ("|" in plain and re.search("[&,]", plain)):
+        return 0, 0
+    names = [name for name in re.split(r"[&,|]", plain) if name]
+    known = [name for name in names if name in site.feature_names]
+    if "|" in plain:
+        return 0, site.feature_mask(known)
+    return site.feature_mask(known), 0
+
+
+def _unknown(jobs: RecordedJobs, site: Site) -> list[Noticed]:
+    """What the log says and the site does not."""
+    noticed = []
+    wanted = {
+        "qos": ("has a QOS without limits at this site", "qos"),
+        "reservation": ("had a reservation that the site's calendar lacks", "reservation"),
+    }
+    for name, (what, attribute) in wanted.items():
+        if name not in jobs.details:
+            continue
+        named = jobs.names[name][jobs.details[name]].astype(str) != ""
+        lost = named & (jobs.attributes[attribute] == NOTHING)
+        if lost.any():
+            noticed.append(Noticed(what, int(lost.sum()), int(jobs.line[lost].min())))
+    if "constraint" in jobs.details:
+        texts = [str(text) for text in jobs.names["constraint"]]
+        strange = [bool(text) and not any(_features(text, site)) for text in texts]
+        lost = np.array(strange)[jobs.details["constraint"]]
+        if lost.any():
+            what = "has constraints that the site's features do not explain"
+            noticed.append(Noticed(what, int(lost.sum()), int(jobs.line[lost].min())))
+    return noticed
+
+
+def _without(jobs: RecordedJobs, lost: NDArray[np.bool_], why: str) -> RecordedJobs:
+    """The other jobs; these are counted as dropped for a reason."""
+    if not lost.any():
+        return jobs
+    if lost.all():
+        raise InputError(f"the site can run none of the jobs of {jobs.path}: each {why}")
+    dropped = Dropped(why, int(lost.sum()), int(jobs.line[lost].min()))
+    return replace(jobs.select(~lost), dropped=(*jobs.dropped, dropped))
