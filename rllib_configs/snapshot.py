@@ -113,8 +113,8 @@ class Snapshot:
         jobs: that run or wait.
         nodes: that take jobs; drained ones and those that do not answer are left out.
         unreadable: rows of the site's answer that could not be read, and are left out.
-        restrictions: partitions, limits and reservations, by the names of a site's description; None
-            where they are not known, and any job may have any node.
+        restrictions: partitions, limits and reservations, by the names of a site's description;
+            None where they are not known, and any job may have any node.
     """
 
     time: int
