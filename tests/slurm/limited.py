@@ -145,6 +145,8 @@ def record(folder: Path, seed: int) -> None:
         for job in draw_jobs(seed):
             number = submit(slurm, job, f"--begin={_local(began + job['at'])}")
             reserved[str(number)] = job.get("reservation", "")
+        arrays = slurm.run("squeue", "-h", "-t", "PENDING", "-o", "%F %K").splitlines()
+        shown["arrays.txt"] = "".join(f"{row}\n" for row in arrays if "%" in row)
         while slurm.run("squeue", "-h", "-o", "%A").strip():
             time.sleep(0.5)
         time.sleep(2)  # slurmctld sends to the database now and then

@@ -67,8 +67,11 @@ def site_of_conf(path: Path) -> dict[str, Any]:
         }
         nodes.append(entry)
     partitions = [_partition(path, line, pairs, known, sets) for line, pairs in conf.partitions]
-    if order == "priority":
-        weights |= {name: _weight(conf, key) for name, key in _WEIGHTS.items()}
+    others = {name: _weight(conf, key) for name, key in _WEIGHTS.items()}
+    multifactor = conf.settings.get("prioritytype", "").lower().endswith("multifactor")
+    if order == "priority" or (multifactor and any(others.values())):
+        # Without weights of age, size and fair share, partitions and QOS alone say who goes first.
+        order, weights = "priority", {"age": 0.0, "size": 0.0, "fair_share": 0.0, **weights, **others}
     return {
         "nodes": nodes,
         **({"partitions": partitions} if partitions else {}),
