@@ -6,6 +6,7 @@ python -m tests.slurm.limited --out tests/slurm/limited     # needs root, and sl
 """
 
 import argparse
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -45,7 +46,8 @@ SIZES = (1, 4, 8, 16, 24, 32, 48, 64, 80, 100, 120)
 SHARES = (0.12, 0.12, 0.12, 0.14, 0.12, 0.12, 0.08, 0.08, 0.04, 0.03, 0.03)
 COLUMNS = (
     "JobIDRaw,JobID,User,Account,Partition,QOS,State,Submit,Eligible,Start,End,Timelimit,ReqCPUS,"
-    "ReqNodes,AllocCPUS,AllocTRES,ReqTRES,NodeList,Reservation,Priority,Flags"
+    "ReqNodes,AllocCPUS,AllocTRES,ReqTRES,NodeList,Reservation,Priority,Flags,"
+    "SubmitLine"
 )
 
 
@@ -123,12 +125,29 @@ def reserve(slurm: PrivateSlurm, start: float) -> None:
 
 
 def with_reservations(rows: str, reserved: Mapping[str, str]) -> str:
-    """Slurm's accounts lose the reservation of a job that started with it; so it is filled in."""
+    """Rows of sacct without paths, and with the reservations that Slurm's accounts lose.
+
+    They do so where a job started at the same moment as its reservation.
+    """
     lines = [line.split("|") for line in rows.splitlines()]
-    job, reservation = (lines[0].index(name) for name in ("JobIDRaw", "Reservation"))
-    for line in lines[1:]:
-        line[reservation] = reserved.get(line[job], "")
+    job, reservation, line = (lines[0].index(name) for name in _CHANGED)
+    for cells in lines[1:]:
+        cells[reservation] = reserved.get(cells[job].partition("_")[0], "")
+        cells[line] = "sbatch " + cells[line].partition(" ")[2]
     return "\n".join(map("|".join, lines)) + "\n"
+
+
+_CHANGED = ("JobID", "Reservation", "SubmitLine")
+
+
+def described(conf: str) -> str:
+    """What a slurm.conf says of the site, and nothing of the machine that it runs on."""
+    kept = [line for line in conf.split("\n") if line.startswith(_OF_SITE)]
+    return re.sub(r" (NodeHostname|NodeAddr|Port)=\S+", "", "\n".join(kept)) + "\n"
+
+
+_OF_SITE = ("ClusterName", "Select", "Scheduler", "Priority", "Node", "Partition")
+_OF_SITE += ("AccountingStorageEnforce",)
 
 
 def _local(seconds: float) -> str:
@@ -145,8 +164,6 @@ def record(folder: Path, seed: int) -> None:
         for job in draw_jobs(seed):
             number = submit(slurm, job, f"--begin={_local(began + job['at'])}")
             reserved[str(number)] = job.get("reservation", "")
-        arrays = slurm.run("squeue", "-h", "-t", "PENDING", "-o", "%F %K").splitlines()
-        shown["arrays.txt"] = "".join(f"{row}\n" for row in arrays if "%" in row)
         while slurm.run("squeue", "-h", "-o", "%A").strip():
             time.sleep(0.5)
         time.sleep(2)  # slurmctld sends to the database now and then
@@ -157,9 +174,8 @@ def record(folder: Path, seed: int) -> None:
             "qos.txt": accounts.run("show", "qos", "--parsable2"),
             "assoc.txt": accounts.run("show", "assoc", "--parsable2"),
             "partitions.txt": slurm.run("scontrol", "show", "partition", "-o"),
-            "slurm.conf": (slurm.folder / "slurm.conf").read_text(),
+            "slurm.conf": described((slurm.folder / "slurm.conf").read_text()),
         }
-        (folder / "slurmctld.log").write_text((slurm.folder / "slurmctld.log").read_text())
     for name, text in shown.items():
         (folder / name).write_text(text)
 

@@ -49,15 +49,7 @@ def replay(folder: Path, held_on_s: int = HELD_ON_S) -> Replayed:
     site = read_site(",".join(str(folder / name) for name in FILES))
     log = on_site(read_log(folder / "sacct.txt"), site)
     jobset = log.jobset()
-    # Of jobs that have ended, Slurm no longer says the throttle of their array.
-    rows = (row.split() for row in (folder / "arrays.txt").read_text().splitlines())
-    throttles = {int(array): int(elements.rpartition("%")[2]) for array, elements in rows}
-    throttle = np.array([throttles.get(k, 0) for k in jobset.attributes["array"].tolist()])
-    jobset = replace(
-        jobset,
-        duration=jobset.duration + held_on_s,
-        attributes={**jobset.attributes, "throttle": throttle},
-    )
+    jobset = replace(jobset, duration=jobset.duration + held_on_s)
     weights = site.weights
     assert isinstance(weights, Weights)
     capacity = dict(zip(site.resources, map(int, site.capacity), strict=True))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rllib_configs.extensions import load_extensions
 from rllib_configs.registries import PERMITS, found
 from rllib_configs.snapshot import Advice, Adviser, Queue, SiteJob, Snapshot
 from tune_jobs.site.guard import Guard, Limits
@@ -15,6 +16,7 @@ def permits_of(snapshot: Snapshot, running: Sequence[SiteJob], waiting: Sequence
     """What says which jobs the site would refuse; None where its rules are not known."""
     if snapshot.restrictions is None or not snapshot.nodes:
         return None
+    load_extensions()
     return found(PERMITS.get(WORLD))(snapshot, running, waiting)
 
 
@@ -42,12 +44,15 @@ def advised_by_partition(
 
     Jobs that a limit blocks are left out. If a limit blocks others because of what starts, the
     policy is asked again without them, as Slurm goes on with the next job. Of several partitions a
-    job is asked about in each, until it starts.
+    job is asked about in each, until it starts. Those that have waited too long start before, or
+    have room kept for the first of them, because the plan of one partition does not bind others.
     """
     asked = _Asked()
     for job in candidates:
         if refusal := permits.refusal(job):
             guard.refused[job.job] = refusal
+        elif limits.is_overdue(guard.time - job.eligible):
+            guard.start_overdue(job)
     for name, nodes in permits.partitions():
         mine = [job for job in candidates if name in job.partition.split(",")]
         while mine := [
@@ -55,7 +60,11 @@ def advised_by_partition(
         ]:
             free, running = guard.on(nodes)
             queue = Queue(guard.time, free, tuple(running), tuple(mine), limits.max_wait_s)
-            asked.add(advised(adviser, queue, guard, limits))
+            advice = adviser(queue)
+            asked.add(advice)
+            by_name = {job.job: job for job in mine}
+            for start in advice.starts:
+                guard.start(by_name[start])
             blocked = [job for job in mine if job.job not in guard.started and permits.refusal(job)]
             for job in blocked:
                 guard.refused[job.job] = permits.refusal(job)

@@ -111,43 +111,45 @@ class Guard:
         return self._room.free_on(nodes), running
 
     def _start(self, job: SiteJob, why: str) -> None:
+        refusal = self._refusal(job) or self._taken(job)
+        if refusal:
+            self.refused[job.job] = refusal
+            return
+        self.refused.pop(job.job, None)
+        self.started[job.job] = why
+        self._begun.append(job)
+        self.left = less(self.left, job.demand)
+        if self._permits is not None:
+            self._permits.take(job)
+
+    def _refusal(self, job: SiteJob) -> str:
+        """Why a job does not start, whatever room there is on nodes."""
         most = self._limits.most_starts
         if self._others_under_way:
-            self.refused[job.job] = UNDER_WAY
-        elif most and len(self.started) >= most:
-            self.refused[job.job] = TOO_MANY
-        elif refusal := self._permits.refusal(job) if self._permits is not None else "":
-            self.refused[job.job] = refusal
-        elif not fits(job.demand, self.left):
-            self.refused[job.job] = NO_ROOM
-        elif self._reserved is not None and not self._allows(job):
-            self.refused[job.job] = f"it would delay {self._reserved.job}, which {OVERDUE}"
-        elif not self._place(job):
-            self.refused[job.job] = NO_ROOM
-        else:
-            self.refused.pop(job.job, None)
-            self.started[job.job] = why
-            self._begun.append(job)
-            self.left = less(self.left, job.demand)
-            if self._permits is not None:
-                self._permits.take(job)
+            return UNDER_WAY
+        if most and len(self.started) >= most:
+            return TOO_MANY
+        if self._permits is not None and (refusal := str(self._permits.refusal(job))):
+            return refusal
+        return "" if fits(job.demand, self.left) else NO_ROOM
 
-    def _allows(self, job: SiteJob) -> bool:
-        """Whether the job for which room is kept is not delayed."""
-        assert self._reserved is not None
-        kept = self._reserved.nodes
-        if kept is not None:
-            places = self._permits.places(job)
-            if not any(kept & names for names, _ in places):
-                return True
-        return self._reserved.allows(job, self.time)
+    def _taken(self, job: SiteJob) -> str:
+        """Takes room for a job; else says why it gets none."""
+        reserved = self._reserved
+        if reserved is None or reserved.ends_before(job, self.time):
+            return "" if self._place(job) else NO_ROOM
+        if reserved.nodes is not None and self._place(job, reserved.nodes):
+            return ""  # where nothing is kept
+        if not reserved.takes_spare(job):
+            return f"it would delay {reserved.job}, which {OVERDUE}"
+        return "" if self._place(job) else NO_ROOM
 
-    def _place(self, job: SiteJob) -> bool:
+    def _place(self, job: SiteJob, without: frozenset[str] = frozenset()) -> bool:
         """Takes room for a job, in the first of its partitions that has any."""
         if self._permits is None:
             return self._room.place(job)
         for nodes, idle in self._permits.places(job):
-            taken = self._room.take(job, nodes, idle=idle)
+            taken = self._room.take(job, nodes - without, idle=idle)
             if taken is not None:
                 self._held[job.job] = self._room.by_name(taken)
                 return True

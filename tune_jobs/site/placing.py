@@ -129,15 +129,21 @@ class Reservation:
                 break
         self._spare = [units - asked for units, asked in zip(there, job.demand, strict=True)]
 
-    def allows(self, job: SiteJob, time: int) -> bool:
-        """Whether a job may start now; takes what is spare if it needs that."""
-        if job.limit and time + job.limit <= self.begins:
-            return True
+    def ends_before(self, job: SiteJob, time: int) -> bool:
+        """Whether a job that starts now ends before the one that room is kept for can start."""
+        return bool(job.limit) and time + job.limit <= self.begins
+
+    def takes_spare(self, job: SiteJob) -> bool:
+        """Whether what is spare then is enough for a job; takes it."""
         if not fits(job.demand, self._spare):
             return False
         for r, units in enumerate(job.demand):
             self._spare[r] -= units
         return True
+
+    def allows(self, job: SiteJob, time: int) -> bool:
+        """Whether a job may start now; takes what is spare if it needs that."""
+        return self.ends_before(job, time) or self.takes_spare(job)
 
 
 def share_on(job: SiteJob, nodes: frozenset[str], held: Mapping[str, Units] | None = None) -> Units:

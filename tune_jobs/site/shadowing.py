@@ -14,6 +14,8 @@ from tune_jobs.site.journal import Write, tick_entry
 
 LONGEST_PAUSE_S = 30.0
 
+Show = Callable[[Snapshot, Decision, Sequence[Any] | None], None]
+
 
 class Ticks:
     """Looks at a site again and again, and waits where it does not answer.
@@ -128,6 +130,7 @@ def shadow(
     limits: Limits,
     write: Write,
     foresee: Callable[[Snapshot], Sequence[Any]] | None = None,
+    show: Show = lambda snapshot, decision, start_times: None,
 ) -> dict[str, Any]:
     """Advises at each look and changes nothing.
 
@@ -139,6 +142,7 @@ def shadow(
         write: takes a line each tick.
         foresee: says when those that wait will start (`rllib_configs.snapshot.StartTime`), if
             anybody asks.
+        show: takes what people see of a tick.
 
     Returns:
         A summary: ticks, jobs advised and started, and the mean agreement where there was any.
@@ -156,9 +160,11 @@ def shadow(
         }
         entry["site"] = agreement.since(snapshot)
         agreement.note(snapshot, decision)
-        if foresee is not None:
-            entry["start_times"] = [asdict(one) for one in foresee(snapshot)]
+        start_times = None if foresee is None else foresee(snapshot)
+        if start_times is not None:
+            entry["start_times"] = [asdict(one) for one in start_times]
         write(entry)
+        show(snapshot, decision, start_times)
         advised += len(decision.starts)
         if entry["site"]:
             started += len(entry["site"]["started"])

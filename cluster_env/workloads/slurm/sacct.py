@@ -280,7 +280,7 @@ class SacctRow:
             qos=self.get("qos"),
             reservation=self.get("reservation"),
             constraint=self.get("constraints", "constraint"),
-            nodes=nodes if nodes > 1 else 0,
+            nodes=nodes if nodes > 1 else line.nodes,
             exclusive=line.exclusive,
             array=int(array) if array.isdecimal() else 0,
             throttle=self.number("ArrayTaskThrottle") or line.throttle,

@@ -71,11 +71,15 @@ def site_of_conf(path: Path) -> dict[str, Any]:
     multifactor = conf.settings.get("prioritytype", "").lower().endswith("multifactor")
     if order == "priority" or (multifactor and any(others.values())):
         # Without weights of age, size and fair share, partitions and QOS alone say who goes first.
-        order, weights = "priority", {"age": 0.0, "size": 0.0, "fair_share": 0.0, **weights, **others}
+        order, weights = (
+            "priority",
+            {"age": 0.0, "size": 0.0, "fair_share": 0.0, **weights, **others},
+        )
     return {
         "nodes": nodes,
         **({"partitions": partitions} if partitions else {}),
         **{name: _length(conf, key) for name, key in _LENGTHS.items() if _length(conf, key)},
+        "placement": "consecutive",
         "rule": f"{order}:{conf.backfilling}",
         "weights": weights,
         ENFORCED: _are_limits_enforced(conf.settings),

@@ -37,13 +37,14 @@ class SubmitLine(NamedTuple):
     dependency: str = ""
     throttle: int = 0
     exclusive: bool = False
+    nodes: int = 0
 
 
 def submit_line(text: str) -> SubmitLine:
-    """Dependency, throttle of an array and exclusive nodes, of the options before the script."""
+    """Dependency, throttle of an array, exclusive nodes and their exact number, if it has any."""
     if not text:
         return _NO_LINE
-    dependency, throttle, exclusive = "", 0, False
+    dependency, throttle, exclusive, nodes = "", 0, False, 0
     words = text.split()
     for word, following in zip(words, [*words[1:], ""], strict=True):
         option, equals, value = word.partition("=")
@@ -53,10 +54,14 @@ def submit_line(text: str) -> SubmitLine:
         elif option in ("-a", "--array") and (found := _THROTTLE.fullmatch(value)):
             throttle = throttle or int(found[1])
         exclusive = exclusive or option == "--exclusive"
-    return SubmitLine(dependency, throttle, exclusive)
+        asked = value if option in ("-N", "--nodes") else word.removeprefix("-N")
+        if (option in ("-N", "--nodes") or asked != word) and _EXACT.fullmatch(asked):
+            nodes = nodes or int(asked.partition("-")[0])
+    return SubmitLine(dependency, throttle, exclusive, nodes)
 
 
 _NO_LINE = SubmitLine()
+_EXACT = re.compile(r"(\d{1,6})(?:-\1)?")
 
 
 def predecessors(text: str) -> tuple[tuple[int, ...], bool]:

@@ -106,8 +106,6 @@ class Permits:
         nodes = self._sets[1][self._sets[0][row]].copy()
         mine = self._mine(row)
         until = self._time + (job.limit or FOREVER)
-        if mine is not None and until > mine.end:
-            nodes[:] = False  # it would run on beyond its reservation
         for entry, reserved in zip(self._site.calendar, self._site.outage_nodes, strict=True):
             if entry is not mine and entry.start < until and self._time < entry.end:
                 nodes &= ~reserved
