@@ -46,8 +46,7 @@ SIZES = (1, 4, 8, 16, 24, 32, 48, 64, 80, 100, 120)
 SHARES = (0.12, 0.12, 0.12, 0.14, 0.12, 0.12, 0.08, 0.08, 0.04, 0.03, 0.03)
 COLUMNS = (
     "JobIDRaw,JobID,User,Account,Partition,QOS,State,Submit,Eligible,Start,End,Timelimit,ReqCPUS,"
-    "ReqNodes,AllocCPUS,AllocTRES,ReqTRES,NodeList,Reservation,Priority,Flags,"
-    "SubmitLine"
+    "ReqNodes,AllocCPUS,NodeList,Reservation,Flags,SubmitLine"
 )
 
 
@@ -133,10 +132,12 @@ def with_reservations(rows: str, reserved: Mapping[str, str]) -> str:
     job, reservation, line = (lines[0].index(name) for name in _CHANGED)
     for cells in lines[1:]:
         cells[reservation] = reserved.get(cells[job].partition("_")[0], "")
-        cells[line] = "sbatch " + cells[line].partition(" ")[2]
+        words = cells[line].split(" ")[1:]
+        cells[line] = " ".join(["sbatch", *(word for word in words if _TELLS.match(word))])
     return "\n".join(map("|".join, lines)) + "\n"
 
 
+_TELLS = re.compile("-N|-n|-t|--array|--reservation")
 _CHANGED = ("JobID", "Reservation", "SubmitLine")
 
 
@@ -154,14 +155,20 @@ def _local(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(seconds))
 
 
-def record(folder: Path, seed: int) -> None:
-    """Runs the jobs and writes what Slurm says of them and of itself."""
+def record(folder: Path, seed: int, until_s: int = 1_000) -> None:
+    """Runs the jobs and writes what Slurm says of them and of itself.
+
+    Args:
+        folder: for the record.
+        seed: of the jobs.
+        until_s: jobs that come later are left out.
+    """
     with limited_site() as (slurm, accounts):
         began = int(time.time()) + SUBMITTED_IN_S
         reserve(slurm, began + RESERVED_AFTER_S)
         shown = {"reservations.txt": slurm.run("scontrol", "show", "reservation", "-o")}
         reserved = {}
-        for job in draw_jobs(seed):
+        for job in (job for job in draw_jobs(seed) if job["at"] < until_s):
             number = submit(slurm, job, f"--begin={_local(began + job['at'])}")
             reserved[str(number)] = job.get("reservation", "")
         while slurm.run("squeue", "-h", "-o", "%A").strip():

@@ -1,6 +1,10 @@
-"""The simulator beside a real Slurm: when it starts the jobs that limited.py has recorded."""
+"""The simulator beside a real Slurm: when it starts the jobs that limited.py has recorded.
 
-from dataclasses import dataclass, replace
+python -m tests.slurm.replayed tests/slurm/recorded
+"""
+
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +17,10 @@ from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import Weights
 from cluster_env.worlds.hpc.site.reading import read_site
 from cluster_env.worlds.hpc.site.recorded_jobs import on_site
+from tests.slurm.limited import INTERVAL_S
 
 FILES = ("slurm.conf", "qos.txt", "assoc.txt", "reservations.txt")
 RULE = "priority:conservative"
-HELD_ON_S = 1
-"""Slurm starts jobs in passes, one a second, so what ends makes room at the next pass."""
 
 
 @dataclass(frozen=True)
@@ -38,24 +41,33 @@ class Replayed:
         """Share of the jobs whose starts differ by no more."""
         return float((np.abs(self.late) <= seconds).mean())
 
+    def share_of_waiting(self, seconds: int) -> float:
+        """The same of those that waited for longer than that."""
+        return float((np.abs(self.late) <= seconds)[self.waited > seconds].mean())
 
-def replay(folder: Path, held_on_s: int = HELD_ON_S) -> Replayed:
-    """Plays a record with what Slurm says of itself.
 
-    Args:
-        folder: the record.
-        held_on_s: seconds for which a job holds its nodes beyond its end.
-    """
+def replay(folder: Path) -> Replayed:
+    """Plays a record on the site that Slurm's own files describe."""
     site = read_site(",".join(str(folder / name) for name in FILES))
     log = on_site(read_log(folder / "sacct.txt"), site)
     jobset = log.jobset()
-    jobset = replace(jobset, duration=jobset.duration + held_on_s)
     weights = site.weights
     assert isinstance(weights, Weights)
-    capacity = dict(zip(site.resources, map(int, site.capacity), strict=True))
-    world = HPC(site=site, priority=weights, **capacity)
+    processors, memory, gpus = map(int, site.capacity)
+    world = HPC(processors=processors, memory=memory, gpus=gpus, site=site, priority=weights)
     schedule = evaluate(get_heuristic(RULE, world), [jobset], world)
     start = np.full(jobset.num_jobs, -1)
     start[schedule.job] = schedule.start
     assert log.wait is not None
     return Replayed(log.line, log.wait, start - jobset.arrival - log.wait)
+
+
+if __name__ == "__main__":
+    for folder in map(Path, sys.argv[1:]):
+        found = replay(folder)
+        for job, waited, late in zip(found.job, found.waited, found.late, strict=True):
+            if abs(late) > INTERVAL_S:
+                print(f"line {job}: waited {waited} s, is {late} s later in the simulator")
+        shares = f"{found.share_within(INTERVAL_S):.3f} of {found.late.size} jobs, "
+        shares += f"{found.share_of_waiting(INTERVAL_S):.3f} of those that waited for longer"
+        print(f"{folder}: within {INTERVAL_S} s {shares}")

@@ -23,9 +23,7 @@ def nodes_of_last(free, size, nodes, weights=(1,) * 9):
     """
     count = len(free)
     names = [f"n{k + 1}" for k in range(count)]
-    groups = tuple(
-        NodeGroup(name, processors=8, weight=weights[k]) for k, name in enumerate(names)
-    )
+    groups = tuple(NodeGroup(name, processors=8, weight=weights[k]) for k, name in enumerate(names))
     own = tuple(Partition(name, (name,)) for name in names)
     site = Site(groups, (Partition("all", default=True), *own), placement="consecutive")
     taken = [(8 - units, k + 1, 0) for k, units in enumerate(free) if units < 8]
