@@ -6,7 +6,7 @@ from types import NoneType
 from typing import Any, get_args
 
 import yaml
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
@@ -104,6 +104,9 @@ def _of_fields(
 ) -> Iterator[DocumentedSetting]:
     for name, entry in fields.items():
         if name in left_out:
+            continue
+        if any(isinstance(mark, BeforeValidator) for mark in entry.metadata):
+            yield _setting(f"{place}{name}", entry, owner)  # a file says what is in it
             continue
         parts = set(get_args(entry.annotation) or (entry.annotation,)) - {NoneType}
         tables = [table for table in map(_fields_of, parts) if table is not None]

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.workloads.recorded import NOTHING, to_ids
-from cluster_env.workloads.records import Record, Request
+from cluster_env.workloads.records import Record
 
 NAMED = ("qos", "reservation", "constraint")
 """Columns of numbers that stand for names."""
@@ -36,7 +36,6 @@ spaces. What is no whole number in the others counts as 0."""
 
 _NUMBERS = ("nodes", "exclusive", "array", "throttle", "after_ok")
 _SUCCEEDED = {"COMPLETED", "ENDED"}
-_NOTHING_MORE = Request()
 
 Columns = dict[str, NDArray[np.int64]]
 
@@ -48,24 +47,28 @@ def details_of(records: Sequence[Record]) -> tuple[Columns, dict[str, NDArray[np
         "submitted": np.array([record.submit for record in records], np.int64),
         "failed": np.array([record.state not in _SUCCEEDED for record in records], np.int64),
     }
-    requests = [record.request for record in records]
-    if all(request is _NOTHING_MORE for request in requests):
-        return columns, {}
+    # Most jobs ask for what others ask for: columns are those of different requests.
+    place: dict[int, int] = {}
+    codes = [place.setdefault(id(record.request), len(place)) for record in records]
+    index = np.array(codes, np.int64)
+    _, first = np.unique(index, return_index=True)
+    requests = [records[k].request for k in first]
     for name in _NUMBERS:
         numbers = np.array([getattr(request, name) for request in requests], np.int64)
         if numbers.any():
-            columns[name] = numbers
+            columns[name] = numbers[index]
     names: dict[str, NDArray[np.str_]] = {}
     for name in NAMED:
         texts = [getattr(request, name) for request in requests]
         if any(texts):
-            columns[name], names[name] = to_ids(np.array(texts))
+            numbers, names[name] = to_ids(np.array(texts))
+            columns[name] = numbers[index]
     most = min(max(len(request.after) for request in requests), MOST_AFTER)
     if most:
-        after = np.full((len(records), most), NOTHING, np.int64)
+        after = np.full((len(requests), most), NOTHING, np.int64)
         for row, request in enumerate(requests):
             after[row, : len(request.after[:most])] = request.after[:most]
-        columns["after"] = after
+        columns["after"] = after[index]
     return columns, names
 
 
@@ -78,8 +81,9 @@ def details_of_texts(texts: Mapping[str, Sequence[str]]) -> tuple[Columns, dict[
         if name in NAMED:
             columns[name], names[name] = to_ids(np.array(cells))
         elif name in ("job", "array"):
-            known = numbers if name == "job" else {"": 0}
-            columns[name] = np.array([known.setdefault(cell, len(known)) for cell in cells])
+            # One numbering, as in Slurm, where jobs can come after an array as a whole.
+            whole = [numbers.setdefault(cell, len(numbers) + 1) if cell else 0 for cell in cells]
+            columns[name] = np.array(whole, np.int64)
         elif name != "after":
             whole = [int(cell) if cell.isdecimal() and len(cell) < 10 else 0 for cell in cells]
             columns[name] = np.array(whole, np.int64)

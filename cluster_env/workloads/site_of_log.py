@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cluster_env.workloads.recorded import RecordedJobs
 
 _PLAIN = re.compile(r"[A-Za-z_][\w.-]*")
+_NAMELESS = ("", "-1")
 _COUNTED = ("processors", "gpus")
 
 
@@ -49,21 +50,26 @@ def _lines(jobs: RecordedJobs) -> Iterator[str]:
         yield "# A partition is one node, as large as what its jobs held at once; it may be larger."
     together = sum(most["processors"] for most in parts.values())
     if len(parts) > 1:
-        yield (
-            f"# All jobs together held {whole['processors']:,} processors at once, partitions "
-            f"{together:,} in sum."
-        )
+        if jobs.wait is not None:
+            yield (
+                f"# All jobs together held {whole['processors']:,} processors at once, partitions "
+                f"{together:,} in sum."
+            )
         yield "# Whether partitions share nodes is not known; if so, name the same nodes in both."
     yield "nodes:"
     for k, most in parts.items():
         units = ", ".join(f"{name}: {count}" for name, count in most.items() if count)
         yield f"- {{name: {_node(names[k], k)}, {units}}}"
     yield "partitions:"
-    for place, k in enumerate(parts):
+    # Jobs without a partition belong to the default one.
+    nameless = [k for k in parts if names[k] in _NAMELESS]
+    usual = nameless[0] if nameless else next(iter(parts))
+    for k in parts:
         longest = int(jobs.estimate[ids == k].max())
-        default = ", default: true" if place == 0 else ""
+        default = ", default: true" if k == usual else ""
+        name = "none" if k in nameless else _quoted(names[k])
         yield (
-            f"- {{name: {_quoted(names[k] or 'none')}, nodes: [{_node(names[k], k)}], "
+            f"- {{name: {name}, nodes: [{_node(names[k], k)}], "
             f"max_time_s: {longest}{default}}}  # {counts[k]:,} jobs"
         )
     if "qos" in jobs.details:

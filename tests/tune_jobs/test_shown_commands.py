@@ -67,7 +67,8 @@ def folder(tmp_path: Path) -> Path:
     header = "arrival,duration,processors,estimate"
     (tmp_path / "generated.csv").write_text("\n".join([header, *lines, ""]))
     write_export(tmp_path / "jobs.txt", [(60 * k, k % 7, 90, 120, 4, 0, "ada") for k in range(99)])
-    (tmp_path / "slurm.conf").write_text("NodeName=n[1-4] CPUs=4\n")
+    (tmp_path / "slurm.conf").write_text("NodeName=n[1-4] CPUs=4\nPartitionName=main Nodes=ALL\n")
+    (tmp_path / "qos.txt").write_text("Name|Priority|MaxJobsPU\nnormal|0|8\n")
     return tmp_path
 
 

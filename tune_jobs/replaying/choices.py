@@ -108,8 +108,20 @@ def task_of_log(
     site: Any = getattr(task.world, "site", None)
     if site is not None:
         words += [f"not simulated: {'; '.join(site.not_simulated)}"] if site.not_simulated else []
-        return task, recorded, words
+        return task, recorded, [*words, *_other_clock(site, recorded)]
     return task, recorded, [*words, *misfits(recorded, capacity)]
+
+
+def _other_clock(site: Any, jobs: RecordedJobs) -> list[str]:
+    """A sentence where the whole calendar of a site lies outside of the time of a log."""
+    first, last = int(jobs.submit[0]), int(jobs.submit[-1])
+    if not site.calendar or any(one.start <= last and one.end >= first for one in site.calendar):
+        return []
+    epoch = f"; its second 0 is the Unix time {jobs.epoch}" if jobs.epoch else ""
+    return [
+        f"no outage or reservation of the site lies in the log, whose clock runs from {first:,} "
+        f"to {last:,} s{epoch}"
+    ]
 
 
 def _names_site(overrides: Sequence[str], task_options: Mapping[str, Any]) -> bool:

@@ -301,11 +301,11 @@ def by_partition(schedules: Mapping[str, Schedule], jobs: RecordedJobs, site: An
 
 def _held(schedule: Schedule, group: NDArray[np.int64], count: int) -> NDArray[np.float64]:
     """Mean processors that groups of jobs held inside the arrival window, ``(count,)``."""
-    window = max(int(schedule.window[0]), 1)
-    start = np.where(schedule.start >= 0, schedule.start, window).astype(np.int64)
-    inside = np.clip(np.minimum(start + schedule.duration, window) - start, 0, None)
+    last = max(int(schedule.window[0]), 1)
+    start = np.where(schedule.start >= 0, schedule.start, last).astype(np.int64)
+    inside = np.clip(np.minimum(start + schedule.duration, last) - start, 0, None)
     work = inside.astype(np.float64) * schedule.demand[:, 0]
-    return np.asarray(np.bincount(group, work, count) / window, np.float64)
+    return np.asarray(np.bincount(group, work, count) / last, np.float64)
 
 
 def by_user(schedules: Mapping[str, Schedule], jobs: RecordedJobs) -> list[Sheet]:

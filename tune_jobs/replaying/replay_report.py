@@ -225,6 +225,6 @@ def _text(
         for name, units in zip(jobs.resources, replays[0].schedule.capacity, strict=True)
     )
     head = f"{path}: {jobs.num_jobs:,} jobs on {machine}{lost}"
-    shown = [format_sheet(sheet, 10) for sheet in sheets]
+    shown = [format_sheet(sheet, 40 if sheet.name == "by-partition" else 10) for sheet in sheets]
     under = ("\n".join(folded([one])) for one in remarks)
     return "\n\n".join([click.style(head, bold=True), *shown, *under])

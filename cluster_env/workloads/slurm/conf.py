@@ -256,6 +256,6 @@ def _unknown(settings: Settings, partitions: list[Settings]) -> Iterator[str]:
     if any(word in enforced for word in ("limits", "qos", "safe", "all")):
         yield "limits of accounts and QOS are enforced"
     if len(partitions) > 1:
-        yield f"{len(partitions)} partitions count as one machine"
+        yield f"{len(partitions)} partitions count as one machine (--site simulates them)"
     if len({one.get("prioritytier", "1") for one in partitions}) > 1:
         yield "partitions have several tiers of priority"

@@ -136,6 +136,7 @@ def read_events(path: Path, lines: Sequence[str], clock: Clock) -> Export:
         InputError: if a value is wrong; it names line and column.
     """
     found, skipped = Export(), 0
+    together: dict[tuple[int, int, str], Plain] = {}
     for row in _rows(path, lines):
         state, node = row.text("State").lower(), row.text("NodeName")
         kind = "failure" if state.startswith(_FAILED) else ""
@@ -147,8 +148,10 @@ def read_events(path: Path, lines: Sequence[str], clock: Clock) -> Export:
             continue
         end = FOREVER if end is None else end
         if end > start:
-            outage = {"start": start, "end": end, "nodes": [node], "kind": kind}
-            found.calendar.append(outage | ({"known_from": start} if kind == "planned" else {}))
+            outage = {"start": start, "end": end, "nodes": [], "kind": kind}
+            outage |= {"known_from": start} if kind == "planned" else {}
+            together.setdefault((start, end, kind), outage)["nodes"].append(node)
+    found.calendar += together.values()
     if skipped:
         found.not_simulated.append(f"{skipped:,} events in {path} of other states")
     return found

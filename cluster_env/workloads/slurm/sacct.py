@@ -9,6 +9,8 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TextIO, TypeVar
 
@@ -152,12 +154,13 @@ def _row_of(
     if line.count(columns.delimiter) <= columns.header.count(columns.delimiter):
         return row, row.record(clock, findings)
     # Where the line could be cut in several ways, all of them have to make the same job.
-    fitting = _that_agree(ways, clock)
-    if fitting is None:
+    agreed = _that_agree(ways, clock)
+    if agreed is None:
         findings.drop("has the delimiter in its texts, who knows where", number)
         return row, None
     findings.notice("has the delimiter in its name: put together", number)
-    return fitting, fitting.record(clock, findings)
+    fitting, request = agreed
+    return fitting, replace(fitting.record(clock, findings), request=request)
 
 
 def require_one_cluster(path: Path, line: int, clusters: set[str], name: str) -> None:
@@ -173,13 +176,58 @@ def require_one_cluster(path: Path, line: int, clusters: set[str], name: str) ->
         )
 
 
-def _that_agree(ways: Sequence["SacctRow"], clock: Clock) -> "SacctRow | None":
-    """The row, if all ways to cut it that make a job make the same job."""
+def _that_agree(ways: Sequence["SacctRow"], clock: Clock) -> "tuple[SacctRow, Request] | None":
+    """The row, if all ways to cut it that make a job make the same job; and its request.
+
+    Where they only differ in what else the job asked for, that counts for nothing.
+    """
     records: dict[Record, SacctRow] = {}
+    requests: set[Request] = set()
     for row in ways:
         with suppress(InputError):  # a way that makes no job
-            records.setdefault(row.record(clock, Findings()), row)
-    return next(iter(records.values())) if len(records) == 1 else None
+            record = row.record(clock, Findings())
+            records.setdefault(replace(record, request=Request()), row)
+            requests.add(record.request)
+    if len(records) != 1:
+        return None
+    return next(iter(records.values())), requests.pop() if len(requests) == 1 else Request()
+
+
+_REQUEST = (
+    *("qos", "reservation", "constraints", "reqnodes", "reqtres"),
+    *("arraytaskthrottle", "dependency", "submitline"),
+)
+"""Columns of what only the description of a site makes use of."""
+
+
+@lru_cache(maxsize=4096)  # most rows ask for what others ask for
+def _request_of(
+    array: str,
+    qos: str,
+    reservation: str,
+    constraint: str,
+    reqnodes: str,
+    reqtres: str,
+    throttle: str,
+    *commands: str,
+) -> Request:
+    dependency, submit_line = commands
+    line = values.submit_line(submit_line)
+    after, after_ok = values.predecessors(dependency or line.dependency)
+    nodes = 0
+    with suppress(Unreadable):  # what is no number of nodes asks for none
+        nodes = values.count(reqnodes or values.resources(reqtres).get("node", ""))
+    return Request(
+        qos=qos.strip(),
+        reservation=reservation.strip(),
+        constraint=constraint.strip(),
+        nodes=nodes if nodes > 1 else line.nodes,
+        exclusive=line.exclusive,
+        array=int(array) if array.isdecimal() else 0,
+        throttle=int(throttle) if throttle.isdecimal() else line.throttle,
+        after=after,
+        after_ok=after_ok,
+    )
 
 
 class SacctRow:
@@ -269,24 +317,9 @@ class SacctRow:
 
     def _request(self, shown: str) -> Request:
         """What else the job asked for, with what its command line says of it if that is known."""
-        line = values.submit_line(self.get("submitline"))
-        after, after_ok = values.predecessors(self.get("dependency") or line.dependency)
-        array, _, _ = shown.partition("_") if "_" in shown else ("", "", "")
-        nodes = 0
-        with suppress(Unreadable):  # what is no number of nodes asks for none
-            asked = values.resources(self.get("reqtres")).get("node", "")
-            nodes = values.count(self.get("reqnodes") or asked)
-        return Request(
-            qos=self.get("qos"),
-            reservation=self.get("reservation"),
-            constraint=self.get("constraints", "constraint"),
-            nodes=nodes if nodes > 1 else line.nodes,
-            exclusive=line.exclusive,
-            array=int(array) if array.isdecimal() else 0,
-            throttle=self.number("ArrayTaskThrottle") or line.throttle,
-            after=after,
-            after_ok=after_ok,
-        )
+        cells = self.cells
+        array = shown.partition("_")[0] if "_" in shown else ""
+        return _request_of(array, *(cells.get(name, "") for name in _REQUEST))
 
     def _held(self, findings: Findings) -> tuple[bool, int, int | None, int]:
         """Whether the log says that it was given something; its processors, MiB and GPUs."""

@@ -24,6 +24,7 @@ _WEIGHTS = {"partition": "PriorityWeightPartition", "qos": "PriorityWeightQOS"}
 _OTHER_WEIGHTS = ("PriorityWeightAssoc", "PriorityWeightTRES")
 _LENGTHS = {"half_life_s": "PriorityDecayHalfLife", "max_age_s": "PriorityMaxAge"}
 _DAYS = re.compile(r"(\d{1,5})-(\d{1,6})(?::(\d\d))?")
+_ZERO, _NEVER_S = ("0", "0-0", "00:00:00"), 2**31 - 1
 _CLOSED = ("down", "inactive")
 _TRUE = ("yes", "true", "1")
 _OF_PARTITION = {
@@ -67,6 +68,8 @@ def site_of_conf(path: Path) -> dict[str, Any]:
         }
         nodes.append(entry)
     partitions = [_partition(path, line, pairs, known, sets) for line, pairs in conf.partitions]
+    if conf.settings.get("selecttype", "").lower().endswith("linear"):  # gives whole nodes
+        partitions = [{**partition, "exclusive": True} for partition in partitions]
     others = {name: _weight(conf, key) for name, key in _WEIGHTS.items()}
     multifactor = conf.settings.get("prioritytype", "").lower().endswith("multifactor")
     if order == "priority" or (multifactor and any(others.values())):
@@ -173,8 +176,10 @@ def _length_s(text: str) -> int:
 
 
 def _length(conf: SlurmConf, key: str) -> int:
-    """Seconds; 0 where the file does not say it, or it is 0 or unlimited."""
+    """Seconds; 0 where the file does not say it. A half-life of 0 is none: usage never fades."""
     text = conf.settings.get(key.lower(), "")
+    if text in _ZERO:
+        return _NEVER_S
     try:
         return _length_s(text)
     except Unreadable:
@@ -202,6 +207,9 @@ def _not_simulated(conf: SlurmConf) -> Iterator[str]:
     if settings.get("licenses"):
         yield "licenses"
     for _, pairs in conf.partitions:
+        shared = pairs.get("oversubscribe", pairs.get("shared", "no")).lower()
+        if shared.startswith(("force", "yes")) and shared not in ("force:1", "yes:1"):
+            yield f"processors of the partition {pairs['partitionname']} are shared by jobs"
         for key, usual in _OF_PARTITION.items():
             value = pairs.get(key, usual)
             if value.lower() != usual:

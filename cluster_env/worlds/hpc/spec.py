@@ -297,7 +297,7 @@ SPEC = WorldSpec(
         site_families={"real-sites": real_sites},
         transfers=(
             *("processors", "queue", "backfilling", "priority", "kill_at_estimate", "max_time"),
-            *("max_wait", "scheduling_pass", "horizon", "horizon_step"),
+            *("max_wait", "scheduling_pass", "horizon", "horizon_step", "site"),
         ),
         policies={
             file.parent.name: file.parent for file in sorted(_SHIPPED.glob("*/weights.json"))

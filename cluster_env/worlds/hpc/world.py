@@ -130,6 +130,8 @@ class HPC:
             rows of their own where it is 0.
         horizon_step: seconds from one row of the horizon to the next; 0: each row is the next time
             at which a job is expected to end.
+        site: nodes, partitions, limits and calendar (`cluster_env.worlds.hpc.site`), or the files
+            that describe them; its totals are then the machine's. None is one pool of processors.
 
     Raises:
         InputError: for an option of another type, or out of range.

@@ -45,7 +45,7 @@ def test_trace_describes_the_log(log: Path, tmp_path: Path, capsys: Shown) -> No
     files = {path.name for path in (tmp_path / "out").iterdir()}
     assert files == {
         *("trace.png", "trace.csv", "times.csv", "sizes.csv", "by-size.csv", "by-week.csv"),
-        *("estimates.csv", "by-user.csv"),
+        *("estimates.csv", "by-user.csv", "site.yaml"),
     }
     assert has_content(tmp_path / "out" / "trace.png")
     weeks = read_table(tmp_path / "out" / "by-week.csv", ["week", "load_processors"])

@@ -303,6 +303,14 @@ class Site:
             places |= set(self._places_of(name, owner))
         return np.array(sorted(places), np.int64)
 
+    def has_nodes(self, name: str) -> bool:
+        """Whether a name of a group or a list of hosts names nothing but nodes of the site."""
+        try:
+            self.indices([name])
+        except InputError:
+            return False
+        return True
+
     def _places_of(self, name: str, owner: str) -> Iterable[int]:
         if name in self._group_places:
             return self._group_places[name]

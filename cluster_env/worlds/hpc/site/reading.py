@@ -212,12 +212,11 @@ def _site(plain: Mapping[str, Any], found: Export) -> Site:
     site = from_plain(Site, without, _OPTION)
     kept, missing = [], set[str]()
     for outage in found.calendar:
-        try:
-            site.indices(outage.get("nodes", ()))
-        except InputError:
-            missing |= set(outage["nodes"])
-        else:
-            kept.append(outage)
+        nodes = outage.get("nodes", [])
+        strange = {name for name in nodes if not site.has_nodes(name)}
+        there = [name for name in nodes if name not in strange]
+        missing |= strange
+        kept += [{**outage, "nodes": there}] if there or not nodes else []
     if missing:
         names = ", ".join(sorted(missing)[:5]) + (" and more" if len(missing) > 5 else "")
         notes.append(f"outages of nodes that the site does not have: {shortened(names)}")

@@ -98,6 +98,8 @@ def _submitted(jobs: RecordedJobs) -> tuple[RecordedJobs, Columns]:
     after_ok = details.get("after_ok", np.zeros(jobs.num_jobs, np.int64))
     after = _known_predecessors(jobs, after_ok > 0)
     waits = (after != NOTHING).any(axis=1)
+    if not waits.any():
+        return jobs, {"job_id": row}
     submit = np.where(waits, details.get("submitted", jobs.submit), jobs.submit)
     order = np.argsort(submit, kind="stable")
     place = np.empty_like(order)

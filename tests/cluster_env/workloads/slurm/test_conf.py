@@ -68,7 +68,7 @@ def test_what_is_not_simulated_is_listed(tmp_path: Path) -> None:
         "PriorityWeightQOS is 9",
         "PriorityMaxAge is 14-0, not a week",
         "limits of accounts and QOS are enforced",
-        "2 partitions count as one machine",
+        "2 partitions count as one machine (--site simulates them)",
         "partitions have several tiers of priority",
     )
     more = site(tmp_path, "Include more.conf\nPreemptType=preempt/qos\nNodeName=n1 CPUs=2\n")

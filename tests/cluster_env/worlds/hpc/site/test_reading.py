@@ -58,6 +58,7 @@ EVENTS = """Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User
 lab||1772348400|Unknown||Cluster Registered TRES|root(0)
 lab|c1|1772348400|1772352000|DOWN*|Not responding|slurm(64030)
 lab|g2|1772348400|Unknown|DRAIN|fan|root(0)
+lab|c3|1772348400|1772352000|DOWN|Not responding|slurm(64030)
 lab|zz|1772348400|1772352000|DOWN|gone|root(0)
 lab|c2|1772348400|1772352000|REBOOT|new kernel|root(0)
 """
@@ -136,6 +137,18 @@ def test_limits_that_slurm_does_not_enforce_hold_nobody(tmp_path: Path) -> None:
     assert any("does not enforce" in note for note in site.not_simulated)
 
 
+def test_whole_nodes_and_usage_that_never_fades(tmp_path: Path) -> None:
+    conf = CONF.replace("HalfLife=14-0", "HalfLife=0").replace("=gpu P", "=gpu SHARED=YES:4 P")
+    site = read_site(written(tmp_path, conf="SelectType=select/linear" + conf))
+    assert all(partition.exclusive for partition in site.partitions)
+    assert site.half_life_s == 2**31 - 1
+    linear = "processors of the partition gpu are shared by jobs"
+    other = conf.replace("OverSubscribe=EXCLUSIVE", "OverSubscribe=FORCE:2")
+    site = read_site(written(tmp_path, conf=other))
+    assert linear in site.not_simulated
+    assert not any(partition.exclusive for partition in site.partitions)
+
+
 def test_the_qos_of_a_partition_that_no_file_describes_is_said(tmp_path: Path) -> None:
     site = read_site(written(tmp_path, conf=CONF))
     assert site.partitions[1].qos == ""
@@ -148,7 +161,7 @@ def test_the_calendar_of_reservations_events_and_a_csv(tmp_path: Path) -> None:
     assert site.calendar == (
         Outage(T, T + 12 * 3600, ("c[1-2]",), "planned", "maint", users=("root",)),
         Outage(T + 86_400, T + 93_600, ("g1",), "reservation", "course", accounts=("bio",)),
-        Outage(T, T + 3600, ("c1",), "failure"),
+        Outage(T, T + 3600, ("c1", "c3"), "failure"),
         Outage(T, 2**31 - 1, ("g2",), "planned", known_from=T),
         Outage(T, T + 3600, ("c[1-2]", "g1"), "planned", "power"),
     )

@@ -1,0 +1,174 @@
+"""The log of a site with four partitions: described, replayed by partition, calibrated."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cluster_env.worlds.hpc.site.reading import read_site
+from tests.tune_jobs.replaying.partitioned_log import (
+    PARTITIONS,
+    SITE,
+    PlainJob,
+    write_partitioned_log,
+)
+from tune_jobs import cli
+from tune_jobs.tables.frames import read_table
+
+Shown = pytest.CaptureFixture[str]
+RULE = ("--rule", "fcfs:easy")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("partitions")
+
+
+@pytest.fixture(scope="module")
+def jobs(folder: Path) -> list[PlainJob]:
+    (folder / "site.yaml").write_text(SITE)
+    return write_partitioned_log(folder / "jobs.txt")
+
+
+@pytest.fixture(scope="module")
+def log(jobs: list[PlainJob], folder: Path) -> list[str]:
+    """The log and its site, as arguments of commands."""
+    return [str(folder / "jobs.txt"), "--site", str(folder / "site.yaml")]
+
+
+def run(capsys: Shown, *line: str) -> Any:
+    assert cli.run(cli.metasched, [*line, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_description_gains_what_a_pool_of_processors_cannot(
+    log: list[str], jobs: list[PlainJob], capsys: Shown
+) -> None:
+    found = run(capsys, "trace", *log, "--calibrate", *RULE)
+    gains = found["gain_over_pool"]
+    assert gains["site"] >= gains["pool"] + 0.2
+    assert gains["site"] > 0.9
+    (whole,) = found["fidelity"]
+    assert whole["jobs"] == len(jobs)
+    assert whole["recorded"] == pytest.approx(np.mean([job.start - job.arrival for job in jobs]))
+    rows = {row["partition"]: row for row in found["fidelity-by-partition"]}
+    assert [*rows] == [*PARTITIONS]
+    for name, row in rows.items():
+        waits = [job.start - job.arrival for job in jobs if job.partition == name]
+        assert (row["jobs"], row["recorded"]) == (len(waits), pytest.approx(np.mean(waits)))
+    assert cli.run(cli.metasched, ["trace", *log, "--calibrate", *RULE]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"the gain is {gains['site']:.2f}, as one pool" in shown
+    assert "does not simulate" not in shown
+
+
+def test_the_limit_of_users_is_what_the_waits_come_from(
+    log: list[str], folder: Path, capsys: Shown
+) -> None:
+    free = folder / "free.yaml"
+    free.write_text(SITE.replace("processors_per_user: 48", "priority: 1"))
+    found = run(capsys, "trace", log[0], "--site", str(free), "--calibrate", *RULE)
+    (row,) = found["fidelity"]
+    assert row["simulated"] < 0.9 * row["recorded"]
+
+
+def test_a_replay_has_a_row_for_each_partition(
+    log: list[str], jobs: list[PlainJob], capsys: Shown, tmp_path: Path
+) -> None:
+    out = str(tmp_path / "out")
+    assert cli.run(cli.metasched, ["replay", *log, "--policy", "fcfs:easy", "--out", out]) == 0
+    capsys.readouterr()
+    columns = ["partition", "policy", "jobs", "mean_wait", "utilization"]
+    rows = read_table(tmp_path / "out" / "by-partition.csv", columns)
+    assert [(row["partition"], row["policy"]) for row in rows] == [
+        (name, policy) for name in PARTITIONS for policy in ("as recorded", "fcfs:easy")
+    ]
+    last = max(job.arrival for job in jobs) - min(job.arrival for job in jobs) + 1
+    first = min(job.arrival for job in jobs)
+    held = sum(
+        job.cpus * (min(job.start + job.run - first, last) - (job.start - first))
+        for job in jobs
+        if job.partition == "fat" and job.start - first < last
+    )
+    fat = next(row for row in rows if row["partition"] == "fat")
+    assert float(fat["utilization"]) == pytest.approx(held / (32 * last), rel=1e-4)
+
+
+def test_one_partition_alone_has_its_nodes_and_its_jobs(
+    log: list[str], jobs: list[PlainJob], capsys: Shown
+) -> None:
+    found = run(capsys, "replay", *log, "--policy", "fcfs:easy", "--partition", "long")
+    assert found["jobs"] == sum(job.partition == "long" for job in jobs)
+    assert {row["partition"] for row in found["by-partition"]} == {"long"}
+    assert cli.run(cli.metasched, ["replay", *log, "--partition", "longer"]) == 2
+    assert "partition or queue 'longer'" in capsys.readouterr().err
+
+
+def test_a_log_alone_gives_a_description_to_begin_with(
+    log: list[str], jobs: list[PlainJob], capsys: Shown, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    assert cli.run(cli.metasched, ["trace", log[0], "--out", str(out)]) == 0
+    assert f"--site {out / 'site.yaml'}" in " ".join(capsys.readouterr().out.split())
+    site = read_site(out / "site.yaml")
+    assert set(site.partition_names) == set(PARTITIONS)
+    assert site.qos_names == ("normal",)
+    text = (out / "site.yaml").read_text()
+    assert "Whether partitions share nodes is not known" in text
+    for k, partition in enumerate(site.partitions):
+        own = [job for job in jobs if job.partition == partition.name]
+        most = max(
+            sum(job.cpus for job in own if job.start <= one.start < job.start + job.run)
+            for one in own
+        )
+        assert site.units[site.node_set(k), 0].sum() == most
+        assert partition.max_time_s == max(-(-job.limit // 60) * 60 for job in own)
+    found = run(capsys, "replay", log[0], "--site", str(out / "site.yaml"), "--policy", "fcfs:easy")
+    assert found["jobs"] == len(jobs)
+
+
+def test_jobs_that_the_site_cannot_run_are_left_out_with_the_reason(
+    log: list[str], jobs: list[PlainJob], folder: Path, capsys: Shown
+) -> None:
+    smaller = folder / "smaller.yaml"
+    text = SITE.replace("- {name: long, nodes: ", "- {name: other, nodes: ")
+    text = text.replace("nodes: [c]}", 'nodes: ["c[1-1]"], max_time_s: 7200}')
+    smaller.write_text(text)
+    found = run(capsys, "replay", log[0], "--site", str(smaller), "--policy", "fcfs:easy")
+    dropped = {row["reason"]: row["count"] for row in found["dropped"]}
+    own = [job for job in jobs if job.partition == "main"]
+    limit = {job.number: -(-job.limit // 60) * 60 for job in own}
+    wide = [job for job in own if job.cpus > 16]
+    slow = [job for job in own if job.cpus <= 16 and limit[job.number] > 7200]
+    by_words = {
+        "partition that the site does not have (long)": sum(j.partition == "long" for j in jobs),
+        "fits on no nodes": len(wide),
+        "asks for more time": len(slow),
+    }
+    for words, count in by_words.items():
+        (reason,) = [reason for reason in dropped if words in reason]
+        assert dropped[reason] == count, words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("nodes: 5", "nodes must be a list"),
+        ("nodes: []", "a site needs nodes"),
+        ("[1, 2]", "must hold a table with nodes"),
+        ("nodes:\n- {processor: 5}", "unknown option of a site 'processor'"),
+        ("nodes:\n- {processors: -5}", "processors must be 1 to"),
+    ],
+)
+def test_a_wrong_site_ends_with_a_sentence(
+    log: list[str], tmp_path: Path, capsys: Shown, text: str, words: str
+) -> None:
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(text)
+    assert cli.run(cli.metasched, ["replay", log[0], "--site", str(wrong)]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.startswith("metasched: task.world.site: ")
+    assert len(error.splitlines()) == 1
