@@ -230,7 +230,7 @@ class PlainSite:
                     self.queue.append(job)
 
     def let_come(self) -> None:
-        """Jobs enter the queue; some of them must end before others, or begin with a reservation."""
+        """Jobs enter the queue; some must end before others, or begin with a reservation."""
         for job in self.jobs:
             if job.eligible < 0 and not job.never:
                 time = self.ready(job)
@@ -247,7 +247,7 @@ class PlainSite:
         return entry < 0 or self.site.calendar[entry].start <= self.now
 
     def ready(self, job: PlainJob) -> int | None:
-        """When a job is submitted and all that it waits for has ended; None if that is not known."""
+        """When a job is submitted and all that it waits for has ended; None if not known."""
         others = [self.jobs[k] for k in job.after]
         if job.values["after_ok"] and any(
             other.finish >= 0 and (other.lost or other.values["failed"]) for other in others
@@ -332,7 +332,7 @@ class PlainSite:
     def fit(self, job: PlainJob, time: int) -> Held | None:
         """The nodes that a job gets if it starts at a time, and delays nobody; None if none."""
         end, entry = time + job.limit, job.values["reservation"]
-        if entry >= 0 and end > self.site.calendar[entry].end:
+        if entry >= 0 and time >= self.site.calendar[entry].end:
             return None
         can = {}
         for node in self.nodes(job):
@@ -349,13 +349,17 @@ class PlainSite:
     def chosen(self, job: PlainJob, can: Held, free: Held) -> Held | None:
         """Which nodes a job gets of those on which it can have so many processors."""
         least, most = self.count_of_nodes(job)
-        size, best = job.demand[0], self.site.placement == "best"
+        size, best = job.demand[0], self.site.placement != "order"
         if sum(can.values()) < size or len(can) < least:
             return None
 
         def tight(node: int) -> tuple:
             return (self.site.node_weights[node], free[node])
 
+        if self.site.placement == "consecutive" and (
+            held := self.in_runs(can, free, size, least, most)
+        ):
+            return held
         share = -(-size // least)
         equal = [node for node in can if can[node] >= share]
         if len(equal) >= least:
@@ -375,6 +379,49 @@ class PlainSite:
                     node = min(rest, key=tight)
                 held[node] = part
                 left -= part
+            if not left and len(held) >= least:
+                return held
+        return None
+
+    def in_runs(self, can: Held, free: Held, size: int, least: int, most: int) -> Held | None:
+        """Nodes in runs of consecutive ones, as Slurm chooses them."""
+        offers = {node: free[node] if can[node] == size else can[node] for node in can}
+        if most == 1:
+            offers = {node: units for node, units in offers.items() if units >= size}
+        while len(offers) >= least:
+            if held := self.in_runs_of(offers, size, least, most):
+                return held
+            fewest = min(offers.values())
+            offers = {node: units for node, units in offers.items() if units > fewest}
+        return None
+
+    def in_runs_of(self, offers: Held, left: int, least: int, most: int) -> Held | None:
+        weight = self.site.node_weights
+        runs: list[list[int]] = []
+        for node in offers:
+            last = runs[-1][-1] if runs else None
+            if last is not None and node == last + 1 and weight[node] == weight[last]:
+                runs[-1].append(node)
+            else:
+                runs.append([node])
+        held: Held = {}
+        while runs and len(held) < most:
+            best, known = runs[0], (sum(offers[node] for node in runs[0]), False)
+            for place, run in enumerate(runs):
+                units = sum(offers[node] for node in run)
+                enough = units >= left and len(run) >= least - len(held)
+                closer = units < known[0] or not known[1] if enough else units > known[0]
+                lighter = weight[run[0]] < weight[best[0]]
+                if place == 0 or lighter or (weight[run[0]] == weight[best[0]] and closer):
+                    best, known = run, (units, enough)
+            runs.remove(best)
+            fitting = [node for node in best if offers[node] >= left]
+            if fitting and least - len(held) <= 1:
+                best = [min(fitting, key=lambda node: offers[node])]
+            for node in best:
+                if left and len(held) < most - (offers[node] < left):
+                    held[node] = min(offers[node], left - max(least - len(held) - 1, 0))
+                    left -= held[node]
             if not left and len(held) >= least:
                 return held
         return None
