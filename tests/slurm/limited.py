@@ -108,13 +108,13 @@ def limited_site() -> Iterator[tuple[PrivateSlurm, PrivateAccounts]]:
 
 def submit(slurm: PrivateSlurm, job: Mapping[str, Any], *options: str) -> int:
     """Submits a job as its user."""
-    options = (
+    words = (
         *(f"--uid={job['user']}", f"--partition={job['partition']}", f"--qos={job['qos']}"),
         *(f"-N{job['nodes']}", f"-n{job['cpus']}", f"-t{job['minutes']}", "--chdir=/tmp"),
         *(f"--{name}={job[name]}" for name in ("array", "reservation") if name in job),
         *options,
     )
-    return slurm.submit(f"sleep {job['seconds']}", *options)
+    return slurm.submit(f"sleep {job['seconds']}", *words)
 
 
 def reserve(slurm: PrivateSlurm, start: float) -> None:
@@ -147,8 +147,10 @@ def described(conf: str) -> str:
     return re.sub(r" (NodeHostname|NodeAddr|Port)=\S+", "", "\n".join(kept)) + "\n"
 
 
-_OF_SITE = ("ClusterName", "Select", "Scheduler", "Priority", "Node", "Partition")
-_OF_SITE += ("AccountingStorageEnforce",)
+_OF_SITE = (
+    *("ClusterName", "Select", "Scheduler", "Priority", "Node", "Partition"),
+    "AccountingStorageEnforce",
+)
 
 
 def _local(seconds: float) -> str:

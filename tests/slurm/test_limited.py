@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ def test_slurm_refuses_nothing_that_is_released(slurm: PrivateSlurm, backend: Sl
     reasons = " ".join(one.why for one in decision.held)
     for part in ("of the qos urgent", "reservation course is not active"):
         assert part in reasons
-    lines = []
+    lines: list[dict[str, Any]] = []
     ticks = Ticks(backend, lines.append, tick_s=0.5)
     steering = Steering(act=True, until_empty=True)
     adviser = choose_adviser("sjf:easy")

@@ -62,7 +62,9 @@ def shadow_table(
     rows = [row(jobs[name]) for name in order[:MOST_ROWS]]
     clock = time.strftime("%H:%M:%S", time.localtime(snapshot.time))
     running = len(snapshot.in_state(RUNNING))
-    title = f"{clock}: {running:,} jobs run, {len(order):,} wait, {len(decision.starts):,} start"
+    title = (
+        f"{clock}: {running:,} running, {len(order):,} waiting, {len(decision.starts):,} to start"
+    )
     if not rows:
         return title
     own = {name: Column(head) for name, head in heads.items()}

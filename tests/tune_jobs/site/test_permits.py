@@ -1,5 +1,6 @@
 """What Slurm would refuse is never released: partitions, limits, reservations, features, arrays."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -162,3 +163,25 @@ def test_a_policy_s_own_delay_stays_a_delay():
         "1": OVERDUE
     }
     assert decided([job("1", 1)])[0] == {"1": POLICY}
+
+
+def test_a_record_of_before_partitions_were_read_is_read_as_it_is():
+    old = {
+        "time": NOW,
+        "unreadable": 0,
+        "jobs": [["1", HELD, "", "ann", "batch", 1, 0, 9, 4, 0, 0, 1, 0, 0]],
+        "nodes": [["n1", 8, 0, 0, 8, 0, 0]],
+    }
+    snapshot = Snapshot.from_plain(old)
+    assert snapshot.restrictions is None
+    assert snapshot.to_plain() == old
+    assert [one.job for one in decide(snapshot, eager, Limits(), HELD).starts] == ["1"]
+
+
+def test_what_was_decided_with_limits_is_decided_again_from_the_record():
+    course = {"name": "course", "kind": "reservation", "start": NOW, "end": NOW + 99}
+    jobs = (job("1", 6, qos="normal"), job("2", 6, qos="normal"), job("3", 1, features="fast"))
+    site = {**SITE, "limits": LIMITED, "calendar": [{**course, "nodes": ["n3"]}]}
+    snapshot = Snapshot(NOW, jobs, NODES, 0, site)
+    again = Snapshot.from_plain(json.loads(json.dumps(snapshot.to_plain())))
+    assert decide(again, eager, Limits(), HELD) == decide(snapshot, eager, Limits(), HELD)
