@@ -14,7 +14,7 @@ SETTINGS = re.compile(r"\b(deeprm_mlp|load(?! average)|loads|load_used|windows?|
 NAMES = re.compile(r"^_?(sjf|tetris|packer|rules|window)$|deeprm", re.IGNORECASE)
 EXAMPLES = re.compile(r"``.*?``|`.*?`|>>>[^\n]*|for instance .*?;|Examples:.*", re.DOTALL)
 OF_PAPERS = {"figures", "benchmarks", "demo.py"}  # what papers and references measured; a preset
-OF_LOGS = {"description.py"}  # the load of a log is measured, in whichever world
+OF_LOGS = {"changes.py", "description.py", "whatif.py"}  # the load of a log, in whichever world
 MODULES = [
     path
     for package in ("tune_jobs", "meta")

@@ -30,6 +30,7 @@ GROUPS = {
     "A site's log": {
         "trace": "Describe a job log: span, users, sizes, estimates.",
         "replay": "Play a whole job log under policies, and compare them.",
+        "whatif": "Compare a log as today with a changed machine or policy.",
         "generate": "Write generated jobs as a log.",
     },
     "At a site": {

@@ -1,7 +1,7 @@
 """What ``metasched trace --calibrate`` does: replays a log as the site says it schedules."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,19 +59,10 @@ def report_calibration(
             anything is played.
     """
     path, said = options.path, dict(options.task_options)
-    words, usual, changes = [], USUAL, options.changes
+    words, usual, changes = list[str](), USUAL, options.changes
     if slurm_conf is not None:
-        site = read_slurm_conf(slurm_conf)
-        usual = f"{site.order}:{site.backfilling}"
-        weights = ", ".join(f"{name} {weight:g}" for name, weight in site.weights.items())
-        order = f"{site.order} ({weights})" if weights else site.order
-        words.append(
-            f"{slurm_conf}: {site.processors:,} processors, {site.memory:,} MiB of "
-            f"consumable memory, {site.gpus:,} gpus; order {order}, backfilling "
-            f"{site.backfilling}."
-        )
-        words += [f"Not simulated: {'; '.join(site.unknown)}."] if site.unknown else []
-        said, changes = _with_site(site, read_as_said(path, changes, said), said, changes)
+        conf = said_by_slurm_conf(slurm_conf, path, said, changes)
+        said, changes, words, usual = conf.task_options, conf.overrides, conf.words, conf.policy
     task, jobs, remarks = task_of_log(path, changes, said, guess=False)
     described: Any = getattr(task.world, "site", None)
     chosen = split_names(names) or [(described and described.rule) or usual]
@@ -100,6 +91,38 @@ def report_calibration(
         write_sheets(out, sheets)
         write_table(out / "calibration.csv", near.points(waits, best))
     draw_or_say(out, "calibration", draw, say)
+
+
+@dataclass(frozen=True)
+class SaidByConf:
+    """What a log is replayed with where a slurm.conf says it: options, settings, the policy."""
+
+    task_options: dict[str, Any]
+    overrides: tuple[str, ...]
+    policy: str
+    words: list[str]
+
+
+def said_by_slurm_conf(
+    slurm_conf: Path, log: Path, task_options: Mapping[str, Any], overrides: Sequence[str]
+) -> SaidByConf:
+    """Options and settings of a user with what a slurm.conf adds, and sentences about it.
+
+    Raises:
+        InputError: if one of the files cannot be used.
+    """
+    site = read_slurm_conf(slurm_conf)
+    weights = ", ".join(f"{name} {weight:g}" for name, weight in site.weights.items())
+    order = f"{site.order} ({weights})" if weights else site.order
+    words = [
+        f"{slurm_conf}: {site.processors:,} processors, {site.memory:,} MiB of "
+        f"consumable memory, {site.gpus:,} gpus; order {order}, backfilling "
+        f"{site.backfilling}."
+    ]
+    words += [f"Not simulated: {'; '.join(site.unknown)}."] if site.unknown else []
+    read = read_as_said(log, overrides, task_options)
+    said, changes = _with_site(site, read, task_options, overrides)
+    return SaidByConf(said, changes, f"{site.order}:{site.backfilling}", words)
 
 
 def _with_site(

@@ -16,6 +16,7 @@ from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import find_runs, is_heuristic, load_runs
 from tune_jobs.replaying.choices import WORLD, task_of_log
 from tune_jobs.replaying.outcomes import SIZES
+from tune_jobs.replaying.pools import partition_as_pool
 from tune_jobs.replaying.replay_report import ReplayOptions
 from tune_jobs.tables.columns import COUNT, SECONDS, SHARE, Column
 from tune_jobs.tables.printing import Sheet, as_data, folded, format_sheet, write_sheets
@@ -68,6 +69,8 @@ def report_starts(
         specs += [learned_spec(name, [run], options.decode) for run in runs.get(name, ())]
     if task.world.kind != WORLD:
         raise InputError(f"--starts needs the world {WORLD}, not {task.world.kind}")
+    task, words = partition_as_pool(task)
+    remarks += words
     check = found(START_TIMES.get(WORLD)).check_starts
     protocol = EvaluationProtocol(task, num_jobsets=1)
     (jobset,) = task.jobsets(Split.HELD_OUT, [0])

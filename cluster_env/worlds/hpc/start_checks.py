@@ -4,7 +4,9 @@ At sampled instants of a schedule the queue is played on from what was known the
 (`cluster_env.worlds.hpc.starts`), and each waiting job's start in the schedule is ranked among its
 futures. Where intervals hold, ranks are uniform: 5 % of the jobs have ranks up to 0.05. Where they
 do not, `Calibration` shows other levels in their place: those which so many of the earlier jobs of
-the size class did not exceed (quantile recalibration, as in conformal prediction).
+the size class did not exceed (quantile recalibration, as in conformal prediction). The jobs of a
+week wait for the same others, so that n weeks are n observations and not as many as jobs: as in
+conformal prediction the next week counts as one more, half of it beyond each end.
 """
 
 from dataclasses import dataclass
@@ -18,7 +20,14 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy, ViewingPolicy
 from cluster_env.evaluation.metrics import size_class_of
 from cluster_env.objectives import get_objective
-from cluster_env.worlds.hpc.starts import LEVELS, NUM_FUTURES, forecast, moment_of, require_played
+from cluster_env.worlds.hpc.starts import (
+    LEVELS,
+    NUM_FUTURES,
+    forecast,
+    moment_of,
+    require_played,
+    stretch_of,
+)
 
 FIRST_SHARE = 0.1
 """Of a log's time: before that too little is known."""
@@ -41,21 +50,30 @@ class Calibration:
     levels: NDArray[np.float64]
 
     @classmethod
-    def of(cls, ranks: NDArray[np.float64], size: NDArray[np.int64]) -> "Calibration":
-        """From earlier jobs: their ranks and their size classes, both ``(num_jobs,)``.
+    def none(cls) -> "Calibration":
+        """`LEVELS` themselves."""
+        return cls(np.repeat(np.array(LEVELS)[:, None], _NUM_CLASSES, axis=1))
 
-        Without any these are `LEVELS`.
+    @classmethod
+    def of(
+        cls, ranks: NDArray[np.float64], size: NDArray[np.int64], num_stretches: int
+    ) -> "Calibration":
+        """From earlier jobs.
+
+        Args:
+            ranks: float64 ``(num_jobs,)``.
+            size: their size classes, int64 ``(num_jobs,)``.
+            num_stretches: weeks, or days, that these come from, at least 1; see `stretch_of`.
         """
-        return cls(
-            np.stack([_levels(ranks[size == which]) for which in range(_NUM_CLASSES)], axis=1)
-        )
+        levels = [_levels(ranks[size == which], num_stretches) for which in range(_NUM_CLASSES)]
+        return cls(np.stack(levels, axis=1))
 
 
-def _levels(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
-    if not ranks.size:
-        return np.array(LEVELS)
-    values = np.concatenate([ranks, _GRID])
-    weights = np.concatenate([np.ones(ranks.size), np.full(_GRID.size, PRIOR / _GRID.size)])
+def _levels(ranks: NDArray[np.float64], num_stretches: int) -> NDArray[np.float64]:
+    unseen = (ranks.size + PRIOR) / num_stretches / 2  # beyond each end, as weight
+    values = np.concatenate([[0.0], ranks, _GRID, [1.0]])
+    grid = np.full(_GRID.size, PRIOR / _GRID.size)
+    weights = np.concatenate([[unseen], np.ones(ranks.size), grid, [unseen]])
     order = np.argsort(values, kind="stable")
     reached = (np.cumsum(weights[order]) - weights[order] / 2) / weights.sum()
     return np.interp(LEVELS, reached, values[order])
@@ -76,6 +94,7 @@ class Checked:
         plan: when it should have by the users' estimates, see `Forecast.plan`.
         rank: of the start among the futures.
         shown: float64 ``(num_levels, num_rows)``, corrected by what was known at each instant.
+        num_stretches: weeks of the log, or days of a short one.
     """
 
     share: NDArray[np.float64]
@@ -85,11 +104,12 @@ class Checked:
     plan: NDArray[np.int64]
     rank: NDArray[np.float64]
     shown: NDArray[np.float64]
+    num_stretches: int
 
     @property
     def calibration(self) -> Calibration:
         """What all of them teach."""
-        return Calibration.of(self.rank, self.size)
+        return Calibration.of(self.rank, self.size, self.num_stretches)
 
     def select(self, rows: NDArray[np.bool_]) -> "Checked":
         """Some of the rows."""
@@ -101,6 +121,7 @@ class Checked:
             self.plan[rows],
             self.rank[rows],
             self.shown[:, rows],
+            self.num_stretches,
         )
 
 
@@ -129,7 +150,7 @@ def check_starts(
     Raises:
         InputError: if the policy cannot be played on (`forecast`), or jobs never start.
     """
-    played = require_played(policy)
+    played = require_played(policy, world)
     if isinstance(policy, ViewingPolicy):
         jobset = policy.view(world, jobset)
     simulator = world.simulator()
@@ -155,14 +176,24 @@ def check_starts(
         actual, size = start[waiting] - time, classes[waiting]
         # Ranks of jobs that have not started yet are not known yet.
         seen = known_from <= time
-        levels = Calibration.of(known_rank[seen], known_size[seen]).levels[:, size]
+        known = Calibration.of(known_rank[seen], known_size[seen], _num_stretches(time))
+        levels = known.levels[:, size]
         rank = made.ranks(actual)
         share = np.full(waiting.size, time / max(last, 1))
         rows.append((share, waiting, size, actual, made.plan, rank, made.quantiles(levels)))
         known_rank = np.concatenate([known_rank, rank])
         known_size = np.concatenate([known_size, size])
         known_from = np.concatenate([known_from, start[waiting]])
-    return Checked(*(np.concatenate(column, axis=-1) for column in zip(*rows, strict=True)))
+    names = ("share", "job", "size", "actual", "plan", "rank", "shown")
+    columns: dict[str, Any] = {
+        name: np.concatenate(column, axis=-1)
+        for name, column in zip(names, zip(*rows, strict=True), strict=True)
+    }
+    return Checked(**columns, num_stretches=_num_stretches(last))
+
+
+def _num_stretches(span: int) -> int:
+    return max(span // stretch_of(span), 1)
 
 
 def _instants(jobset: JobSet, num_instants: int) -> list[int]:

@@ -14,9 +14,10 @@ The ideas, in the order of the calls:
 * `Forecast.plan` is the usual way beside it: one future, with the users' estimates and no arrivals.
 * `latest_starts` is what the theorem of `HPC` guarantees where waits are bounded.
 
-Not in it: what users had used before (fair shares begin anew), and that users submit jobs because
-others have ended. `cluster_env.worlds.hpc.start_checks` measures how often intervals hold, and
-learns from that how to correct them.
+Not in it: sites of several nodes (jobs that run would have to be put on the nodes that they have),
+what users had used before (fair shares begin anew), and that users submit jobs because others have
+ended. `cluster_env.worlds.hpc.start_checks` measures how often intervals hold, and learns from that
+how to correct them.
 """
 
 from dataclasses import dataclass
@@ -148,7 +149,7 @@ def forecast(
         InputError: if the simulator cannot play the policy by itself, the policy holds jobs back
             that run already, or what runs does not fit the machine.
     """
-    played = require_played(policy)
+    played = require_played(policy, world)
     sequence = _Sequence(moment, world)
     if not moment.waiting.size:
         return Forecast(np.zeros((num_futures, 0), np.int64), np.zeros(0, np.int64))
@@ -158,16 +159,26 @@ def forecast(
     reach = 0 if _never_waits_for_later(policy) else min(int(plan.max()) + _DAY_S, _REACH_S)
     elapsed = np.where(moment.start >= 0, moment.time - moment.start, 0)
     drawn = RunTimes(past, world.kill_at_estimate).draw(moment.jobs, elapsed, num_futures, rng)
-    jobsets = [sequence.jobset(run, _arrivals(past, reach, rng)) for run in drawn]
-    return Forecast(np.sort(_starts(jobsets, sequence, simulator, played), axis=0), plan)
+    after = _starts(_futures(sequence, drawn, past, reach, rng), sequence, simulator, played)
+    # Where later jobs go first, some may wait for longer than the usual way says.
+    while 0 < reach < min(int(after.max()), _REACH_S):
+        reach = min(2 * reach, _REACH_S)
+        after = _starts(_futures(sequence, drawn, past, reach, rng), sequence, simulator, played)
+    return Forecast(np.sort(after, axis=0), plan)
 
 
-def require_played(policy: Policy) -> PlayedPolicy:
-    """The policy, if the simulator can play it by itself.
+def require_played(policy: Policy, world: Any) -> PlayedPolicy:
+    """The policy, if the simulator of a world can play it by itself from any moment on.
 
     Raises:
         InputError: if not.
     """
+    if world.site is not None:
+        raise InputError(
+            "start times are foreseen on one pool of processors, because where jobs of a site run "
+            "cannot be built again; leave out --site, and take one partition with --partition NAME "
+            "and its --processors"
+        )
     if isinstance(policy, PublishedPolicy) or not isinstance(policy, PlayedPolicy):
         raise InputError(
             f"start times need a rule or a linear scorer, whose queues the simulator plays by "
@@ -183,6 +194,13 @@ def _never_waits_for_later(policy: Policy) -> bool:
     return policy.rule.order == "fcfs" and policy.rule.backfilling == "strict"
 
 
+def _futures(
+    sequence: "_Sequence", runs: Seconds, past: SitePast, reach: int, rng: np.random.Generator
+) -> list[JobSet]:
+    """One for each row of the run times, int64 ``(num_futures, num_jobs)``."""
+    return [sequence.jobset(run, _arrivals(past, reach, rng)) for run in runs]
+
+
 @dataclass(frozen=True, eq=False)
 class _Later:
     """Jobs that arrive so many seconds after an instant, and run for so long."""
@@ -191,6 +209,11 @@ class _Later:
     rows: NDArray[np.int64]
     after: Seconds
     run: Seconds
+
+
+def stretch_of(span: int) -> int:
+    """Length of the stretches that a past of so many seconds consists of: weeks, or days."""
+    return BLOCK_S if span >= 2 * BLOCK_S else _DAY_S
 
 
 def _nothing(jobs: JobSet) -> _Later:
@@ -204,7 +227,7 @@ def _arrivals(past: SitePast, reach: int, rng: np.random.Generator) -> _Later:
         return _nothing(past.jobs)
     arrival = past.jobs.arrival
     span = past.time - int(arrival[0])
-    block = BLOCK_S if span >= 2 * BLOCK_S else _DAY_S
+    block = stretch_of(span)
     most = max(span // block, 1)
     rows, after = [], []
     for begin in range(0, reach, block):

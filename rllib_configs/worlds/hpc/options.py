@@ -8,6 +8,7 @@ from rllib_configs.registries import (
     NETWORKS,
     PERMITS,
     RANGES,
+    SITE_CHANGES,
     START_TIMES,
     ConditionOption,
     NetworkEntry,
@@ -35,6 +36,7 @@ NETWORKS.register("hpc_scorer")(
 )
 ADVISERS.register("hpc")("rllib_configs.worlds.hpc.advice:advise")
 PERMITS.register("hpc")("rllib_configs.worlds.hpc.permits:Permits")
+SITE_CHANGES.register("hpc")("cluster_env.worlds.hpc.site.changes")
 START_TIMES.register("hpc")("rllib_configs.worlds.hpc.start_times")
 RANGES.register("hpc")("rllib_configs.worlds.hpc.ranges:HPCRanges")
 CONVERSIONS.register("hpc_scorer to set_scorer")(

@@ -49,7 +49,8 @@ class Permits:
             self._rows[job.job] = list(range(len(rows), len(rows) + len(known)))
             rows += [(job, place) for place in known]
         self._requests = Requests.of(self._site, _jobset_of(self._site, rows))
-        self._first, self._counters, self._amounts, self._limits = self._charges()
+        charges = self._charges()
+        self._first, self._counters, self._amounts, self._checked, self._limits = charges
         self._used = np.zeros(len(self._limits), np.int64)
         self._never = self._impossible([job for job, _ in rows])
         self._sets = self._requests.sets
@@ -88,7 +89,8 @@ class Permits:
         first, end = self._first[row], self._first[row + 1]
         for charge in range(first, end):
             counter = self._counters[charge]
-            if self._used[counter] + self._amounts[charge] > self._limits[counter]:
+            after = self._used[counter] + self._amounts[charge]
+            if self._checked[charge] and after > self._limits[counter]:
                 return f"limit: {self._of_limits[counter]}"
         if self._mine(row) is None and job.reservation:
             return f"the reservation {job.reservation} is not active"

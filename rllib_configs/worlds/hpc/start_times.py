@@ -75,7 +75,8 @@ class Foreseer:
         Raises:
             InputError: if not.
         """
-        require_played(self._make(machine_of_queue(self._world(queue), queue).world))
+        world = machine_of_queue(self._world(queue), queue).world
+        require_played(self._make(world), world)
 
     def foresee(self, queue: Queue) -> tuple[StartTime, ...]:
         """When each job that waits starts, by arrival; jobs that can never start are left out.
@@ -111,7 +112,7 @@ class Foreseer:
 
     def _calibration(self, world: HPC, policy: Policy, jobs: JobSet) -> Calibration:
         if not self._num_instants:
-            return Calibration.of(np.zeros(0), np.zeros(0, np.int64))
+            return Calibration.none()
         if world not in self._calibrations:
             checked = check_starts(
                 jobs,

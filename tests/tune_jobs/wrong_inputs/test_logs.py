@@ -51,6 +51,19 @@ LINES = (
             *("--set task.workload.scaled_load=-1", "--out site.csv", "extra"),
         )
     ),
+    *("whatif site.csv --processors 8", "whatif site.csv --change policy=sjf"),
+    *(
+        f"whatif site.csv --processors 8 --change {words}"
+        for words in (
+            *("nosuch=3", "processors", "=3", "processors=", "processors=many", "processors=-8"),
+            *("gpus=+1", "load=0", "load=-100%", "policy=nosuch", "policy=runs/none", "''"),
+            *("max-wait=soon", "run-times=nosuch", "kill-at-estimate=perhaps", "processors=1e3"),
+            *("task.world.nosuch=1", "task.world.kind=deeprm", "task.workload.path=x.csv"),
+            *("policy=sjf --change policy=saf", "policy=sjf --policy nosuch", "processors=99%"),
+            *("backfilling=nosuch", "policy=sjf --out site.csv", "processors=99999999999999"),
+            *("policy=sjf --slurm-conf nowhere.conf", "policy=sjf extra", "seed=1"),
+        )
+    ),
     *(
         f"compare --set task.world.kind=hpc --set task.workload.trace=site.csv {words}"
         for words in (

@@ -89,6 +89,7 @@ class Work(NamedTuple):
     charge_first: Ints  # (num_jobs + 1,), where the counters of each job begin
     charge_counter: Indices
     charge_amount: Ints
+    charge_checked: NDArray[np.bool_]  # whether the limit holds for the job, or counts it alone
     counter_limit: Ints  # (num_counters,)
     next_first: Ints  # (num_jobs + 1,), where the jobs that wait for the end of each begin
     next_jobs: Indices  # as counted in their jobset

@@ -105,7 +105,7 @@ def work_of(site: Site, batch: Batch, requests: Requests) -> Work:
     counters = Counters()
     charge_limits(counters, site, columns, requests.counted)
     charge_throttles(counters, columns)
-    first, counter, amount, limits = counters.by_job(records.size)
+    first, counter, amount, checked, limits = counters.by_job(records.size)
     return Work(
         first=batch.first,
         shift=np.array([_shift(one) for one in batch.jobsets], np.int64),
@@ -115,6 +115,7 @@ def work_of(site: Site, batch: Batch, requests: Requests) -> Work:
         charge_first=first,
         charge_counter=counter,
         charge_amount=amount,
+        charge_checked=checked,
         counter_limit=limits,
         next_first=next_first,
         next_jobs=next_jobs,

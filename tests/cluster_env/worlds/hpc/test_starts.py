@@ -13,6 +13,7 @@ from cluster_env.evaluation.metrics import size_class_of
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import Rule, RulePolicy
+from cluster_env.worlds.hpc.site.description import NodeGroup, Site
 from cluster_env.worlds.hpc.site_past import NEVER, RunTimes, SitePast
 from cluster_env.worlds.hpc.start_checks import PRIOR, Calibration, check_starts
 from cluster_env.worlds.hpc.starts import (
@@ -153,16 +154,27 @@ def test_without_any_past_the_user_is_believed() -> None:
 
 
 def test_a_corrected_level_is_what_earlier_jobs_did_not_exceed() -> None:
-    nothing = Calibration.of(np.zeros(0), np.zeros(0, np.int64)).levels
+    nothing, weeks = Calibration.none().levels, 10**6
     assert (nothing == np.array(LEVELS)[:, None]).all()
     # All jobs of the class come late: so do its levels, as much as they outweigh the prior.
-    late = Calibration.of(np.full(100 * PRIOR, 0.97), np.zeros(100 * PRIOR, np.int64)).levels
+    ranks, size = np.full(100 * PRIOR, 0.97), np.zeros(100 * PRIOR, np.int64)
+    late = Calibration.of(ranks, size, weeks).levels
     assert late[:, 0] == pytest.approx(0.97, abs=0.02)
-    assert (late[:, 1:] == nothing[:, 1:]).all()
+    assert late[:, 1:] == pytest.approx(nothing[:, 1:], abs=1e-5)
     made = Forecast(np.array([[0, 5], [10, 5], [20, 5]]), np.array([0, 0]))
     assert made.quantiles(np.array([[0.25, 0.25], [1.0, 1.0]])).tolist() == [[5, 5], [20, 5]]
     assert made.ranks(np.array([10, 5])).tolist() == [0.5, 0.5]
     assert made.ranks(np.array([-1, 6])).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(("weeks", "low"), [(9, 0.0), (19, 0.026), (99, 0.0455), (999, 0.0496)])
+def test_of_few_weeks_intervals_reach_further(weeks: int, low: float) -> None:
+    """The next of n weeks counts as one more, half of it beyond each end: n + 1 for n weeks."""
+    ranks = np.linspace(0, 1, 100_000)
+    levels = Calibration.of(ranks, np.zeros(ranks.size, np.int64), weeks).levels[:, 0]
+    assert levels[0] == pytest.approx(low, abs=3e-4)
+    assert levels[0] == pytest.approx(max(0.05 * (weeks + 1) - 0.5, 0) / weeks, abs=3e-4)
+    assert levels == pytest.approx(1 - levels[::-1], abs=1e-5)
 
 
 def test_at_each_instant_only_the_past_is_used() -> None:
@@ -186,6 +198,26 @@ def test_at_each_instant_only_the_past_is_used() -> None:
     assert not np.array_equal(whole.actual, other.actual)
 
 
+def test_a_job_that_others_overtake_waits_as_long_as_they_come() -> None:
+    """Later jobs go first for ever, and not only for a day after the usual way's answer."""
+    time, size = np.arange(0, 3 * 86_400, 600), PROCESSORS // 2
+    short = np.full(time.size, 1000)
+    past = jobset_of(time, short, short, np.full(time.size, size))
+    moment, known = moment_of(past, time, time + 1000, int(time[-1]))
+    wide = jobset_of([0], [50_000], [50_000], [PROCESSORS])
+    jobs = JobSet.of(
+        np.append(moment.jobs.arrival, time[-1]),
+        np.append(moment.jobs.duration, 50_000),
+        np.vstack([moment.jobs.demand, wide.demand]),
+        attributes={"estimate": np.append(moment.jobs.duration, 50_000)},
+    )
+    queue = MachineMoment(int(time[-1]), jobs, np.append(moment.start, -1))
+    policy, rng = get_heuristic("sjf:skip", WORLD), np.random.default_rng(0)
+    made = forecast(queue, known, WORLD, policy, num_futures=2, rng=rng)
+    assert made.plan[-1] < 2000
+    assert made.after[:, -1].min() > 27 * 86_400
+
+
 def test_what_cannot_be_played_on_is_refused() -> None:
     jobs = jobset_of([0, 1], [9, 9], [9, 9], [8, 8])
     moment, past = MachineMoment(5, jobs, np.array([0, -1])), past_of([0.5], [0])
@@ -203,6 +235,9 @@ def test_what_cannot_be_played_on_is_refused() -> None:
         foreseen(Network())
     with pytest.raises(InputError, match="more than the machine's"):
         foreseen(get_heuristic("fcfs", WORLD), HPC(processors=4))
+    site = HPC(site=Site((NodeGroup("n", 2, 8),)))
+    with pytest.raises(InputError, match="leave out --site"):
+        foreseen(get_heuristic("fcfs", site), site)
     nobody = MachineMoment(5, jobs.select([0]), np.array([0]))
     rng = np.random.default_rng(0)
     assert forecast(nobody, past, WORLD, get_heuristic("fcfs", WORLD), rng=rng).plan.size == 0

@@ -10,6 +10,7 @@ from typing import Any
 from cluster_env.core.jobs import JobSet
 from cluster_env.worlds.hpc.site.description import Site
 
+_MANY = 2**62
 _FIELDS = ("jobs", "processors", "memory", "gpus", "nodes")
 
 Held = dict[int, int]  # node -> processors
@@ -174,19 +175,19 @@ class PlainSite:
                 ("_per_user", values["user"]),
                 ("_per_account", values["account"]),
             ):
-                limits = [of_partition, of_job]
-                taken = next((one for one in limits if one and getattr(one, unit + whose)), None)
-                if taken:
-                    key = ("qos", taken.name, unit, whose, owner)
-                    found.append((key, amount[unit], getattr(taken, unit + whose)))
-                    continue
-                if whose == "_per_user" and of_user and getattr(of_user, unit):
-                    key = ("user", of_user.name, unit)
-                    found.append((key, amount[unit], getattr(of_user, unit)))
-                    continue
-                if of_account and getattr(of_account, unit + whose):
-                    key = ("account", of_account.name, unit, whose, owner)
-                    found.append((key, amount[unit], getattr(of_account, unit + whose)))
+                # The first that has such a limit holds; the others count the job all the same.
+                names = [(one, unit + whose, owner) for one in (of_partition, of_job)]
+                names = names[:1] if of_partition is of_job else names
+                if whose == "_per_user":
+                    names.append((of_user, unit, 0))
+                names.append((of_account, unit + whose, owner))
+                holds = True
+                for one, name, of in names:
+                    most = getattr(one, name) if one else 0
+                    if most:
+                        key = (one.kind, one.name, unit, name, of)
+                        found.append((key, amount[unit], most if holds else _MANY))
+                        holds = False
         if values["array"] >= 0 and values["throttle"]:
             found.append((("array", values["array"]), 1, values["throttle"]))
         return found

@@ -1,0 +1,285 @@
+"""What ``metasched whatif`` does: a log as it is played today, and after changes, side by side."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.policy import Policy
+from cluster_env.core.schedule import Schedule
+from cluster_env.core.seeding import Split
+from cluster_env.core.task import Task
+from cluster_env.evaluation import evaluate
+from cluster_env.workloads.recorded import RecordedJobs
+from tune_jobs.comparing.comparison import check_specs
+from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_spec
+from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
+from tune_jobs.replaying.calibration import said_by_slurm_conf
+from tune_jobs.replaying.changes import Setup, at_changed_site, changed
+from tune_jobs.replaying.choices import LogOptions, task_of_log
+from tune_jobs.replaying.effect_sheets import Effects, points, sheets_of
+from tune_jobs.replaying.effects import Periods, Side
+from tune_jobs.replaying.outcomes import bounded, overloaded
+from tune_jobs.replaying.trust import Trust
+from tune_jobs.tables.frames import write_table
+from tune_jobs.tables.printing import as_data, folded, format_sheet, write_sheets
+from tune_jobs.terminal.output import print_json, silent
+from tune_jobs.terminal.progress import NoProgress, Progress
+
+USUAL = "fcfs:easy"
+"""What plays a log today, where neither a policy nor a slurm.conf is named."""
+
+NOW, THEN = "now", "then"
+
+FIGURE = "whatif"
+"""Name of the picture and of its table."""
+
+NOT_KNOWN = (
+    "Jobs arrive as recorded. People who wait for shorter or longer would submit other jobs, at "
+    "other times, and no replay of a log knows which."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhatIfOptions(LogOptions):
+    """A log, today's policy, and what is changed."""
+
+    policy: str | None = None
+    slurm_conf: Path | None = None
+    changes_made: Sequence[str] = ()
+    each: bool = False
+    seed: int = 0
+    decode: Decode = "argmax"
+
+
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """One side before it is played."""
+
+    name: str
+    setup: Setup
+    task: Task
+    jobs: RecordedJobs
+    spec: PolicySpec
+
+    @property
+    def protocol(self) -> EvaluationProtocol:
+        return EvaluationProtocol(self.task, num_jobsets=1)
+
+    @property
+    def policy(self) -> Policy:
+        return self.spec.make(self.protocol).members[0]
+
+
+def report_what_if(
+    options: WhatIfOptions, *, as_json: bool, out: Path | None, draw: Callable[[Path, Path], None]
+) -> None:
+    """Plays a log before and after changes, and prints what becomes better or worse, and for whom.
+
+    Raises:
+        InputError: if the log, a policy or a change cannot be used; before anything is played.
+    """
+    made = tuple(options.changes_made)
+    if not made:
+        raise InputError("nothing is changed; give --change KEY=VALUE, such as processors=+64")
+    now, words = _today(options)
+    cases = [now, _case(THEN, options, changed(now.setup, made, now.task))]
+    if options.each and len(made) > 1:
+        cases += [_case(one, options, changed(now.setup, [one], now.task)) for one in made]
+    for case in cases:
+        check_specs(case.protocol, [case.spec])
+    played = _play(cases, NoProgress() if as_json else Progress())
+    jobs, effects = _effects(now, played)
+    trust = _trust(now, jobs, effects.now)
+    sheets = sheets_of(effects, jobs)
+    remarks = [*words, *_left_out(played, jobs)]
+    for case, one in zip(cases[:2], played[:2], strict=True):
+        world: Any = case.task.world
+        remarks += bounded({case.name: one.schedule}, world.max_wait)
+    remarks += overloaded({one.name: one.schedule for one in played[:2]})
+    if as_json:
+        data = {"jobs": jobs.num_jobs, "changes": list(made), "policy": now.spec.key}
+        data |= {"trust": trust.data, "remarks": [*remarks, NOT_KNOWN]}
+        print_json(data | as_data(sheets))
+    say = silent if as_json else click.echo
+    head = f"{options.path}: what if {', '.join(made)}? {jobs.num_jobs:,} jobs, now {now.spec.key}"
+    shown = [format_sheet(sheet) for sheet in sheets_of(effects, jobs, few=True)]
+    under = ("\n".join(folded([one])) for one in (trust.sentence, NOT_KNOWN, *remarks))
+    say("\n\n".join([click.style(head, bold=True), *shown, *under]))
+    if out is None:
+        say("\nNext     the same with --out FOLDER keeps all tables and draws them")
+        return
+    write_sheets(out, sheets)
+    table, image = out / f"{FIGURE}.csv", out / f"{FIGURE}.png"
+    write_table(table, points(effects, jobs))
+    draw(table, image)
+    say(f"\nWrote {image}, drawn from {table}, and the tables beside it")
+
+
+def _today(options: WhatIfOptions) -> tuple[_Case, list[str]]:
+    """The side without changes, and sentences about it."""
+    said, changes, words, usual = dict(options.task_options), options.changes, [], USUAL
+    if options.slurm_conf is not None:
+        conf = said_by_slurm_conf(options.slurm_conf, options.path, said, changes)
+        said, changes, words, usual = conf.task_options, conf.overrides, conf.words, conf.policy
+    setup = Setup(policy=options.policy or usual, task_options=said, overrides=tuple(changes))
+    case = _case(NOW, options, setup, words)
+    rule = getattr(getattr(case.task.world, "site", None), "rule", "")
+    if rule and not options.policy and options.slurm_conf is None:
+        setup = replace(setup, policy=rule)
+        case = replace(case, setup=setup, spec=heuristic_spec(rule))
+    return case, words
+
+
+def _case(name: str, options: WhatIfOptions, setup: Setup, words: list[str] | None = None) -> _Case:
+    runs = []
+    if not is_heuristic(setup.policy):
+        runs = list(load_runs(find_runs([setup.policy]), options.decode))
+        if len(runs) != 1:
+            raise InputError(f"{setup.policy} names {len(runs):,} runs; name one policy")
+    task, jobs, remarks = task_of_log(
+        options.path,
+        setup.overrides,
+        setup.task_options,
+        guess=False,
+        runs=runs,
+        seed=options.seed,
+    )
+    task = at_changed_site(task, setup)
+    workload: Any = task.workload
+    jobs = workload.recorded
+    if words is not None:
+        words += remarks
+    spec = heuristic_spec(setup.policy)
+    if runs:
+        spec = replace(learned_spec("", runs, options.decode), key=runs[0].path.name)
+    return _Case(name, setup, task, jobs, spec)
+
+
+@dataclass(frozen=True, eq=False)
+class _Played:
+    """A side after it was played.
+
+    Attributes:
+        name: of the side.
+        schedule: of today's jobs, as far as they can run on this side.
+        rows: of the log, for each job of the schedule's jobset, int64 ``(num_jobs,)``.
+    """
+
+    name: str
+    schedule: Schedule
+    rows: NDArray[np.int64]
+
+    @property
+    def ended(self) -> NDArray[np.int64]:
+        """Rows of the jobs that came to their ends, int64 ``(num_ended,)``."""
+        return self.rows[self.schedule.job[self.schedule.finished]]
+
+    def places(self, order: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where each job stands among some rows, -1 where it does not, int64 ``(num_jobs,)``."""
+        sorter = np.argsort(order)
+        place = np.minimum(np.searchsorted(order[sorter], self.rows), order.size - 1)
+        return np.where(order[sorter][place] == self.rows, sorter[place], -1)
+
+
+def _play(cases: Sequence[_Case], progress: Progress) -> list[_Played]:
+    """Plays each side with those of today's jobs, the first side's, that can run on it.
+
+    Raises:
+        InputError: if there is none.
+    """
+    today = _rows_of(cases[0])
+    progress.start(len(cases), unit="side")
+    played = []
+    for count, case in enumerate(cases, start=1):
+        (jobset,) = case.task.jobsets(Split.HELD_OUT, [0])
+        rows, task = _rows_of(case), case.task
+        kept = np.flatnonzero(np.isin(rows, today))
+        if not kept.size:
+            raise InputError(f"none of today's jobs can run {case.name}")
+        schedule = evaluate(case.policy, [jobset.select(kept)], task.world, run_seed=task.seed)
+        played.append(_Played(case.name, schedule, rows[kept]))
+        progress.step(count, case.name)
+    progress.close()
+    return played
+
+
+def _rows_of(case: _Case) -> NDArray[np.int64]:
+    """Where the jobs of a side stand in the log as it was read."""
+    details: Any = case.jobs.details
+    if "row" in details:
+        return np.asarray(details["row"])
+    workload: Any = case.task.workload
+    read: RecordedJobs = workload.read()
+    columns = [read.resources.index(name) for name in case.jobs.resources]
+    world: Any = case.task.world
+    return np.flatnonzero((read.demand[:, columns] <= np.asarray(world.capacity)).all(axis=1))
+
+
+def _effects(now: _Case, played: Sequence[_Played]) -> tuple[RecordedJobs, Effects]:
+    """The jobs that end on all sides, and what became of them.
+
+    Raises:
+        InputError: if there is none.
+    """
+    every = reduce(np.intersect1d, [one.ended for one in played])
+    if not every.size:
+        raise InputError("no job ends on all sides, so there is nothing to compare")
+    rows = _rows_of(now)
+    inside = np.isin(rows, every)
+    jobs, order = now.jobs.select(inside), rows[inside]
+    first = played[0]
+    place, arrival = first.places(order)[first.schedule.job], np.empty(order.size, np.int64)
+    arrival[place[place >= 0]] = first.schedule.arrival[place >= 0]
+    periods = Periods.of(arrival, int(first.schedule.window[0]))
+    sides = [
+        Side.of(
+            one.name,
+            one.schedule,
+            one.places(order),
+            periods.edges_in(int(one.schedule.window[0])),
+        )
+        for one in played
+    ]
+    world: Any = now.task.world
+    site = getattr(world, "site", None)
+    partitions = {}
+    if site is not None:
+        place = jobs.attributes["partition"]
+        members = {name: place == k for k, name in enumerate(site.partition_names)}
+        partitions = {name: one for name, one in members.items() if one.any()}
+    capacity = np.asarray(world.capacity)
+    return jobs, Effects(sides[0], sides[1], sides[2:], periods, capacity, partitions)
+
+
+def _trust(now: _Case, jobs: RecordedJobs, side: Side) -> Trust:
+    workload: Any = now.task.workload
+    return Trust.of(
+        now.spec.key,
+        jobs.submit,
+        jobs.wait,
+        side.wait.astype(np.int64),
+        as_it_was=workload.stretch == 1 and not workload.scaled_load,
+    )
+
+
+def _left_out(played: Sequence[_Played], jobs: RecordedJobs) -> list[str]:
+    """Sentences where some of today's jobs do not run, or do not end, on another side."""
+    common = reduce(np.intersect1d, [one.rows for one in played]).size
+    impossible, unfinished = played[0].rows.size - common, common - jobs.num_jobs
+    words = []
+    if impossible:
+        words.append(
+            f"{impossible:,} of today's jobs cannot run after the change: they fill the machine "
+            "now, but their waits are in no table"
+        )
+    if unfinished:
+        words.append(f"{unfinished:,} jobs are in no table, because they do not end on all sides")
+    return words
