@@ -34,6 +34,7 @@ from cluster_env.worlds.hpc.real_sites import real_sites
 from cluster_env.worlds.hpc.rules import HEURISTICS
 from cluster_env.worlds.hpc.scorer import Scorer
 from cluster_env.worlds.hpc.scoring import score_states
+from cluster_env.worlds.hpc.site.description import NodeGroup, Site
 from cluster_env.worlds.hpc.views import OBSERVATIONS
 from cluster_env.worlds.hpc.workloads import (
     WORKLOADS,
@@ -169,7 +170,7 @@ def _partition_alone(task: Any) -> Mapping[str, Any]:
 
 
 def warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
-    """Draws and corrects estimates, uses a scorer in its three ways, and plays a published loop."""
+    """Draws and corrects estimates, uses a scorer in its three ways, plays a loop and a site."""
     rng, one, scorer = np.random.default_rng(0), np.zeros(1, np.int64), Scorer.linear()
     LublinWorkload(jobs=8, estimates="tsafrir").sample(rng)
     histories(one, one, np.ones(1), one)
@@ -179,6 +180,9 @@ def warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
     simulator.choose(scorer, simulator.episode)
     simulator.play(scorer)
     PublishedPolicy("rls", "rls", "sjf").play(simulator, np.zeros(0, np.uint64))
+    at_site = HPC(site=Site(nodes=(NodeGroup(processors=256),))).simulator()
+    at_site.load([LublinWorkload(jobs=8).sample(rng)], get_objective("bounded_slowdown"))
+    at_site.play(scorer)
 
 
 def _check_mixed(jobset: JobSet) -> None:

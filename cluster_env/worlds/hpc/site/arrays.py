@@ -86,6 +86,7 @@ class Work(NamedTuple):
     num_users: Ints  # (num_jobsets,), the largest number of a user, and one more
     records: Records  # (num_jobs,), see `JOB`
     demand: Indices  # (num_jobs, num_resources)
+    brief: Indices  # (num_jobs, 3), processors, set and partition: what a look at most jobs needs
     charge_first: Ints  # (num_jobs + 1,), where the counters of each job begin
     charge_counter: Indices
     charge_amount: Ints
@@ -181,6 +182,7 @@ class Run(NamedTuple):
     slot_size: Indices  # processors
     closed: Ints  # (num_nodes,), the pass in which a node was closed for later jobs
     set_closed: Ints  # (num_sets,)
+    set_waiting: Ints  # (num_sets,), jobs in the queue
     failing: NDArray[np.bool_]  # (num_nodes,)
     too_long: Ints  # (num_shapes,), seconds from which a shape does not fit in a pass, and the pass
     too_long_pass: Ints

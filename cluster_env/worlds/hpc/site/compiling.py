@@ -112,6 +112,9 @@ def work_of(site: Site, batch: Batch, requests: Requests) -> Work:
         num_users=np.array(num_users, np.int64),
         records=records,
         demand=np.ascontiguousarray(demand, np.int32),
+        brief=np.stack([demand[:, 0], records["set"], records["partition"]], axis=1).astype(
+            np.int32
+        ),
         charge_first=first,
         charge_counter=counter,
         charge_amount=amount,

@@ -39,7 +39,7 @@ def clear(layout: Layout, work: Work, run: Run, jobset: int) -> None:
         for r in range(layout.units.shape[1]):
             run.set_free[k, r] = layout.set_units[k, r]
     for k in range(run.set_closed.size):
-        run.set_closed[k] = 0
+        run.set_closed[k], run.set_waiting[k] = 0, 0
     for slot in range(run.slot_next.size):
         run.slot_next[slot] = slot + 1
     status.free_slot = 0

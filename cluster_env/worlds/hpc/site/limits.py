@@ -154,7 +154,7 @@ def _charge(
     name: str,
     charged: tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]],
 ) -> None:
-    """Charges jobs with a limit: those that it counts, whether it holds, whose they are, amounts."""
+    """Charges jobs: those that a limit counts, whether it holds, whose they are, amounts."""
     most = getattr(limit, name)
     if most:
         mine, checked, owner, amount = charged

@@ -32,7 +32,14 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
     planned = bounded or mode == CONSERVATIVE
     place, blocked, booked, begun = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     due = np.int64(0)  # so many of the blocked jobs need their bookings before anything else
-    while place < status.waiting or booked < due:
+    open_jobs = status.waiting  # whose sets are not closed
+    while (place < status.waiting and open_jobs > 0) or booked < due:
+        # Most jobs of a long queue are too wide for what is free, and nothing else is to be done.
+        if booked == due and not bounded and mode != CONSERVATIVE and mode != STRICT:
+            while place < status.waiting and _is_idle(work, run, mode, run.queue[place]):
+                place += 1
+            if place == status.waiting:
+                break
         books = booked < due
         job = np.int64(run.blocked[booked] if books else run.queue[place])
         index = status.first + job
@@ -61,7 +68,7 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
             if time == NEVER:
                 part.blocked = 0 if not overdue else part.blocked
             elif mode == STRICT and not overdue:
-                _close(layout, run, np.int64(record.set))
+                open_jobs -= _close(layout, run, np.int64(record.set))
             else:
                 book(layout, work, run, index, time, time + seconds)
             continue
@@ -71,7 +78,7 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
             _start(layout, work, run, job, now, seconds if planned else np.int64(record.estimate))
             run.begun[begun], begun = job, begun + 1
             if order.anew:
-                close_gaps(run)
+                close_gaps(work, run)
                 rank(layout, work, run, order, now)
                 place = np.int64(0)
             continue
@@ -82,14 +89,15 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
         # A booking can wait until another job could start, unless it is not sure that there is one.
         sure = status.down == 0 and record.reservation < 0
         if sure and mode == STRICT and not overdue:
-            _close(layout, run, np.int64(record.set))
+            open_jobs -= _close(layout, run, np.int64(record.set))
             continue
         run.blocked[blocked], run.booked[job] = job, status.stamp
         blocked += 1
         if mode == EASY and not overdue:
             part.blocked = status.stamp
         due = due if sure else blocked
-    close_gaps(run)
+    if begun > 0:
+        close_gaps(work, run)
     # From now on what is believed of jobs that run counts.
     for k in range(begun if planned else 0):
         job = np.int64(run.begun[k])
@@ -98,6 +106,14 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
             forget(run.expected, run.expected_jobs, status.running, job)
             end = now + record.estimate
             expect(run.expected, run.expected_jobs, status.running - 1, end, job)
+
+
+@njit_inlined
+def _is_idle(work: Work, run: Run, mode: int, job: int) -> bool:
+    """Whether a job is too wide, and its partition has its first blocked job already."""
+    size, which, partition = work.brief[run.status[0].first + job]
+    passes = mode != EASY or run.partitions[partition].blocked == run.status[0].stamp
+    return bool(passes and size > run.set_free[which, 0])
 
 
 @njit_inlined
@@ -133,11 +149,12 @@ def _leaves_reserve(layout: Layout, work: Work, run: Run, order: Order, index: i
 
 
 @njit_inlined
-def _close(layout: Layout, run: Run, which: int) -> None:
-    """Closes the nodes of a set for all jobs behind."""
+def _close(layout: Layout, run: Run, which: int) -> int:
+    """Closes the nodes of a set for all jobs behind; returns how many jobs of it wait."""
     run.set_closed[which] = run.status[0].stamp
     for place in range(layout.set_first[which], layout.set_first[which + 1]):
         run.closed[layout.set_nodes[place]] = run.status[0].stamp
+    return int(run.set_waiting[which])
 
 
 @njit_inlined

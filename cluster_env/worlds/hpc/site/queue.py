@@ -83,16 +83,20 @@ def insert(work: Work, run: Run, job: int, key: float) -> None:
         queue[place], keys[place] = queue[place - 1], keys[place - 1]
     queue[low], keys[low] = job, key
     status.waiting += 1
+    run.set_waiting[work.brief[status.first + job, 1]] += 1
 
 
 @njit_inlined
-def close_gaps(run: Run) -> None:
+def close_gaps(work: Work, run: Run) -> None:
     """Takes jobs that have started out of the queue."""
     status, kept = run.status[0], np.int64(0)
     for place in range(status.waiting):
-        if run.start[run.queue[place]] < 0:
-            run.queue[kept], run.keys[kept] = run.queue[place], run.keys[place]
+        job = run.queue[place]
+        if run.start[job] < 0:
+            run.queue[kept], run.keys[kept] = job, run.keys[place]
             kept += 1
+        else:
+            run.set_waiting[work.brief[status.first + job, 1]] -= 1
     status.waiting = kept
 
 

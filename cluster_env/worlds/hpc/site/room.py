@@ -69,6 +69,7 @@ def room_for(layout: Layout, work: Work, batch: Batch, books: bool, users: int) 
         slot_size=indices(slots),
         closed=ints(num_nodes),
         set_closed=ints(num_sets),
+        set_waiting=ints(num_sets),
         failing=np.zeros(num_nodes, np.bool_),
         too_long=ints(num_shapes + 1),
         too_long_pass=ints(num_shapes + 1),

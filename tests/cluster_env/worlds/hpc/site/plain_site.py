@@ -231,7 +231,7 @@ class PlainSite:
                     self.queue.append(job)
 
     def let_come(self) -> None:
-        """Jobs enter the queue; some must end before others, or begin with a reservation."""
+        """Jobs enter the queue; some of them after others, or when a reservation begins."""
         for job in self.jobs:
             if job.eligible < 0 and not job.never:
                 time = self.ready(job)
@@ -248,7 +248,7 @@ class PlainSite:
         return entry < 0 or self.site.calendar[entry].start <= self.now
 
     def ready(self, job: PlainJob) -> int | None:
-        """When a job is submitted and all that it waits for has ended; None if not known."""
+        """When a job is submitted and all that it waits for has ended; None where that is open."""
         others = [self.jobs[k] for k in job.after]
         if job.values["after_ok"] and any(
             other.finish >= 0 and (other.lost or other.values["failed"]) for other in others
