@@ -115,6 +115,12 @@ def read_associations(path: Path, lines: Sequence[str]) -> Export:
         found.not_simulated += _others(row, f"the {limit['kind']} {as_shown(limit['name'])}")
         if len(limit) == 2:
             continue
+        if row.text("Partition"):
+            found.not_simulated.append(
+                f"limits of {as_shown(limit['name'])} in the partition "
+                f"{as_shown(row.text('Partition'))} alone"
+            )
+            continue
         if not user:
             found.limits.append(limit)
         elif limit not in users.setdefault(user, []):

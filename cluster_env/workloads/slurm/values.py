@@ -28,6 +28,7 @@ _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?(?::(\d{1,9}))?")
 
 
 _AFTER = re.compile(r"(after\w*):([\d_*+:]+)")
+_NODES = re.compile(r"-N(\d{1,6})")
 _THROTTLE = re.compile(r"[\d,:-]+%(\d{1,9})")
 
 
@@ -41,7 +42,7 @@ class SubmitLine(NamedTuple):
 
 
 def submit_line(text: str) -> SubmitLine:
-    """Dependency, throttle of an array, exclusive nodes and their exact number, if it has any."""
+    """Dependency, throttle of an array, exclusive nodes, and their number if it is exact."""
     if not text:
         return _NO_LINE
     dependency, throttle, exclusive, nodes = "", 0, False, 0
@@ -53,15 +54,15 @@ def submit_line(text: str) -> SubmitLine:
             dependency = dependency or value
         elif option in ("-a", "--array") and (found := _THROTTLE.fullmatch(value)):
             throttle = throttle or int(found[1])
+        elif option in ("-N", "--nodes") and value.isdecimal() and len(value) < 7:
+            nodes = nodes or int(value)
+        elif found := _NODES.fullmatch(word):
+            nodes = nodes or int(found[1])
         exclusive = exclusive or option == "--exclusive"
-        asked = value if option in ("-N", "--nodes") else word.removeprefix("-N")
-        if (option in ("-N", "--nodes") or asked != word) and _EXACT.fullmatch(asked):
-            nodes = nodes or int(asked.partition("-")[0])
     return SubmitLine(dependency, throttle, exclusive, nodes)
 
 
 _NO_LINE = SubmitLine()
-_EXACT = re.compile(r"(\d{1,6})(?:-\1)?")
 
 
 def predecessors(text: str) -> tuple[tuple[int, ...], bool]:

@@ -3,7 +3,7 @@
 A `Site` is an option of the world `HPC`. Jobs refer to its parts by numbers: see `Site`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -284,6 +284,11 @@ class Site:
         ]
         partition = replace(self.partitions[place], nodes=(), default=True)
         return replace(self, nodes=tuple(groups), partitions=(partition,), calendar=tuple(calendar))
+
+    def without(self, resources: Collection[str]) -> "Site":
+        """The same site where memory or GPUs do not count."""
+        nothing: dict[str, Any] = dict.fromkeys(resources, 0)
+        return replace(self, nodes=tuple(replace(group, **nothing) for group in self.nodes))
 
     @cached_property
     def outage_nodes(self) -> tuple[NDArray[np.bool_], ...]:

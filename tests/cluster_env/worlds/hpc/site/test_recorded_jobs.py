@@ -82,7 +82,7 @@ def test_what_a_log_says_becomes_what_the_site_counts(tmp_path: Path) -> None:
             row(1, 0, 0, User="bob", Account="bio", QOS="low", Constraints="ib&old"),
             row(2, 1, 5, Partition="gpu", Constraints="new|old", State="FAILED"),
             row(3, 2, 9, User="cyd", ReqTRES="cpu=2,node=2", QOS="other"),
-            row(7, 3, 9, JobID="5_1", SubmitLine="sbatch --array=0-9%4 --exclusive job.sh"),
+            row(7, 3, 9, JobID="5_1", SubmitLine="sbatch -N1 --array=0-9%4 --exclusive job.sh"),
             row(8, 4, 9, Partition="", Reservation="course", Constraints="[ib*2&old]"),
         ),
         SITE,
@@ -94,7 +94,7 @@ def test_what_a_log_says_becomes_what_the_site_counts(tmp_path: Path) -> None:
         "qos": [1, 0, -1, 0, 0],
         "account": [0, 2, 2, 2, 2],
         "user": [0, 1, 3, 1, 1],
-        "nodes": [0, 0, 2, 0, 0],
+        "nodes": [0, 0, 2, 1, 0],
         "exclusive": [0, 0, 0, 1, 0],
         "array": [-1, -1, -1, 5, -1],
         "throttle": [0, 0, 0, 4, 0],
@@ -110,6 +110,16 @@ def test_what_a_log_says_becomes_what_the_site_counts(tmp_path: Path) -> None:
     jobset = jobs.jobset()
     assert jobset.attributes["user"].tolist() == found["user"]
     assert "qos" not in read_log(tmp_path / "jobs.txt").jobset().attributes
+
+
+def test_a_partition_of_which_only_the_size_is_known_takes_jobs_of_several_nodes(
+    tmp_path: Path,
+) -> None:
+    pool = Site((NodeGroup("all", processors=32),), (Partition("main"),))
+    wide = row(1, 0, 0, AllocCPUS="16", ReqTRES="cpu=16,node=4", SubmitLine="sbatch --exclusive a")
+    jobs = on_site(read(tmp_path, wide, row(2, 1, 1)), pool)
+    assert jobs.num_jobs == 2
+    assert jobs.attributes["nodes"].tolist() == jobs.attributes["exclusive"].tolist() == [0, 0]
 
 
 def test_a_job_with_a_known_predecessor_arrives_when_it_was_submitted(tmp_path: Path) -> None:
