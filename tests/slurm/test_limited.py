@@ -46,21 +46,21 @@ def backend(slurm: PrivateSlurm, monkeypatch: pytest.MonkeyPatch) -> SlurmBacken
 
 
 def test_slurm_refuses_nothing_that_is_released(slurm: PrivateSlurm, backend: SlurmBackend) -> None:
-    reserve(slurm, time.time() + 20)
+    first, adviser = choose_adviser("fcfs:easy"), choose_adviser("sjf:easy")
+    reserve(slurm, time.time() + 25)
     for job in draw_jobs(3)[:70]:
         job["seconds"] = 1 + job["seconds"] // 8
         submit(slurm, job, "--hold")
     snapshot = backend.read()
     assert {job.throttle for job in snapshot.jobs if job.array} == {3}
     assert {job.reservation for job in snapshot.jobs} == {"", "course"}
-    decision = decide(snapshot, choose_adviser("fcfs:easy"), Limits(), HELD)
+    decision = decide(snapshot, first, Limits(), HELD)
     reasons = " ".join(one.why for one in decision.held)
     for part in ("of the qos urgent", "reservation course is not active"):
         assert part in reasons
     lines: list[dict[str, Any]] = []
     ticks = Ticks(backend, lines.append, tick_s=0.5)
     steering = Steering(act=True, until_empty=True)
-    adviser = choose_adviser("sjf:easy")
     summary = Steerer(backend, ticks, adviser, "", Limits(), steering, lines.append).run()
     assert set(slurm.states().values()) == {"COMPLETED"}
     num_jobs = len(slurm.states())
