@@ -40,7 +40,7 @@ QOS: Mapping[str, tuple[str, ...]] = {
 ACCOUNTS = {"physics": (), "biology": ("GrpTRES=cpu=400",)}
 USERS = {"games": "physics", "man": "physics", "news": "biology", "mail": "biology"}
 """Accounts of the system that exist everywhere, and those that they compute for."""
-RESERVED = {"ReservationName": "course", "Users": "man", "Nodes": "n[1-2]", "Duration": "1"}
+RESERVED = {"ReservationName": "course", "Users": "man", "Nodes": "n[1-2]"}
 RESERVED_AFTER_S, SUBMITTED_IN_S = 75, 25
 SIZES = (1, 4, 8, 16, 24, 32, 48, 64, 80, 100, 120)
 SHARES = (0.12, 0.12, 0.12, 0.14, 0.12, 0.12, 0.08, 0.08, 0.04, 0.03, 0.03)
@@ -117,9 +117,9 @@ def submit(slurm: PrivateSlurm, job: Mapping[str, Any], *options: str) -> int:
     return slurm.submit(f"sleep {job['seconds']}", *words)
 
 
-def reserve(slurm: PrivateSlurm, start: float) -> None:
-    """Reserves nodes for a minute."""
-    words = {**RESERVED, "StartTime": _local(start)}
+def reserve(slurm: PrivateSlurm, start: float, minutes: int = 1) -> None:
+    """Reserves nodes for some minutes."""
+    words = {**RESERVED, "StartTime": _local(start), "Duration": str(minutes)}
     slurm.run("scontrol", "create", "reservation", *(f"{k}={v}" for k, v in words.items()))
 
 

@@ -47,7 +47,7 @@ def backend(slurm: PrivateSlurm, monkeypatch: pytest.MonkeyPatch) -> SlurmBacken
 
 def test_slurm_refuses_nothing_that_is_released(slurm: PrivateSlurm, backend: SlurmBackend) -> None:
     first, adviser = choose_adviser("fcfs:easy"), choose_adviser("sjf:easy")
-    reserve(slurm, time.time() + 25)
+    reserve(slurm, time.time() + 25, minutes=10)
     for job in draw_jobs(3)[:70]:
         job["seconds"] = 1 + job["seconds"] // 8
         submit(slurm, job, "--hold")
