@@ -68,8 +68,7 @@ class Ticks:
             self._failures = 0
             self.num += 1
             if self._hide_users:
-                jobs = [replace(one, user=hashed_name("user", one.user)) for one in snapshot.jobs]
-                snapshot = replace(snapshot, jobs=tuple(jobs))
+                snapshot = without_users(snapshot)
             return snapshot, (time.perf_counter() - begin) * 1000
         return None
 
@@ -86,6 +85,27 @@ class Ticks:
         while not self._stopping() and (left := until - self._clock()) > 0:
             self._sleep(min(left, 0.2))
             self._meanwhile()
+
+
+def without_users(snapshot: Snapshot) -> Snapshot:
+    """The same with hashes in place of the names of users, also where limits name them."""
+
+    def hashed(name: str) -> str:
+        return hashed_name("user", name)
+
+    jobs = tuple(replace(one, user=hashed(one.user)) for one in snapshot.jobs)
+    if snapshot.restrictions is None:
+        return replace(snapshot, jobs=jobs)
+    limits = [
+        {**limit, "name": hashed(limit["name"])} if limit.get("kind") == "user" else limit
+        for limit in snapshot.restrictions.get("limits", ())
+    ]
+    calendar = [
+        {**entry, "users": [hashed(name) for name in entry.get("users", ())]}
+        for entry in snapshot.restrictions.get("calendar", ())
+    ]
+    restrictions = {**snapshot.restrictions, "limits": limits, "calendar": calendar}
+    return replace(snapshot, jobs=jobs, restrictions=restrictions)
 
 
 class Agreement:

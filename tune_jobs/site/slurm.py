@@ -2,11 +2,12 @@
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from cluster_env.core.errors import InputError
-from rllib_configs.snapshot import RUNNING, Snapshot
+from rllib_configs.snapshot import RUNNING, SiteJob, Snapshot
 from tune_jobs.site.backend import Site
 from tune_jobs.site.controller import TIMEOUT_S, Refused, call, change, is_job
 from tune_jobs.site.holding import Holdings, free_now
@@ -95,7 +96,7 @@ class SlurmBackend:
             replace(job, throttle=throttles[job.array]) if job.array in throttles else job
             for job in jobs.jobs
         )
-        restrictions = self._restrictions.restrictions(site.with_limits)
+        restrictions = _that_concern(self._restrictions.restrictions(site.with_limits), jobs.jobs)
         return Snapshot(now, with_throttles, nodes, unreadable, restrictions)
 
     def _listing(
@@ -131,6 +132,17 @@ class SlurmBackend:
 
     def _call(self, program: str, *arguments: str, text: str = "") -> str:
         return call(program, *arguments, text=text, timeout_s=self._timeout_s)
+
+
+def _that_concern(restrictions: Mapping[str, Any], jobs: Sequence[SiteJob]) -> dict[str, Any]:
+    """The same without limits of users and accounts of which no job is there."""
+    there = {"user": {job.user for job in jobs}, "account": {job.account for job in jobs}}
+    limits = [
+        limit
+        for limit in restrictions["limits"]
+        if limit["kind"] not in there or limit["name"] in there[limit["kind"]]
+    ]
+    return {**restrictions, "limits": limits}
 
 
 def require_slurm(*, otherwise: str = "") -> None:

@@ -1,5 +1,7 @@
 """What a real Slurm 22.05 printed of partitions, limits and reservations, and what it may lack."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from rllib_configs.snapshot import SiteJob, SiteNode, Snapshot
 from tests.conftest import REPOSITORY
 from tune_jobs.site import slurm
 from tune_jobs.site.controller import Refused, SiteAway
+from tune_jobs.site.shadowing import without_users
 from tune_jobs.site.slurm import SlurmBackend
 from tune_jobs.site.slurm_restrictions import read_partitions
 
@@ -79,7 +82,7 @@ def test_a_look_has_what_slurm_would_refuse_jobs_for(said):
         **{"name": "urgent", "kind": "qos", "priority": 100},
         **{"jobs_per_user": 2, "processors": 128},
     }
-    assert limits["biology"] == {"name": "biology", "kind": "account", "processors": 400}
+    assert "biology" not in limits  # none of its jobs is there
     (course,) = snapshot.restrictions["calendar"]
     assert (course["name"], course["nodes"], course["users"]) == ("course", ["n[1-2]"], ["man"])
     assert Snapshot.from_plain(snapshot.to_plain()) == snapshot
@@ -90,6 +93,21 @@ def test_a_look_has_what_slurm_would_refuse_jobs_for(said):
     clock[0] = 60.0
     backend.read()
     assert "sacctmgr show qos" in said["calls"][before:]
+
+
+def test_limits_of_accounts_and_users_come_with_their_jobs(said):
+    rows = recorded("assoc.txt").replace("lab|biology|mail||1||||", "lab|biology|mail||1|||cpu=7|")
+    said["sacctmgr show assoc"] = rows
+    said["squeue -O"] = f"{JOB.replace('ann', 'mail')}biology|urgent|(null)||\n"
+    snapshot = SlurmBackend().read()
+    limits = {limit["name"]: limit for limit in snapshot.restrictions["limits"]}
+    assert limits["biology"] == {"name": "biology", "kind": "account", "processors": 400}
+    assert limits["mail"] == {"name": "mail", "kind": "user", "processors": 7}
+    hidden = without_users(snapshot)
+    text = json.dumps(hidden.to_plain())
+    assert not {"mail", "man"} & set(re.findall(r"\w+", text))
+    users = {limit["name"] for limit in hidden.restrictions["limits"] if limit["kind"] == "user"}
+    assert users == {job.user for job in hidden.jobs}
 
 
 def test_limits_count_only_where_the_site_keeps_to_them(said):
