@@ -74,7 +74,7 @@ class Permits:
     def places(self, job: SiteJob) -> list[tuple[frozenset[str], bool]]:
         """Where a job may start: nodes of each of its partitions, and whether idle ones alone."""
         return [
-            (self._nodes(row, job), bool(self._requests.exclusive[row]))
+            (self._named(self._nodes(row, job)), bool(self._requests.exclusive[row]))
             for row in self._rows[job.job]
         ]
 
@@ -94,7 +94,7 @@ class Permits:
                 return f"limit: {self._of_limits[counter]}"
         if self._mine(row) is None and job.reservation:
             return f"the reservation {job.reservation} is not active"
-        if not self._nodes(row, job):
+        if not self._nodes(row, job).any():
             return "no node is free of reservations for as long as it may run"
         return ""
 
@@ -104,14 +104,15 @@ class Permits:
         entry = self._site.calendar[place] if place >= 0 else None
         return entry if entry is not None and entry.start <= self._time < entry.end else None
 
-    def _nodes(self, row: int, job: SiteJob) -> frozenset[str]:
+    def _nodes(self, row: int, job: SiteJob) -> NDArray[np.bool_]:
+        """Which nodes a job may have from now on, bool ``(num_nodes,)``."""
         nodes = self._sets[1][self._sets[0][row]].copy()
         mine = self._mine(row)
         until = self._time + (job.limit or FOREVER)
         for entry, reserved in zip(self._site.calendar, self._site.outage_nodes, strict=True):
             if entry is not mine and entry.start < until and self._time < entry.end:
                 nodes &= ~reserved
-        return self._named(nodes)
+        return np.asarray(nodes, np.bool_)
 
     def _named(self, nodes: NDArray[np.bool_]) -> frozenset[str]:
         return frozenset(self._names[k] for k in np.flatnonzero(nodes))
