@@ -18,6 +18,7 @@ SITE = "site"
 """Name of the option that describes a site."""
 
 _SITE_KEY = "task.world.site."
+_ZONE = "TZ="
 
 WORLD = "hpc"
 """The world that logs in seconds are played in."""
@@ -106,7 +107,8 @@ def task_of_log(
     workload = {"kind": "trace", "path": str(path), "jobs": 0, "whole": True}
     data = {"name": path.name.partition(".")[0] or "log"}
     data["task"] = {"world": world, "workload": workload}  # type: ignore[assignment]
-    task = changed_config(data, overrides, {**units, **task_options}).task.build(path.name, seed)
+    options = _with_time_zone({**units, **task_options})
+    task = changed_config(data, overrides, options).task.build(path.name, seed)
     workload_of: Any = task.workload
     recorded = getattr(workload_of, "recorded", None)
     if not isinstance(recorded, RecordedJobs):
@@ -117,6 +119,14 @@ def task_of_log(
         words += [f"not simulated: {'; '.join(site.not_simulated)}"] if site.not_simulated else []
         return task, recorded, [*words, *_other_clock(site, recorded), *too_full(recorded, site)]
     return task, recorded, [*words, *misfits(recorded, capacity)]
+
+
+def _with_time_zone(task_options: dict[str, Any]) -> dict[str, Any]:
+    """The same options, where the zone of the log's times is that of the site's files, too."""
+    zone, files = task_options.get("time-zone"), task_options.get(SITE)
+    if zone and files and _ZONE not in str(files):
+        return {**task_options, SITE: f"{files},{_ZONE}{zone}"}
+    return task_options
 
 
 def _other_clock(site: Any, jobs: RecordedJobs) -> list[str]:

@@ -193,6 +193,18 @@ def test_jobs_that_the_site_cannot_run_are_left_out_with_the_reason(
         assert dropped[reason] == count, words
 
 
+def test_the_log_s_time_zone_is_that_of_the_site_s_files(
+    log: list[str], folder: Path, capsys: Shown
+) -> None:
+    calendar = folder / "calendar.csv"
+    calendar.write_text("start,end,nodes,kind\n2026-02-03T03:00:00,2026-02-03T23:00,c,failure\n")
+    line = (log[0], "--policy", "fcfs:easy", "--site", f"{log[2]},{calendar}")
+    whole = run(capsys, "replay", *line, "--time-zone", "Europe/Berlin")["replay"]
+    other = (*line[:4], f"{line[4]},TZ=Europe/Berlin")
+    assert run(capsys, "replay", *other)["replay"] == whole
+    assert run(capsys, "replay", *line)["replay"] != whole
+
+
 def test_the_size_of_the_machine_is_not_said_twice(log: list[str], capsys: Shown) -> None:
     assert cli.run(cli.metasched, ["replay", *log, "--processors", "512"]) == 2
     assert "leave out --processors" in capsys.readouterr().err

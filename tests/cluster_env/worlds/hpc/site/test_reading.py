@@ -265,7 +265,11 @@ def test_files_that_do_not_make_one_machine_are_refused(tmp_path: Path) -> None:
         read_site(tmp_path / "nowhere.yaml")
 
 
-@pytest.mark.parametrize("text", [CONF, QOS, ASSOC, RESERVATIONS, EVENTS, CALENDAR, YAML])
+@pytest.mark.parametrize(
+    "text",
+    [CONF, QOS, ASSOC, RESERVATIONS, EVENTS, CALENDAR, YAML],
+    ids=["conf", "qos", "assoc", "res", "event", "csv", "yaml"],
+)
 def test_a_damaged_file_is_read_or_refused_in_a_sentence(tmp_path: Path, text: str) -> None:
     rng, refusals = np.random.default_rng(0), []
     signs = ["-", "|", '"', "[", "]", "{", ":", "9" * 30, "-1", "\t", ",", "null", "n[1-", "*", ""]
