@@ -35,14 +35,12 @@ def slurm() -> Iterator[PrivateSlurm]:
 
 
 @pytest.fixture
-def backend(slurm: PrivateSlurm, monkeypatch: pytest.MonkeyPatch) -> SlurmBackend:
+def backend(slurm: PrivateSlurm, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmBackend]:
     for name, value in slurm.environment.items():
         monkeypatch.setenv(name, value)
     said: list[str] = []
-    made = SlurmBackend(announce=said.append)
-    made.read()
+    yield SlurmBackend(announce=said.append)
     assert said == []
-    return made
 
 
 def test_slurm_refuses_nothing_that_is_released(slurm: PrivateSlurm, backend: SlurmBackend) -> None:

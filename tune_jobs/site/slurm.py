@@ -84,7 +84,12 @@ class SlurmBackend:
         jobs = read_jobs(squeue, with_memory=memory, partitions=partitions)
         if self._clock() - self._nodes_at >= self._nodes_every_s:
             sinfo = self._listing("sinfo", ("-h", "-N", "-a"), NODE_FIELDS, MORE_NODE_FIELDS)
-            self._nodes = read_nodes(sinfo, with_memory=memory, partitions=partitions)
+            self._nodes = read_nodes(
+                sinfo,
+                with_memory=memory,
+                partitions=partitions,
+                with_reserved=not self._lacking,
+            )
             self._before, self._nodes_at = jobs.holdings, self._clock()
         nodes = free_now(self._nodes.nodes, self._before, jobs.holdings)
         unreadable = jobs.unreadable + self._nodes.unreadable

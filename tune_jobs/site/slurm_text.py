@@ -40,6 +40,8 @@ NODE_FIELDS = (
 )
 MORE_NODE_FIELDS = ("Features",)
 TAKES_JOBS = ("idle", "mixed", "allocated", "planned", "completing")
+RESERVED = "reserved"
+"""State of idle nodes in an active reservation, whose own jobs can have them."""
 
 _STARTS_BY_ITSELF = ("", "none", "priority", "resources", "jobarraytasklimit")
 _HOLDS = ("RUNNING", "COMPLETING", "SUSPENDED", "STAGE_OUT", "CONFIGURING", "RESIZING")
@@ -97,20 +99,28 @@ def read_jobs(text: str, *, with_memory: bool, partitions: tuple[str, ...] = ())
     return QueueListing(tuple(jobs), holdings, unreadable)
 
 
-def read_nodes(text: str, *, with_memory: bool, partitions: tuple[str, ...] = ()) -> NodeListing:
+def read_nodes(
+    text: str,
+    *,
+    with_memory: bool,
+    partitions: tuple[str, ...] = (),
+    with_reserved: bool = False,
+) -> NodeListing:
     """Nodes that take jobs, from what ``sinfo -h -N -O`` printed of `NODE_FIELDS`, or all fields.
 
     Args:
         text: rows.
         with_memory: whether the site counts memory.
         partitions: whose nodes count; all if none is named.
+        with_reserved: whether nodes in an active reservation count.
     """
+    states = (*TAKES_JOBS, *((RESERVED,) if with_reserved else ()))
     nodes: dict[str, SiteNode] = {}
     others: dict[str, list[str]] = {}
     unreadable = 0
     for values in _rows(text):
         try:
-            node = _node(values, with_memory)
+            node = _node(values, with_memory, states)
         except Unreadable:
             unreadable += 1
             continue
@@ -185,13 +195,13 @@ def _state(job: str, state: str, reason: str) -> str:
     return WAITING if reason.lower() in _STARTS_BY_ITSELF else BLOCKED
 
 
-def _node(values: list[str], with_memory: bool) -> SiteNode | None:
-    """A node; None of one that takes no jobs."""
+def _node(values: list[str], with_memory: bool, states: tuple[str, ...]) -> SiteNode | None:
+    """A node; None of one that is in none of the states in which it takes jobs."""
     if len(values) not in (len(NODE_FIELDS) + 1, len(NODE_FIELDS) + len(MORE_NODE_FIELDS) + 1):
         raise Unreadable(f"{len(NODE_FIELDS)} fields")
     name, state, processors, memory, used_memory, gres, used_gres = values[:7]
     word = state.lower().rstrip("*~#!%$@^-+")
-    if word not in TAKES_JOBS or state.endswith("*"):  # a star: it does not answer
+    if word not in states or state.endswith("*"):  # a star: it does not answer
         return None
     parts = [count(part) for part in processors.split("/")]
     if len(parts) != 4:

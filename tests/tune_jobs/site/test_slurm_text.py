@@ -65,6 +65,13 @@ def test_only_nodes_that_take_jobs_count_and_each_once():
     )
 
 
+def test_nodes_in_a_reservation_count_where_reservations_are_known():
+    text = SINFO.replace("n1|allocated", "n1|reserved")
+    for known, names in ((True, ["n1", "n2", "n5"]), (False, ["n2", "n5"])):
+        nodes = read_nodes(text, with_memory=True, with_reserved=known).nodes
+        assert [node.name for node in nodes] == names
+
+
 def test_a_partition_has_its_own_jobs_and_nodes():
     found = read(SQUEUE, partitions=("gpu",))
     assert [job.job for job in found.jobs] == ["4", "2"]
