@@ -61,10 +61,10 @@ def command(**options: Any) -> int:
     """Let a policy decide which jobs a live Slurm starts, behind a guard and a watchdog.
 
     POLICY is a rule such as saf:easy, the name of a pretrained policy, or the folder of a run.
-    Without --act it is a dry run. Only jobs that fit now start, and jobs that have waited longer
-    than --max-wait or --longest-wait go first. Jobs that an administrator holds are never touched.
-    Each decision is recorded with its state before the command acts, and --repeat repeats all
-    decisions.
+    Without --act it is a dry run. Only jobs start that fit now and that Slurm would not refuse, and
+    jobs that have waited longer than --max-wait or --longest-wait go first. Jobs that an
+    administrator holds are never touched. Each decision is recorded with its state before the
+    command acts, and --repeat repeats all decisions.
 
     Release mode needs jobs that are submitted held (sbatch --hold, or a plugin), and an account
     with AdminLevel=Operator. When the command ends, for whatever reason, the watchdog releases all
