@@ -35,9 +35,8 @@ def layout_of(site: Site, requests: Requests) -> Layout:
     changed = np.concatenate([entries, entries, entries[planned]])
     rising = np.argsort(times, kind="stable")
     entry_first, entry_nodes = _lists([np.flatnonzero(mask) for mask in site.outage_nodes])
-    block_entry, block_node = np.nonzero(
-        np.reshape(site.outage_nodes, (-1, site.num_nodes)) & planned[:, None]
-    )
+    there = np.array(site.outage_nodes, np.bool_).reshape(-1, site.num_nodes)
+    block_entry, block_node = np.nonzero(there & planned[:, None])
     by_node = np.argsort(block_node, kind="stable")
     of_node = np.bincount(block_node, minlength=site.num_nodes)
     return Layout(

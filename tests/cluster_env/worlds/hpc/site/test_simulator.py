@@ -37,7 +37,8 @@ def test_episodes_and_jobsets_are_played_one_by_one() -> None:
     simulator.load(jobsets, get_objective("bounded_slowdown"), episodes_per_jobset=2)
     for rule in (Rule("saf", "strict"), Rule("saf", "easy")):
         simulator.reset()
-        assert simulator.active.all() and not simulator.schedule().job.size
+        assert simulator.active.all()
+        assert not simulator.schedule().job.size
         simulator.play(rule)
         schedule = simulator.schedule()
         check_schedule(schedule, jobsets, complete_until=world.max_time)
