@@ -1,6 +1,7 @@
 """How large the machine of a job log is: as somebody says, else as the log says."""
 
 from collections.abc import Container, Mapping, Sequence, Set
+from dataclasses import asdict
 from typing import Any
 
 from cluster_env.core.errors import InputError
@@ -95,9 +96,20 @@ def describes_machine(world: Any) -> bool:
     return getattr(world, "site", None) is not None
 
 
+def _of_site(site: Any, log: RecordedJobs) -> dict[str, Any]:
+    """The description of a site without the memory and GPUs that no job of a log held."""
+    held = {
+        name
+        for k, name in enumerate(log.resources)
+        if name not in log.optional or log.demand[:, k].any()
+    }
+    idle = [name for name in site.resources if name not in held]
+    return {"task.world.site": asdict(site.without(idle))} if idle else {}
+
+
 def machine_changes(
     task: TaskSection, before: Any, given: Set[str], asked: str = OPTION
-) -> dict[str, int]:
+) -> dict[str, Any]:
     """What a log that was named for a task says of its machine, as changes to the task's world.
 
     Args:
@@ -112,12 +124,13 @@ def machine_changes(
     """
     kind, known = task.workload.kind, units_named(before)
     read = WORLDS.get(task.world.kind).workloads.get(kind).read
-    if describes_machine(task.world):
-        return {}
     places = {"task", "task.workload", "task.workload.path", f"task.workload.{kind}"}
-    if read is None or ("processors" in known and not given & places):
+    described = describes_machine(task.world)
+    if read is None or ("processors" in known and not given & places and not described):
         return {}
     log = read(task.workload.model_dump(mode="json"))
+    if described:
+        return _of_site(task.world.site, log)
     said = {name for name in log.resources if f"task.world.{name}" in given}
     units, _ = units_of_log(log, said, known, asked=asked)
     return {f"task.world.{name}": number for name, number in units.items()}

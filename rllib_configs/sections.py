@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from inspect import cleandoc
 from pathlib import Path
 from types import NoneType
@@ -21,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from cluster_env.core.checks import FromFile
+from cluster_env.core.checks import FromFile, converted
 from cluster_env.core.errors import InputError
 from rllib_configs.extensions import load_extensions
 
@@ -130,7 +130,8 @@ def _section_of(kind: Any, name: str, left_out: frozenset[str]) -> type[DerivedS
             hint = Path | None if NoneType in get_args(hint) else Path
         for mark in get_args(hint):
             if isinstance(mark, FromFile):
-                hint = Annotated[hint, BeforeValidator(mark.value)]
+                make = partial(converted, hint, what=f"option of {entry.name}")
+                hint = Annotated[hint, BeforeValidator(make)]
         keys[entry.name] = (hint, Field(**options))
     section = create_model(
         f"{kind.__name__}Section", __base__=DerivedSection, __module__=__name__, **keys

@@ -85,8 +85,8 @@ def from_plain(made: type[T], data: Mapping[str, Any], what: str) -> T:
     given = {}
     for name, value in data.items():
         if name not in known:
-            raise unknown(what, name, known)
-        given[name] = _converted(hints[name], value, what)
+            raise unknown(what, str(name), known)
+        given[name] = converted(hints[name], value, what)
     missing = [entry.name for entry in _required(made) if entry.name not in given]
     if missing:
         raise InputError(f"a {made.__name__.lower()} needs {' and '.join(missing)}")
@@ -101,8 +101,12 @@ def _required(made: Any) -> list[Any]:
     ]
 
 
-def _converted(hint: Any, value: Any, what: str) -> Any:
-    """A value of a field: of lists and tables of dataclasses, these; of paths, what files say."""
+def converted(hint: Any, value: Any, what: str) -> Any:
+    """The value of a field of a type, from plain data: `from_plain` of all that is in it.
+
+    Raises:
+        InputError: as `from_plain`, and if a file cannot be read.
+    """
     if get_origin(hint) is Annotated:
         hint, *marks = get_args(hint)
         for mark in marks:

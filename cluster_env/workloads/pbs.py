@@ -63,7 +63,9 @@ def _record_of(
         findings.drop("is an array as a whole, whose elements count", number)
         return None
     pairs = dict(_PAIR.findall(rest))
-    return _Line(path, number, pairs).record(_ENDS[kind], job, clock, findings)
+    failed = kind == "E" and pairs.get("Exit_status", "0") != "0"
+    state = "FAILED" if failed else _ENDS[kind]
+    return _Line(path, number, pairs).record(state, job, clock, findings)
 
 
 class _Line:

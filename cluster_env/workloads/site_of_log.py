@@ -5,7 +5,9 @@ long its jobs may take. Which nodes a partition has, and which it shares, no log
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,12 @@ from cluster_env.workloads.recorded import RecordedJobs
 
 _PLAIN = re.compile(r"[A-Za-z_][\w.-]*")
 _NAMELESS = ("", "-1")
+_MOST_USERS = 50
+"""Users with the most work who are looked at."""
+
+_MOST_COMPARED = 20
+"""Partitions of which all pairs are compared."""
+
 _COUNTED = ("processors", "gpus")
 
 
@@ -44,6 +52,8 @@ def _lines(jobs: RecordedJobs) -> Iterator[str]:
     whole = _most(jobs)
     yield f"# The site of {jobs.path.name}, as far as {jobs.num_jobs:,} jobs show it. Correct it:"
     yield "# metasched replay LOG --site FILE plays the log on it."
+    if jobs.processors:
+        yield f"# Its header says that the machine has {jobs.processors:,} processors."
     if jobs.wait is None:
         yield "# The log has no waits, so a partition is as large as its largest job."
     else:
@@ -56,6 +66,7 @@ def _lines(jobs: RecordedJobs) -> Iterator[str]:
                 f"{together:,} in sum."
             )
         yield "# Whether partitions share nodes is not known; if so, name the same nodes in both."
+        yield from _together(jobs, ids, names, parts)
     yield "nodes:"
     for k, most in parts.items():
         units = ", ".join(f"{name}: {count}" for name, count in most.items() if count)
@@ -77,7 +88,46 @@ def _lines(jobs: RecordedJobs) -> Iterator[str]:
         counts = np.bincount(jobs.details["qos"], minlength=jobs.names["qos"].size)
         for k, name in enumerate(jobs.names["qos"]):
             if counts[k] and str(name):
-                yield f"- {{name: {_quoted(str(name))}}}  # {counts[k]:,} jobs"
+                own = jobs.select(jobs.details["qos"] == k)
+                yield f"- {{name: {_quoted(str(name))}}}  # {counts[k]:,} jobs{_of_users(own)}"
+
+
+def _together(
+    jobs: RecordedJobs, ids: NDArray[np.int64], names: list[str], parts: Mapping[int, Any]
+) -> Iterator[str]:
+    """What pairs of partitions held at once, of what each of them held at most, least share first.
+
+    Little at once can mean shared nodes, or only that both were never full at the same time.
+    """
+    if jobs.wait is None or len(parts) > _MOST_COMPARED:
+        return
+    pairs = []
+    for one, other in combinations(parts, 2):
+        most = _most(jobs.select((ids == one) | (ids == other)))["processors"]
+        total = parts[one]["processors"] + parts[other]["processors"]
+        pairs.append(
+            (most / total, f"#   {_name(names[one])} + {_name(names[other])}", most, total)
+        )
+    if pairs:
+        yield "# At once they held, of what each held at most:"
+    for _, pair, most, total in sorted(pairs):
+        yield f"{pair}: {most:,} of {total:,}"
+
+
+def _name(name: str) -> str:
+    return "none" if name in _NAMELESS else name
+
+
+def _of_users(jobs: RecordedJobs) -> str:
+    """The most processors that one user held at once, and whether several users held as many."""
+    if jobs.wait is None or "user" not in jobs.ids:
+        return ""
+    work = np.bincount(jobs.ids["user"], jobs.run * jobs.demand[:, 0].astype(np.float64))
+    users = np.argsort(-work, kind="stable")[:_MOST_USERS]
+    users = users[work[users] > 0]
+    most = [_most(jobs.select(jobs.ids["user"] == user))["processors"] for user in users]
+    reached = sum(one == max(most) for one in most)
+    return f"; a user held {max(most):,} processors at most, {reached:,} of {users.size:,} did"
 
 
 def _most(jobs: RecordedJobs) -> dict[str, int]:

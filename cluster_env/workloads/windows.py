@@ -1,6 +1,7 @@
 """Windows of recorded jobs: by count or by time, from the log as it is or from blocks of it."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,9 @@ one it pays to keep jobs waiting, because nobody counts who comes later."""
 
 FEWEST_JOBS = 256
 """Jobs that are submitted in such a window, at least and on average."""
+
+_NUMBERED = ("job_id", "after", "array")
+"""Attributes of jobs at a site that are numbers of jobs or of arrays of jobs."""
 
 _TRIES = 64
 _FEWEST_OCCUPIED = 0.05
@@ -124,4 +128,17 @@ def resampled(
         submit.append(jobs.submit[chosen] + (drawn - int(blocks[k])) * block)
         rows.append(chosen)
         count, drawn = count + chosen.size, drawn + 1
-    return jobs.select(np.concatenate(rows), submit=np.concatenate(submit))
+    drawn_jobs = jobs.select(np.concatenate(rows), submit=np.concatenate(submit))
+    return _renumbered(drawn_jobs, np.repeat(np.arange(drawn), [chosen.size for chosen in rows]))
+
+
+def _renumbered(jobs: RecordedJobs, draw: NDArray[np.int64]) -> RecordedJobs:
+    """Jobs of a site whose numbers, and those of their arrays, differ from draw to draw."""
+    if "job_id" not in jobs.attributes:
+        return jobs
+    numbers = {name: jobs.attributes[name] for name in _NUMBERED if name in jobs.attributes}
+    step = 1 + max(int(column.max(initial=0)) for column in numbers.values())
+    for name, column in numbers.items():
+        shift = draw.reshape(-1, *[1] * (column.ndim - 1)) * step
+        numbers[name] = np.where(column >= 0, column + shift, column)
+    return replace(jobs, attributes={**jobs.attributes, **numbers})

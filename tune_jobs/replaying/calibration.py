@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Schedule
@@ -19,7 +20,7 @@ from cluster_env.workloads.slurm.conf import SlurmSite, read_slurm_conf
 from cluster_env.worlds import get_heuristic
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.replaying import fidelity as near
-from tune_jobs.replaying.choices import LogOptions, read_as_said, task_of_log
+from tune_jobs.replaying.choices import SITE, LogOptions, read_as_said, task_of_log
 from tune_jobs.replaying.description import week_names
 from tune_jobs.replaying.trace_report import draw_or_say
 from tune_jobs.tables.frames import write_table
@@ -61,6 +62,11 @@ def report_calibration(
     path, said = options.path, dict(options.task_options)
     words, usual, changes = list[str](), USUAL, options.changes
     if slurm_conf is not None:
+        if SITE in said:
+            raise InputError(
+                "--slurm-conf says how large one pool is, and --site describes the whole site; "
+                "give one of them"
+            )
         conf = said_by_slurm_conf(slurm_conf, path, said, changes)
         said, changes, words, usual = conf.task_options, conf.overrides, conf.words, conf.policy
     task, jobs, remarks = task_of_log(path, changes, said, guess=False)
@@ -71,14 +77,22 @@ def report_calibration(
             f"{path} does not record the wait of every job, so there is nothing to compare "
             "simulated waits with"
         )
-    waits = _waits_of(jobs, _play(task, chosen), described)
+    schedules = _play(task, chosen)
+    ended = _ended(jobs, schedules, described)
+    waits = _waits_of(jobs, schedules, ended, described)
     sheets = [near.in_all(waits)]
     best = str(sheets[0].rows[0]["policy"])
     answer, why = near.verdict(sheets[0].rows[0], len(waits.simulated))
     sheets += [near.by_week(waits, best), near.by_class(waits, best)]
     if described is not None:
-        gains = near.gains_over(_waits_of_pool(task, jobs, chosen), waits)
+        pool = _waits_of_pool(task, jobs.select(ended), chosen)
+        gains = near.gains_over(pool, waits)
         words.append(near.gain_sentence(gains))
+        if not ended.all():
+            words.append(
+                f"{(~ended).sum():,} jobs never start at this site under one of the policies, for "
+                "instance after their reservation; they are not compared."
+            )
         sheets.insert(1, near.by_partition(waits, best))
     say = silent if as_json else click.echo
     if as_json:
@@ -165,24 +179,42 @@ def _waits_of_pool(task: Task, jobs: RecordedJobs, names: Sequence[str]) -> near
         name: evaluate(get_heuristic(name, pool), [jobset], pool, run_seed=task.seed)
         for name in dict.fromkeys(names)
     }
-    return _waits_of(same, schedules)
+    return _waits_of(same, schedules, _ended(same, schedules, None))
 
 
-def _waits_of(
-    jobs: RecordedJobs, schedules: Mapping[str, Schedule], site: Any = None
-) -> near.RecordedWaits:
-    assert jobs.wait is not None
-    simulated = {}
+def _ended(jobs: RecordedJobs, schedules: Mapping[str, Schedule], site: Any) -> NDArray[np.bool_]:
+    """Which jobs end under all policies, bool ``(num_jobs,)``.
+
+    Raises:
+        InputError: if one does not, and no site could be why; or if none does.
+    """
+    ended = np.ones(jobs.num_jobs, np.bool_)
     for name, schedule in schedules.items():
-        if not schedule.finished.all():
+        ended[schedule.job] &= schedule.finished
+        if not ended.any() or (site is None and not ended.all()):
             raise InputError(
                 f"under {name} some jobs do not end before max_time; leave max_time unset"
             )
-        simulated[name] = np.empty(jobs.num_jobs, np.int64)
-        simulated[name][schedule.job] = schedule.start - schedule.arrival
+    return ended
+
+
+def _waits_of(
+    jobs: RecordedJobs,
+    schedules: Mapping[str, Schedule],
+    ended: NDArray[np.bool_],
+    site: Any = None,
+) -> near.RecordedWaits:
+    """The waits of the jobs that end."""
+    simulated = {}
+    for name, schedule in schedules.items():
+        waits = np.empty(jobs.num_jobs, np.int64)
+        waits[schedule.job] = schedule.start - schedule.arrival
+        simulated[name] = waits[ended]
     first = next(iter(schedules.values()))
     size = np.empty(jobs.num_jobs, np.int64)
     size[first.job] = size_class(first)
+    size, jobs = size[ended], jobs.select(ended)
+    assert jobs.wait is not None
     queue = jobs.names["queue"][jobs.ids["queue"]].astype(str) if "queue" in jobs.ids else None
     partitions = {}
     if site is not None:

@@ -12,6 +12,7 @@ from cluster_env.workloads.recorded import RecordedJobs
 from rllib_configs.machines import misfits, units_named, units_of_log
 from tune_jobs.comparing.choices import changed_config
 from tune_jobs.comparing.trained_runs import TrainedRun
+from tune_jobs.replaying.site_sheets import too_full
 
 SITE = "site"
 """Name of the option that describes a site."""
@@ -92,7 +93,13 @@ def task_of_log(
     }
     units: dict[str, int] = {}
     words: list[str] = []
-    if not _names_site(overrides, task_options):
+    if _names_site(overrides, task_options):
+        if said:
+            raise InputError(
+                f"the site says how many {' and '.join(sorted(said))} there are; leave out "
+                f"--{' and --'.join(sorted(said))}"
+            )
+    else:
         units, words = units_of_log(
             read, said, units_named(trained), asked="--{name} {units}", guess=guess
         )
@@ -108,7 +115,7 @@ def task_of_log(
     site: Any = getattr(task.world, "site", None)
     if site is not None:
         words += [f"not simulated: {'; '.join(site.not_simulated)}"] if site.not_simulated else []
-        return task, recorded, [*words, *_other_clock(site, recorded)]
+        return task, recorded, [*words, *_other_clock(site, recorded), *too_full(recorded, site)]
     return task, recorded, [*words, *misfits(recorded, capacity)]
 
 

@@ -15,6 +15,7 @@ from cluster_env.workloads.site_of_log import site_text
 from cluster_env.worlds import get_heuristic
 from tune_jobs.replaying import description
 from tune_jobs.replaying.choices import LogOptions, task_of_log
+from tune_jobs.replaying.site_sheets import partitions
 from tune_jobs.tables.columns import shown
 from tune_jobs.tables.frames import plain, write_table
 from tune_jobs.tables.printing import Sheet, aligned, as_data, format_sheet, write_sheets
@@ -42,9 +43,11 @@ def report_trace(
     played = _played(task, jobs)
     facts = description.facts(jobs, capacity, played)
     groups = (description.by_name(jobs, name, played) for name in ("user", "group", "queue"))
+    site: Any = getattr(task.world, "site", None)
     sheets = [
         description.dropped(jobs),
         description.noticed(jobs),
+        *([] if site is None else [partitions(jobs, site, played)]),
         *description.spread(jobs, played),
         description.by_size(jobs, capacity),
         description.estimates(jobs),

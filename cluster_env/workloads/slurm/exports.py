@@ -104,6 +104,8 @@ def read_associations(path: Path, lines: Sequence[str]) -> Export:
     users: dict[str, list[Plain]] = {}
     for row in _rows(path, lines):
         user, account = row.text("User"), row.text("Account")
+        if not (user or account):
+            continue
         limit: Plain = {"name": user or account, "kind": "user" if user else "account"}
         # MaxJobs of an account is what each of its users may have at once.
         limit["jobs" if user else "jobs_per_user"] = row.read("MaxJobs", count)
@@ -114,6 +116,12 @@ def read_associations(path: Path, lines: Sequence[str]) -> Export:
         limit = _without_zeros(limit)
         found.not_simulated += _others(row, f"the {limit['kind']} {as_shown(limit['name'])}")
         if len(limit) == 2:
+            continue
+        if row.text("Partition"):
+            found.not_simulated.append(
+                f"limits of {as_shown(limit['name'])} in the partition "
+                f"{as_shown(row.text('Partition'))} alone"
+            )
             continue
         if not user:
             found.limits.append(limit)

@@ -221,7 +221,7 @@ def _request_of(
         qos=qos.strip(),
         reservation=reservation.strip(),
         constraint=constraint.strip(),
-        nodes=nodes if nodes > 1 else 0,
+        nodes=line.nodes or (nodes if nodes > 1 else 0),
         exclusive=line.exclusive,
         array=int(array) if array.isdecimal() else 0,
         throttle=int(throttle) if throttle.isdecimal() else line.throttle,

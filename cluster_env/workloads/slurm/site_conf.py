@@ -28,16 +28,16 @@ _ZERO, _NEVER_S = ("0", "0-0", "00:00:00"), 2**31 - 1
 _CLOSED = ("down", "inactive")
 _TRUE = ("yes", "true", "1")
 _OF_PARTITION = {
-    "allowaccounts": "all",
-    "allowgroups": "all",
-    "allowqos": "all",
-    "denyaccounts": "",
-    "denyqos": "",
-    "exclusiveuser": "no",
-    "lln": "no",
-    "maxcpuspernode": "unlimited",
-    "maxmempernode": "0",
-    "preemptmode": "off",
+    "AllowAccounts": "all",
+    "AllowGroups": "all",
+    "AllowQos": "all",
+    "DenyAccounts": "",
+    "DenyQos": "",
+    "ExclusiveUser": "no",
+    "LLN": "no",
+    "MaxCPUsPerNode": "unlimited",
+    "MaxMemPerNode": "0",
+    "PreemptMode": "off",
 }
 """Keys of partitions that are not simulated, and what they are where they change nothing."""
 
@@ -70,12 +70,15 @@ def site_of_conf(path: Path) -> dict[str, Any]:
     partitions = [_partition(path, line, pairs, known, sets) for line, pairs in conf.partitions]
     if conf.settings.get("selecttype", "").lower().endswith("linear"):  # gives whole nodes
         partitions = [{**partition, "exclusive": True} for partition in partitions]
-    if order == "priority":
+    if conf.settings.get("prioritytype", "").lower().endswith("multifactor"):
+        weights = dict.fromkeys(("age", "size", "fair_share"), 0.0) | weights
         weights |= {name: _weight(conf, key) for name, key in _WEIGHTS.items()}
+        order = "priority" if any(weights.values()) else "fcfs"
     return {
         "nodes": nodes,
         **({"partitions": partitions} if partitions else {}),
         **{name: _length(conf, key) for name, key in _LENGTHS.items() if _length(conf, key)},
+        "placement": "consecutive",
         "rule": f"{order}:{conf.backfilling}",
         "weights": weights,
         ENFORCED: _are_limits_enforced(conf.settings),
@@ -204,6 +207,6 @@ def _not_simulated(conf: SlurmConf) -> Iterator[str]:
         if shared.startswith(("force", "yes")) and shared not in ("force:1", "yes:1"):
             yield f"processors of the partition {pairs['partitionname']} are shared by jobs"
         for key, usual in _OF_PARTITION.items():
-            value = pairs.get(key, usual)
+            value = pairs.get(key.lower(), usual)
             if value.lower() != usual:
                 yield f"{key} of the partition {pairs['partitionname']} is {as_shown(value)}"

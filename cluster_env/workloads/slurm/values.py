@@ -28,6 +28,7 @@ _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?(?::(\d{1,9}))?")
 
 
 _AFTER = re.compile(r"(after\w*):([\d_*+:]+)")
+_NODES = re.compile(r"-N(\d{1,6})")
 _THROTTLE = re.compile(r"[\d,:-]+%(\d{1,9})")
 
 
@@ -37,13 +38,14 @@ class SubmitLine(NamedTuple):
     dependency: str = ""
     throttle: int = 0
     exclusive: bool = False
+    nodes: int = 0
 
 
 def submit_line(text: str) -> SubmitLine:
-    """Dependency, throttle of an array and exclusive nodes, of the options before the script."""
+    """Dependency, throttle of an array, exclusive nodes, and their number if it is exact."""
     if not text:
         return _NO_LINE
-    dependency, throttle, exclusive = "", 0, False
+    dependency, throttle, exclusive, nodes = "", 0, False, 0
     words = text.split()
     for word, following in zip(words, [*words[1:], ""], strict=True):
         option, equals, value = word.partition("=")
@@ -52,8 +54,12 @@ def submit_line(text: str) -> SubmitLine:
             dependency = dependency or value
         elif option in ("-a", "--array") and (found := _THROTTLE.fullmatch(value)):
             throttle = throttle or int(found[1])
+        elif option in ("-N", "--nodes") and value.isdecimal() and len(value) < 7:
+            nodes = nodes or int(value)
+        elif found := _NODES.fullmatch(word):
+            nodes = nodes or int(found[1])
         exclusive = exclusive or option == "--exclusive"
-    return SubmitLine(dependency, throttle, exclusive)
+    return SubmitLine(dependency, throttle, exclusive, nodes)
 
 
 _NO_LINE = SubmitLine()

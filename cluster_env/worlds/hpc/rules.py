@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import require_option_types
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
@@ -88,6 +89,7 @@ class Weights:
     qos: float = 0.0
 
     def __post_init__(self) -> None:
+        require_option_types(self)
         for name in ("age", "size", "fair_share", "partition", "qos"):
             if not math.isfinite(getattr(self, name)):
                 raise InputError(f"the weight {name} must be finite, but is {getattr(self, name)}")

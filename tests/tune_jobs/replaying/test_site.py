@@ -1,6 +1,7 @@
 """The log of a site with four partitions: described, replayed by partition, calibrated."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from cluster_env.worlds.hpc.site.reading import read_site
 from tests.tune_jobs.replaying.partitioned_log import (
+    MOST_PER_USER,
     PARTITIONS,
     SITE,
     PlainJob,
@@ -74,6 +76,41 @@ def test_the_limit_of_users_is_what_the_waits_come_from(
     assert row["simulated"] < 0.9 * row["recorded"]
 
 
+def test_a_description_is_looked_at_beside_the_log(
+    log: list[str], jobs: list[PlainJob], folder: Path, capsys: Shown
+) -> None:
+    assert cli.run(cli.metasched, ["trace", *log, "--json"]) == 0
+    rows = {row["partition"]: row for row in json.loads(capsys.readouterr().out)["partitions"]}
+    nodes = {name: (row["nodes"], row["processors"]) for name, row in rows.items()}
+    assert nodes == {"main": (8, 128), "long": (3, 48), "fat": (2, 32), "debug": (1, 16)}
+    assert (rows["debug"]["longest"], rows["fat"]["held"]) == (3600, 32)
+    assert sum(row["of_work"] for row in rows.values()) == pytest.approx(1)
+    assert all(row["held"] <= row["processors"] for row in rows.values())
+    small = folder / "small.yaml"
+    small.write_text(SITE.replace("name: f, count: 2, processors: 16", "name: f, processors: 17"))
+    found = run(capsys, "replay", log[0], "--site", str(small), "--policy", "fcfs:easy")
+    fat = [job for job in jobs if job.partition == "fat" and job.cpus <= 17]
+    most = max(sum(j.cpus for j in fat if j.start <= k.start < j.start + j.run) for k in fat)
+    (words,) = [one for one in found["remarks"] if "of the partition" in one]
+    assert f"the partition fat held {most} processors at once, but its nodes have 17" in words
+
+
+def test_jobs_that_never_start_are_not_compared(tmp_path: Path, capsys: Shown) -> None:
+    (tmp_path / "jobs.csv").write_text(
+        "arrival,duration,processors,wait,reservation\n"
+        "1770000000,600,4,0,\n1770000100,600,4,500,\n1770000200,600,2,0,course\n"
+    )
+    (tmp_path / "site.yaml").write_text(
+        "nodes:\n- {name: n1, processors: 4}\ncalendar:\n- {start: 1769990000, "
+        "end: 1770000000, nodes: n1, kind: reservation, name: course}\n"
+    )
+    log = (str(tmp_path / "jobs.csv"), "--site", str(tmp_path / "site.yaml"), *RULE)
+    found = run(capsys, "trace", *log, "--calibrate")
+    assert [(row["jobs"], row["difference"]) for row in found["fidelity"]] == [(2, 0)]
+    assert cli.run(cli.metasched, ["trace", *log, "--calibrate"]) == 0
+    assert "1 jobs never start at this site" in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_replay_has_a_row_for_each_partition(
     log: list[str], jobs: list[PlainJob], capsys: Shown, tmp_path: Path
 ) -> None:
@@ -117,6 +154,10 @@ def test_a_log_alone_gives_a_description_to_begin_with(
     assert site.qos_names == ("normal",)
     text = (out / "site.yaml").read_text()
     assert "Whether partitions share nodes is not known" in text
+    # Of those that share nodes, both are never full at once; and what a user may hold is reached.
+    (first,) = re.findall(r"each held at most:\n#   (.+): (?:\d+) of", text)
+    assert first == "main + long"
+    assert f"a user held {MOST_PER_USER} processors at most" in text
     for k, partition in enumerate(site.partitions):
         own = [job for job in jobs if job.partition == partition.name]
         most = max(
@@ -150,6 +191,14 @@ def test_jobs_that_the_site_cannot_run_are_left_out_with_the_reason(
     for words, count in by_words.items():
         (reason,) = [reason for reason in dropped if words in reason]
         assert dropped[reason] == count, words
+
+
+def test_the_size_of_the_machine_is_not_said_twice(log: list[str], capsys: Shown) -> None:
+    assert cli.run(cli.metasched, ["replay", *log, "--processors", "512"]) == 2
+    assert "leave out --processors" in capsys.readouterr().err
+    line = ["trace", *log, "--calibrate", "--slurm-conf", "slurm.conf"]
+    assert cli.run(cli.metasched, line) == 2
+    assert "--site describes the whole site" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,8 @@ def find(
     inside = layout.in_set[record.set]
     latest = np.int64(NEVER)
     if record.reservation >= 0:
-        latest = layout.entry_end[record.reservation] - status.shift - seconds
+        # It may begin at any time in its reservation, as in Slurm, which kills it at the end.
+        latest = layout.entry_end[record.reservation] - status.shift - 1
     time, free, check, not_before = np.int64(now), run.free, np.int64(0), np.int64(now)
     place, edge, block = status.running - 1, np.int64(0), np.int64(0)
     total = run.set_free[record.set, 0]  # at most so much in all can it have

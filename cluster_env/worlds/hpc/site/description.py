@@ -3,7 +3,7 @@
 A `Site` is an option of the world `HPC`. Jobs refer to its parts by numbers: see `Site`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -32,7 +32,7 @@ from cluster_env.worlds.hpc.state import LARGEST
 __all__ = ["Limit", "NodeGroup", "Outage", "Partition", "Site"]
 
 RESOURCES = ("processors", "memory", "gpus")
-PLACEMENTS = ("best", "order")
+PLACEMENTS = ("best", "order", "consecutive")
 WHEN_NODE_FAILS = ("requeue", "lost")
 MOST_FEATURES = 62
 """Features are bits of a job's int64 masks."""
@@ -79,7 +79,8 @@ class Site:
         limits: of QOS, accounts and users.
         calendar: outages and reservations.
         placement: ``best`` takes nodes with the fewest free processors first, ``order`` the first
-            in the order of nodes, both after their weights.
+            in the order of nodes, ``consecutive`` the tightest run of consecutive nodes, as Slurm
+            does without a topology; all after their weights.
         when_node_fails: whether jobs on a failed node are run again (``requeue``) or ``lost``.
         half_life_s: in which the usage of users fades by half in the order `priority`.
         max_age_s: waiting time from which age gains nothing more there (PriorityMaxAge).
@@ -283,6 +284,11 @@ class Site:
         ]
         partition = replace(self.partitions[place], nodes=(), default=True)
         return replace(self, nodes=tuple(groups), partitions=(partition,), calendar=tuple(calendar))
+
+    def without(self, resources: Collection[str]) -> "Site":
+        """The same site where memory or GPUs do not count."""
+        nothing: dict[str, Any] = dict.fromkeys(resources, 0)
+        return replace(self, nodes=tuple(replace(group, **nothing) for group in self.nodes))
 
     @cached_property
     def outage_nodes(self) -> tuple[NDArray[np.bool_], ...]:

@@ -57,6 +57,10 @@ def _of_resources(jobs: RecordedJobs, site: Site) -> RecordedJobs:
     if "gpus" not in site.resources and "gpus" in columns and columns["gpus"].any():
         raise InputError(f"jobs of {jobs.path} held GPUs, but no node of the site has gpus")
     nothing = np.zeros(jobs.num_jobs, np.int64)
+    if "memory" in site.resources and "memory" not in columns:
+        what = "has no memory in the log, so memory does not count"
+        unknown = Noticed(what, jobs.num_jobs, int(jobs.line.min()))
+        jobs = replace(jobs, noticed=(*jobs.noticed, unknown))
     demand = [columns.get(name, nothing) for name in site.resources]
     optional = tuple(name for name in RESOURCES if name != "processors")
     return replace(
@@ -150,6 +154,12 @@ def _attributes(jobs: RecordedJobs, site: Site) -> Columns:
     found = {name: jobs.details[name] for name in _SAME_NAME if name in jobs.details}
     if "array" in found:
         found["array"] = np.where(found["array"] > 0, found["array"], NOTHING)
+    # A partition of one node may be one of which only the size is known. What held whole nodes
+    # there holds as many processors in the log.
+    single = np.array([site.node_set(k).sum() == 1 for k in range(len(site.partitions))])
+    for name in ("nodes", "exclusive"):
+        if name in found:
+            found[name] = np.where(single[jobs.attributes["partition"]], 0, found[name])
     places = {"qos": site.qos_names, "reservation": [outage.name for outage in site.calendar]}
     for name, known in places.items():
         if name in jobs.details:

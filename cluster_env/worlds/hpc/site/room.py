@@ -77,6 +77,7 @@ def room_for(layout: Layout, work: Work, batch: Batch, books: bool, users: int) 
         blocked=indices(num_jobs),
         begun=indices(num_jobs),
         can=ints(num_nodes),
+        offers=ints(num_nodes),
         chosen=indices(num_nodes),
         chosen_size=indices(num_nodes),
         future=ints(num_nodes, num_resources),

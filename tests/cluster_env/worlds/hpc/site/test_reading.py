@@ -45,6 +45,7 @@ lab|bio|||1||5|cpu=16|3||2-00:00:00|normal
 lab|bio|ada||1||||2|cpu=4||
 lab|bio|bob||1||||1|||
 lab|chem|bob||1||||4|||
+lab|chem|cyd|gpu|1||||4|||
 """
 RESERVATIONS = (
     "ReservationName=maint StartTime=2026-03-01T08:00:00 EndTime=2026-03-01T20:00:00 "
@@ -96,12 +97,23 @@ def test_a_slurm_conf_gives_nodes_partitions_and_priorities(tmp_path: Path) -> N
     assert site.weights == Weights(age=1000, size=0, fair_share=0)
     assert site.not_simulated == (
         "PriorityWeightAssoc is 7",
-        "allowqos of the partition old is normal",
+        "AllowQos of the partition old is normal",
         "Flags of the QOS normal is DenyOnLimit",
     )
     assert site.totals == (48, 6000, 4)
     assert np.flatnonzero(site.node_set(0)).tolist() == [0, 1, 2, 3]
     assert np.flatnonzero(site.node_set(1)).tolist() == [4, 5]
+
+
+def test_weights_of_partitions_and_qos_alone_make_an_order(tmp_path: Path) -> None:
+    conf = CONF.replace("PriorityWeightAge=1000", "PriorityWeightQOS=9\nPriorityWeightPartition=2")
+    site = read_site(written(tmp_path, conf=conf))
+    assert site.rule == "priority:conservative"
+    assert site.weights == Weights(age=0, size=0, fair_share=0, partition=2, qos=9)
+    basic = read_site(
+        written(tmp_path, conf=conf.replace("priority/multifactor", "priority/basic"))
+    )
+    assert (basic.rule, basic.weights) == ("fcfs:conservative", None)
 
 
 def test_limits_of_a_qos_of_accounts_and_users(tmp_path: Path) -> None:
@@ -127,6 +139,7 @@ def test_limits_of_a_qos_of_accounts_and_users(tmp_path: Path) -> None:
         Limit("ada", "user", jobs=2, processors_per_job=4),
     )
     assert "limits of bob in several accounts" in site.not_simulated
+    assert "limits of cyd in the partition gpu alone" in site.not_simulated
     assert (site.account_names, site.user_names) == (("bio",), ("ada",))
 
 
@@ -250,3 +263,24 @@ def test_files_that_do_not_make_one_machine_are_refused(tmp_path: Path) -> None:
             read_site(written(tmp_path, **texts))
     with pytest.raises(InputError, match="cannot read"):
         read_site(tmp_path / "nowhere.yaml")
+
+
+@pytest.mark.parametrize("text", [CONF, QOS, ASSOC, RESERVATIONS, EVENTS, CALENDAR, YAML])
+def test_a_damaged_file_is_read_or_refused_in_a_sentence(tmp_path: Path, text: str) -> None:
+    rng, refusals = np.random.default_rng(0), []
+    signs = ["-", "|", '"', "[", "]", "{", ":", "9" * 30, "-1", "\t", ",", "null", "n[1-", "*", ""]
+    for _ in range(60):
+        damaged = text
+        for _ in range(int(rng.integers(1, 4))):
+            place = int(rng.integers(len(damaged)))
+            gone = place + int(rng.choice([0, 1, 5, 20]))
+            damaged = damaged[:place] + str(rng.choice(signs)) + damaged[gone:]
+        names = {"site": damaged} if text is YAML else {"conf": CONF, "other": damaged}
+        if text is CONF:
+            names = {"conf": damaged}
+        try:
+            read_site(written(tmp_path, **names))
+        except InputError as refusal:
+            refusals.append(str(refusal))
+    assert refusals
+    assert not [words for words in refusals if "\n" in words]

@@ -82,7 +82,7 @@ def test_what_a_log_says_becomes_what_the_site_counts(tmp_path: Path) -> None:
             row(1, 0, 0, User="bob", Account="bio", QOS="low", Constraints="ib&old"),
             row(2, 1, 5, Partition="gpu", Constraints="new|old", State="FAILED"),
             row(3, 2, 9, User="cyd", ReqTRES="cpu=2,node=2", QOS="other"),
-            row(7, 3, 9, JobID="5_1", SubmitLine="sbatch --array=0-9%4 --exclusive job.sh"),
+            row(7, 3, 9, JobID="5_1", SubmitLine="sbatch -N1 --array=0-9%4 --exclusive job.sh"),
             row(8, 4, 9, Partition="", Reservation="course", Constraints="[ib*2&old]"),
         ),
         SITE,
@@ -94,7 +94,7 @@ def test_what_a_log_says_becomes_what_the_site_counts(tmp_path: Path) -> None:
         "qos": [1, 0, -1, 0, 0],
         "account": [0, 2, 2, 2, 2],
         "user": [0, 1, 3, 1, 1],
-        "nodes": [0, 0, 2, 0, 0],
+        "nodes": [0, 0, 2, 1, 0],
         "exclusive": [0, 0, 0, 1, 0],
         "array": [-1, -1, -1, 5, -1],
         "throttle": [0, 0, 0, 4, 0],
@@ -110,6 +110,16 @@ def test_what_a_log_says_becomes_what_the_site_counts(tmp_path: Path) -> None:
     jobset = jobs.jobset()
     assert jobset.attributes["user"].tolist() == found["user"]
     assert "qos" not in read_log(tmp_path / "jobs.txt").jobset().attributes
+
+
+def test_a_partition_of_which_only_the_size_is_known_takes_jobs_of_several_nodes(
+    tmp_path: Path,
+) -> None:
+    pool = Site((NodeGroup("all", processors=32),), (Partition("main"),))
+    wide = row(1, 0, 0, AllocCPUS="16", ReqTRES="cpu=16,node=4", SubmitLine="sbatch --exclusive a")
+    jobs = on_site(read(tmp_path, wide, row(2, 1, 1)), pool)
+    assert jobs.num_jobs == 2
+    assert jobs.attributes["nodes"].tolist() == jobs.attributes["exclusive"].tolist() == [0, 0]
 
 
 def test_a_job_with_a_known_predecessor_arrives_when_it_was_submitted(tmp_path: Path) -> None:
@@ -167,6 +177,27 @@ def test_the_simulator_makes_it_wait(tmp_path: Path) -> None:
     jobset = log.part(Split.TRAIN).sample(np.random.default_rng(0))
     schedule = evaluate(get_heuristic("fcfs:easy", world), [jobset], world)
     assert schedule.start[np.argsort(schedule.job)].tolist() == [0, 1000]
+
+
+def test_a_block_that_is_drawn_twice_has_jobs_of_other_numbers(tmp_path: Path) -> None:
+    day = 86_400
+    rows = [row(1 + k, k * day, k * day) for k in range(4)]
+    rows += [
+        row(11 + k, k * day + 9, k * day + 999, SubmitLine=f"sbatch -d afterok:{1 + k} a")
+        for k in range(4)
+    ]
+    read(tmp_path, *rows)
+    log = HPCLog(
+        *(tmp_path / "jobs.txt", (40, 2), ("processors", "gpus")),
+        **{"jobs": 12, "block": day, "whole": True, "site": SITE},
+    )
+    jobset = log.sample(np.random.default_rng(0))
+    number = jobset.attributes["job_id"]
+    assert np.unique(number).size == jobset.num_jobs >= 12
+    place = {int(one): k for k, one in enumerate(number)}
+    pairs = [(k, int(one)) for k, one in enumerate(jobset.attributes["after"][:, 0]) if one >= 0]
+    assert len(pairs) >= 6
+    assert all(jobset.arrival[k] - jobset.arrival[place[one]] == 9 for k, one in pairs)
 
 
 def test_jobs_that_the_site_cannot_run_are_counted_with_the_reason(tmp_path: Path) -> None:
@@ -259,10 +290,17 @@ def test_pbs_has_torque_s_nodes_arrays_and_reservations(tmp_path: Path) -> None:
     line += "start={start} end={end} Resource_List.nodes=2:ppn=2 Resource_List.nodect=2 {more}"
     rows = [
         line.format(job="1", t=T, start=T, end=T + 50, more="Resource_List.place=excl"),
-        line.format(job="2[3]", t=T + 1, start=T + 60, end=T + 90, more="depend=afterok:1.srv"),
+        line.format(
+            job="2[3]",
+            t=T + 1,
+            start=T + 60,
+            end=T + 90,
+            more="depend=afterok:1.srv Exit_status=271",
+        ),
     ]
     path.write_text("\n".join(rows) + "\n")
     jobs = on_site(read_log(path), SITE)
     found = {name: column.tolist() for name, column in jobs.attributes.items()}
     assert (found["nodes"], found["exclusive"]) == ([2, 2], [1, 0])
     assert (found["array"], found["after"]) == ([-1, 2], [[-1], [0]])
+    assert found["failed"] == [0, 1]
