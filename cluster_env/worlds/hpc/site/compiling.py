@@ -35,11 +35,10 @@ def layout_of(site: Site, requests: Requests) -> Layout:
     changed = np.concatenate([entries, entries, entries[planned]])
     rising = np.argsort(times, kind="stable")
     entry_first, entry_nodes = _lists([np.flatnonzero(mask) for mask in site.outage_nodes])
-    blocks: list[list[int]] = [[] for _ in range(site.num_nodes)]
-    for entry in np.flatnonzero(planned).tolist():
-        for node in np.flatnonzero(site.outage_nodes[entry]).tolist():
-            blocks[node].append(entry)
-    block_first, block_entries = _lists([np.array(one, np.int64) for one in blocks])
+    there = np.array(site.outage_nodes, np.bool_).reshape(-1, site.num_nodes)
+    block_entry, block_node = np.nonzero(there & planned[:, None])
+    by_node = np.argsort(block_node, kind="stable")
+    of_node = np.bincount(block_node, minlength=site.num_nodes)
     return Layout(
         units=site.units,
         total=site.units.sum(axis=0),
@@ -59,8 +58,8 @@ def layout_of(site: Site, requests: Requests) -> Layout:
         entry_known=known,
         entry_first=entry_first,
         entry_nodes=entry_nodes,
-        block_first=block_first,
-        blocks=block_entries,
+        block_first=np.concatenate([[0], np.cumsum(of_node)]).astype(np.int64),
+        blocks=block_entry[by_node].astype(np.int32),
         block_ends=np.sort(end[planned]),
         consecutive=site.placement == "consecutive",
         best_fit=site.placement != "order",

@@ -209,11 +209,3 @@ def check_site(site: Site, jobset: JobSet) -> None:
     for never, why in Requests.of(site, jobset).impossible():
         if never.any():
             raise InputError(f"job {int(np.argmax(never))} {why}")
-
-
-def possible(site: Site, jobset: JobSet) -> NDArray[np.bool_]:
-    """Which jobs can run at a site, bool ``(num_jobs,)``."""
-    can = np.ones(jobset.num_jobs, np.bool_)
-    for never, _ in Requests.of(site, jobset).impossible():
-        can &= ~never
-    return can
