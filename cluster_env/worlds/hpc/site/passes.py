@@ -4,7 +4,7 @@ Jobs are looked at in order. A job that a limit blocks is passed over, and gets 
 does not fit is *blocked*: an overdue one gets a booking, under ``conservative`` each, under
 ``easy`` the first one of each partition. Under ``strict`` its nodes are closed for all jobs behind
 it, under ``skip`` nothing happens. Jobs behind it may start where they delay no booking. A job for
-which no time is foreseen, because nodes have failed or its reservation is too short, blocks nobody.
+which no time is foreseen, because nodes have failed or its reservation is over, blocks nobody.
 """
 
 import numpy as np
