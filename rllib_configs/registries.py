@@ -123,6 +123,11 @@ START_TIMES: Registry[Any] = Registry("start times")
 function ``check_starts``, which measures on a log how far that holds, and a class ``Foreseer`` for
 a `rllib_configs.snapshot.Queue`."""
 
+PERMITS: Registry[Any] = Registry("restrictions of a site")
+"""What says which jobs a real site would refuse now, or ``module:attribute`` of it, by the kind of
+world. It is called with a `rllib_configs.snapshot.Snapshot`, the jobs that count as running and
+those that may start; see `rllib_configs.worlds.hpc.permits.Permits`."""
+
 SITE_CHANGES: Registry[Any] = Registry("changes to a site")
 """Modules, or their names, that change the description of a site as people write it, by the kind of
 world. Each has ``KEYS``, for messages, and the functions ``changes_site`` and ``changed_site``."""

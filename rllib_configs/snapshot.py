@@ -35,6 +35,13 @@ class SiteJob:
         nodes: on how many nodes at least.
         priority: as the site ranks it.
         expected: when the site itself expects to start it (squeue --start); 0 if it does not say.
+        account: that it is charged to.
+        qos: its quality of service.
+        features: that its nodes need, as the site writes it (``a100&ib``).
+        reservation: whose nodes it is to have.
+        array: of which it is an element; empty for none.
+        throttle: elements of its array that may run at once; 0 for no limit.
+        node_list: on which it runs.
     """
 
     job: str
@@ -51,6 +58,13 @@ class SiteJob:
     nodes: int = 1
     priority: int = 0
     expected: int = 0
+    account: str = ""
+    qos: str = ""
+    features: str = ""
+    reservation: str = ""
+    array: str = ""
+    throttle: int = 0
+    node_list: str = ""
 
     @property
     def demand(self) -> tuple[int, int, int]:
@@ -70,6 +84,8 @@ class SiteNode:
         free_processors: that no job holds, as the next two.
         free_memory: MiB.
         free_gpus: GPUs.
+        partitions: to which it belongs, with commas; empty if that is not known.
+        features: that it has, with commas.
     """
 
     name: str
@@ -79,6 +95,8 @@ class SiteNode:
     free_processors: int
     free_memory: int
     free_gpus: int
+    partitions: str = ""
+    features: str = ""
 
     @property
     def free(self) -> tuple[int, int, int]:
@@ -95,12 +113,15 @@ class Snapshot:
         jobs: that run or wait.
         nodes: that take jobs; drained ones and those that do not answer are left out.
         unreadable: rows of the site's answer that could not be read, and are left out.
+        restrictions: partitions, limits and reservations, by the names of a site's description;
+            None where they are not known, and any job may have any node.
     """
 
     time: int
     jobs: tuple[SiteJob, ...]
     nodes: tuple[SiteNode, ...]
     unreadable: int = 0
+    restrictions: Mapping[str, Any] | None = None
 
     def in_state(self, *states: str) -> tuple[SiteJob, ...]:
         """The jobs in any of some states."""
@@ -123,6 +144,7 @@ class Snapshot:
             "unreadable": self.unreadable,
             "jobs": [_row(job) for job in self.jobs],
             "nodes": [_row(node) for node in self.nodes],
+            **({} if self.restrictions is None else {"restrictions": self.restrictions}),
         }
 
     @classmethod
@@ -135,7 +157,10 @@ class Snapshot:
         try:
             jobs = tuple(_typed(SiteJob, row) for row in data["jobs"])
             nodes = tuple(_typed(SiteNode, row) for row in data["nodes"])
-            return cls(int(data["time"]), jobs, nodes, int(data["unreadable"]))
+            restrictions = data.get("restrictions")
+            if restrictions is not None and not isinstance(restrictions, dict):
+                raise ValueError("restrictions are no names with values")
+            return cls(int(data["time"]), jobs, nodes, int(data["unreadable"]), restrictions)
         except (KeyError, TypeError, ValueError) as error:
             text = shortened(f"{type(error).__name__}: {error}")
             raise InputError(f"a state of a site cannot be read ({text})") from None
@@ -200,15 +225,23 @@ class Advice:
 Adviser = Callable[[Queue], Advice]
 
 
+_OLDEST = {SiteJob: 13, SiteNode: 7}
+"""Values of the rows of the oldest records; those that others lack are as the defaults say."""
+
+_LEAST = {SiteJob: 14, SiteNode: 7}
+"""Values that every row has now; after them, those that nothing is known of are left out."""
+
+
 def _row(entry: SiteJob | SiteNode) -> list[Any]:
-    return [getattr(entry, name) for name in entry.__slots__]  # astuple copies, ten times as slow
+    values = [getattr(entry, name) for name in entry.__slots__]  # astuple copies, ten times as slow
+    while len(values) > _LEAST[type(entry)] and values[-1] in ("", 0):
+        values.pop()
+    return values
 
 
 def _typed(made: type[Any], row: Sequence[Any]) -> Any:
     entries = fields(made)
-    # Records of before a field was there lack it, as the default says.
-    least = len(entries) - (made is SiteJob)
-    if not least <= len(row) <= len(entries):
+    if not _OLDEST[made] <= len(row) <= len(entries):
         raise ValueError(f"{made.__name__} has {len(entries)} values, not {len(row)}")
     for entry, value in zip(entries, row, strict=False):
         if type(value) is not entry.type:

@@ -31,15 +31,17 @@ from tune_jobs.terminal.task_command import TaskCommand
     help="Also write when each waiting job will start, as the command starts does with --past LOG.",
 )
 @futures_options
+@click.option("--json", "as_json", is_flag=True, help="Print lines of JSON on a terminal, too.")
 def command(**options: Any) -> int:
     """Print which jobs a policy would start at a live Slurm, and change nothing.
 
-    POLICY is a rule such as saf:easy, the name of a pretrained policy, or the folder of a run. Each
-    tick is one line of JSON with the state of the site, the jobs that the policy would start now,
-    and their scores. It also has the jobs that the policy delays although they fit, with the reason
-    and the time. Another field shows how far Slurm did the same since the last tick. The command
-    calls squeue and sinfo, so it only needs the right to see jobs. If the controller does not
-    answer, it tries again after a pause.
+    POLICY is a rule such as saf:easy, the name of a pretrained policy, or the folder of a run. On a
+    terminal, each tick is a table of the waiting jobs. To a pipe, and to --out, each tick is one
+    line of JSON with the state of the site, the jobs that the policy would start now, and their
+    scores. It also has the jobs that the policy or a limit delays although they fit, with the
+    reason and the time. Another field shows how far Slurm did the same since the last tick. The
+    command only needs the right to see jobs. If the controller does not answer, it tries again
+    after a pause.
 
     \b
     Examples:

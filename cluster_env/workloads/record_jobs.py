@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +54,14 @@ def jobs_of(
     findings.require_readable(len(whole))
     if not whole:
         raise findings.no_job(path)
-    whole.sort(key=lambda record: (_arrival(record), record.submit, record.job, record.line))
+    whole.sort(key=_place)
     return _recorded(path, whole, findings, missing_limits)
+
+
+def _place(record: Record) -> tuple[Any, ...]:
+    """Where a job stands among others; the last element of an array has the array's own number."""
+    array, arrival, job = record.request.array, _arrival(record), record.job
+    return arrival, record.submit, array or job, array == job, job, record.line
 
 
 def _why_not(record: Record) -> str:

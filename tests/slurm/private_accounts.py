@@ -10,7 +10,7 @@ from typing import Self
 
 from tests.slurm.private_slurm import PrivateSlurm, find_programs, free_ports
 
-PROGRAMS = ("mariadb-install-db", "mariadbd", "slurmdbd", "sacctmgr")
+PROGRAMS = ("mariadb-install-db", "mariadbd", "slurmdbd", "sacctmgr", "sacct")
 
 _CONFIG = """\
 AuthType=auth/munge
@@ -34,11 +34,12 @@ class PrivateAccounts:
 
     Args:
         slurm: whose accounts these are.
+        settings: of slurm.conf, besides those of the database.
     """
 
-    def __init__(self, slurm: PrivateSlurm) -> None:
+    def __init__(self, slurm: PrivateSlurm, **settings: str) -> None:
         self._slurm, self._programs = slurm, find_programs(PROGRAMS)
-        self._folder = slurm.folder
+        self._folder, self._settings = slurm.folder, settings
         self._environment = {
             **slurm.environment,
             "MYSQL_UNIX_PORT": str(slurm.folder / "sql.socket"),
@@ -55,6 +56,7 @@ class PrivateAccounts:
                 AccountingStorageHost="127.0.0.1",
                 AccountingStoragePort=str(port),
                 AccountingStoragePass=f"{self._folder}/munge.socket",
+                **self._settings,
             )
             self.run("add", "cluster", "lab")
             self._slurm.start_controller()
@@ -66,10 +68,11 @@ class PrivateAccounts:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def run(self, *arguments: str) -> str:
-        """What sacctmgr prints."""
+    def run(self, *arguments: str, program: str = "sacctmgr") -> str:
+        """What sacctmgr prints, or sacct."""
+        now = ["-i"] if program == "sacctmgr" else []
         done = subprocess.run(
-            [self._programs["sacctmgr"], "-i", *arguments],
+            [self._programs[program], *now, *arguments],
             env=self._environment,
             capture_output=True,
             text=True,
@@ -77,7 +80,7 @@ class PrivateAccounts:
             check=False,
         )
         if done.returncode:
-            raise RuntimeError(f"sacctmgr {' '.join(arguments)}: {done.stderr.strip()}")
+            raise RuntimeError(f"{program} {' '.join(arguments)}: {done.stderr.strip()}")
         return done.stdout
 
     def close(self) -> None:

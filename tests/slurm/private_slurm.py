@@ -60,7 +60,7 @@ JobCompLoc={folder}/jobcomp.txt
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
 SchedulerType=sched/backfill
-SchedulerParameters=batch_sched_delay=0,bf_interval=2,sched_min_interval=0
+SchedulerParameters={scheduler}
 PriorityType={priority}
 SlurmdParameters=config_overrides
 ReturnToService=2
@@ -72,6 +72,13 @@ KillWait=2
 """
 
 
+PARTITION = (
+    "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=60 State=UP "
+    "DefMemPerCPU=100"
+)
+SCHEDULER = "batch_sched_delay=0,bf_interval=2,sched_min_interval=0"
+
+
 class PrivateSlurm:
     """A controller and fake nodes as own processes. Use it in a ``with`` statement.
 
@@ -79,6 +86,8 @@ class PrivateSlurm:
         num_nodes: fake nodes of `CPUS` processors and `MEMORY_MIB` each.
         priority: Slurm's plugin that orders the queue.
         folder: that it makes, and removes again; by default one of a new name.
+        partitions: their lines of slurm.conf.
+        scheduler: value of SchedulerParameters.
     """
 
     def __init__(
@@ -86,6 +95,8 @@ class PrivateSlurm:
         num_nodes: int = 4,
         priority: str = "priority/multifactor",
         folder: Path | None = None,
+        partitions: Sequence[str] = (PARTITION,),
+        scheduler: str = SCHEDULER,
     ) -> None:
         # Paths of Unix sockets must stay below 107 characters.
         self.folder = folder or Path(tempfile.mkdtemp(prefix="slurm", dir="/tmp"))
@@ -99,7 +110,7 @@ class PrivateSlurm:
         self.environment = _environment(self._programs, self.folder / "slurm.conf")
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._nodes = [f"n{k + 1}" for k in range(num_nodes)]
-        self._write_config(priority)
+        self._write_config(priority, partitions, scheduler)
 
     def __enter__(self) -> Self:
         try:
@@ -220,7 +231,7 @@ class PrivateSlurm:
                 programs[name] = str(link)
         return programs
 
-    def _write_config(self, priority: str) -> None:
+    def _write_config(self, priority: str, partitions: Sequence[str], scheduler: str) -> None:
         host = self.host
         ports = free_ports(1 + len(self._nodes))
         text = _CONFIG.format(
@@ -230,6 +241,7 @@ class PrivateSlurm:
             port=ports[0],
             node_ports=ports[1:],
             priority=priority,
+            scheduler=scheduler,
             plugins=self.plugins,
         )
         for node, port in zip(self._nodes, ports[1:], strict=True):
@@ -237,10 +249,7 @@ class PrivateSlurm:
                 f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={CPUS} "
                 f"RealMemory={MEMORY_MIB} Gres=gpu:{GPUS} State=UNKNOWN\n"
             )
-        text += (
-            "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=60 State=UP "
-            "DefMemPerCPU=100\n"
-        )
+        text += "".join(f"{line}\n" for line in partitions)
         (self.folder / "slurm.conf").write_text(text)
         (self.folder / "gres.conf").write_text(
             "".join(["AutoDetect=off\n", *(f"Name=gpu File={device}\n" for device in DEVICES)])
@@ -272,8 +281,9 @@ class PrivateSlurm:
             )
 
     def _all_idle(self) -> bool:
-        states = self.run("sinfo", "-h", "-N", "-o", "%t", check=False).split()
-        return states == ["idle"] * len(self._nodes)
+        rows = self.run("sinfo", "-h", "-N", "-o", "%N %t", check=False).splitlines()
+        states = dict(row.split() for row in rows)  # a node has a row in each of its partitions
+        return states == dict.fromkeys(self._nodes, "idle")
 
     def wait_for(self, holds: Callable[[], Any], what: str) -> None:
         """Waits until something holds, or fails."""

@@ -106,7 +106,7 @@ def prepare_for(words: tuple[str, ...]) -> None:
             _make_sweep(Path(word))
         elif before == "--logs":
             Path(word).mkdir()
-        elif word.endswith(".yaml") and before != "--site":
+        elif word.endswith(".yaml"):
             _make_yaml(name, Path(word))
         elif before in _READ or (
             name in ("adapt", "guard", "record", "sync", "specialists")

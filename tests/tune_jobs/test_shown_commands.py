@@ -69,10 +69,6 @@ def folder(tmp_path: Path) -> Path:
     write_export(tmp_path / "jobs.txt", [(60 * k, k % 7, 90, 120, 4, 0, "ada") for k in range(99)])
     (tmp_path / "slurm.conf").write_text("NodeName=n[1-4] CPUs=4\nPartitionName=main Nodes=ALL\n")
     (tmp_path / "qos.txt").write_text("Name|Priority|MaxJobsPU\nnormal|0|8\n")
-    (tmp_path / "site.yaml").write_text("""
-nodes: [{name: n, count: 4, processors: 4}]
-partitions: [{name: main}]
-""")
     return tmp_path
 
 

@@ -12,9 +12,12 @@ from cluster_env.workloads.log import LogWorkload
 from rllib_configs.registries import SITE_CHANGES, found
 from tune_jobs.replaying.choices import WORLD
 
-POLICY, LOAD = "policy", "load"
+POLICY, LOAD, BACKFILLING = "policy", "load", "backfilling"
 UNITS = ("processors", "memory", "gpus")
-OPTIONS = ("backfilling", "kill-at-estimate", "max-wait", "run-times")
+KINDS = ("strict", "skip", "easy", "conservative")
+"""Kinds of backfilling."""
+
+OPTIONS = (BACKFILLING, "kill-at-estimate", "max-wait", "run-times")
 """Options of the world that are changed under their own names."""
 
 SETTING = "task."
@@ -92,7 +95,15 @@ def changed(setup: Setup, changes: Sequence[str], task: Task) -> Setup:
             raise InputError(f"--change {key} is given twice; give one value")
         seen.add(key)
         after = _after(after, key, value, task)
-    return after
+    return _with_backfilling(after, dict(map(split_change, changes)).get(BACKFILLING))
+
+
+def _with_backfilling(setup: Setup, kind: str | None) -> Setup:
+    """The same, where a policy that names its backfilling has this one."""
+    order, colon, named = setup.policy.rpartition(":")
+    if kind is None or not colon or "/" in setup.policy or named not in KINDS:
+        return setup
+    return replace(setup, policy=f"{order}:{kind}")
 
 
 def _after(setup: Setup, key: str, value: str, task: Task) -> Setup:

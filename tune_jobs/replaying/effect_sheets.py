@@ -18,6 +18,7 @@ MOST_SHOWN = 4
 """Users who gain, and as many who lose, that people get to see."""
 
 _MOST_QUEUES = 12
+_FEW_WEEKS = 10
 
 _NUMBERS = {
     "side": Column(""),
@@ -85,7 +86,7 @@ def _in_all(effects: Effects) -> Sheet:
     now, then, periods = effects.now, effects.then, effects.periods
     found = changes(now, then, periods)
     rows: list[dict[str, Any]] = [{"side": side.name, **side.numbers} for side in (now, then)]
-    for side, part in (("change", "value"), ("  from", "low"), ("  to", "high")):
+    for side, part in (("change", "value"), ("from", "low"), ("to", "high")):
         rows.append({"side": side, **{name: getattr(one, part) for name, one in found.items()}})
     note = (
         f"change: then minus now, of the same jobs, with a 95% interval over {periods.num} "
@@ -96,6 +97,8 @@ def _in_all(effects: Effects) -> Sheet:
         note = "change: then minus now, of the same jobs; the log is too short for intervals"
     elif periods.unit == "days":
         note += "; days that follow each other are alike, so intervals are rather too narrow"
+    elif periods.num < _FEW_WEEKS:
+        note += "; of so few weeks, intervals are rather too narrow"
     return Sheet("now-and-then", "Now and then", tuple(_NUMBERS), rows, note, _NUMBERS)
 
 

@@ -1,5 +1,6 @@
 """What ``metasched replay --starts`` does: measures how far starts can be foreseen on a log."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tune_jobs.replaying.replay_report import ReplayOptions
 from tune_jobs.tables.columns import COUNT, SECONDS, SHARE, Column
 from tune_jobs.tables.printing import Sheet, as_data, folded, format_sheet, write_sheets
 from tune_jobs.terminal.output import print_json, silent
+from tune_jobs.terminal.progress import NoProgress, Progress
 
 USUAL = "fcfs:easy"
 """The policy in charge where none is named."""
@@ -74,10 +76,19 @@ def report_starts(
     check = found(START_TIMES.get(WORLD)).check_starts
     protocol = EvaluationProtocol(task, num_jobsets=1)
     (jobset,) = task.jobsets(Split.HELD_OUT, [0])
-    rows = []
+    rows, progress = [], NoProgress() if as_json else Progress()
     for spec in specs:
         policy = spec.make(protocol).members[0]
-        checked = check(jobset, task.world, policy, num_instants=num_instants, seed=options.seed)
+        progress.start(num_instants, unit="moment")
+        checked = check(
+            jobset,
+            task.world,
+            policy,
+            num_instants=num_instants,
+            seed=options.seed,
+            done=partial(progress.step, text=spec.key),
+        )
+        progress.close()
         later = checked.select(checked.share >= LATER_SHARE)
         if not later.job.size:
             raise InputError(

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.durations import duration
 from tune_jobs.replaying import fidelity as near
 
 UNKNOWN = "unknown"
@@ -63,12 +64,22 @@ class Trust:
         row = near.in_all(waits).rows[0]
         answer, why = near.verdict(row, 1)
         numbers = {name: float(row[name]) for name in ("recorded", "simulated", "gain")}
-        return cls(_GRADES[answer], why, **numbers)
+        return cls(_GRADES[answer], why.replace(", the one policy,", ""), **numbers)
 
     @property
     def sentence(self) -> str:
         """For people."""
         return f"Trust in these answers: {self.grade}; {self.why}."
+
+    def too_small(self, change: float) -> list[str]:
+        """A sentence where a change of the mean wait, in seconds, is less than today's error."""
+        error = abs(self.simulated - self.recorded)
+        if np.isnan(error) or abs(change) >= error:
+            return []
+        return [
+            f"the change of the mean wait, {duration(change)}, is smaller than the error of the "
+            f"simulation of today, {duration(error)}"
+        ]
 
     @property
     def data(self) -> dict[str, str | float | None]:

@@ -99,7 +99,8 @@ def report_what_if(
     jobs, effects = _effects(now, played)
     trust = _trust(now, jobs, effects.now)
     sheets = sheets_of(effects, jobs)
-    remarks = [*words, *_left_out(played, jobs)]
+    change = float(effects.then.wait.mean() - effects.now.wait.mean())
+    remarks = [*trust.too_small(change), *words, *_left_out(played, jobs)]
     for case, one in zip(cases[:2], played[:2], strict=True):
         world: Any = case.task.world
         remarks += bounded({case.name: one.schedule}, world.max_wait)

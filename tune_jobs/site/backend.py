@@ -16,12 +16,14 @@ class Site:
         with_memory: whether it counts memory.
         ranks: whether it starts jobs by priorities that can be set.
         operator: account that may do everything there.
+        with_limits: whether it keeps to the limits of QOS and associations.
     """
 
     name: str
     with_memory: bool = False
     ranks: bool = True
     operator: str = ""
+    with_limits: bool = False
 
 
 class Backend(Protocol):

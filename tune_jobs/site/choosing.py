@@ -45,6 +45,7 @@ def choose_adviser(name: str, decode: Any = "argmax") -> Adviser:
     Raises:
         InputError: if there is no such policy, or it was trained for another kind of world.
     """
+    load_extensions()  # no config may have been read before
     advise = found(ADVISERS.get(WORLD))
     if is_heuristic(name):
 

@@ -14,34 +14,14 @@ from rllib_configs.snapshot import (
     SiteJob,
     Snapshot,
 )
-from tune_jobs.site.placing import Reservation, Room, fits, in_all, less
+from tune_jobs.site.advising import advised, advised_by_partition, permits_of
+from tune_jobs.site.guard import OVERDUE, POLICY, TOO_MANY, UNDER_WAY, Guard, Limits
+from tune_jobs.site.placing import NO_ROOM, fits
 
-POLICY, OVERDUE = "policy", "waited too long"
-NO_ROOM, LATER = "no node has room", "the policy starts it later"
-TOO_MANY = "enough starts for one tick"
-UNDER_WAY = "what was released before has not started yet"
+__all__ = ["NO_ROOM", "OVERDUE", "POLICY", "TOO_MANY", "UNDER_WAY", "Decision", "Limits", "decide"]
+
+LATER = "the policy starts it later"
 RESTING = "the site did not start it when it was released"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """What a policy may do.
-
-    Attributes:
-        longest_wait_s: a job that has waited for longer goes first, in order of arrival, and has
-            room kept for it if it does not fit; 0 for no such limit.
-        most_starts: in one tick; 0 for no limit.
-        max_wait_s: a job that has waited for longer goes first in the policy's own plan, where all
-            such jobs have room reserved one after the other; 0 for no such bound.
-    """
-
-    longest_wait_s: int = 0
-    most_starts: int = 0
-    max_wait_s: int = 0
-
-    def is_overdue(self, waited_s: int) -> bool:
-        """Whether a job that has waited so long goes before those that have not."""
-        return any(limit and waited_s > limit for limit in (self.longest_wait_s, self.max_wait_s))
 
 
 @dataclass(frozen=True)
@@ -125,17 +105,15 @@ def decide(
     )
     waiting = sorted(snapshot.in_state(state), key=lambda job: (job.eligible, job.job))
     candidates = [job for job in waiting if job.job not in past.resting]
-    guard = _Guard(snapshot, limits, running, released, bool(past.awaited))
-    advice = adviser(Queue(now, guard.free, running, tuple(candidates), limits.max_wait_s))
+    permits = permits_of(snapshot, running, candidates)
+    guard = Guard(snapshot, limits, running, released, bool(past.awaited), permits)
+    if permits is None:
+        queue = Queue(now, guard.free, running, tuple(candidates), limits.max_wait_s)
+        advice = advised(adviser, queue, guard, limits)
+    else:
+        advice = advised_by_partition(adviser, permits, guard, candidates, limits)
     by_name = {job.job: job for job in candidates}
-    longest = limits.longest_wait_s
     overdue = [job for job in candidates if limits.is_overdue(now - job.eligible)]
-    for job in overdue:
-        # By the bound alone, a job that the plan does not start yet has its room reserved there.
-        if (longest and now - job.eligible > longest) or job.job in advice.starts:
-            guard.start_overdue(job)
-    for name in advice.starts:
-        guard.start(by_name[name])
     starts = [_start(by_name[job], why, now, advice) for job, why in guard.started.items()]
     names = [job.job for job in candidates]
     planned = sorted(
@@ -153,66 +131,11 @@ def decide(
     return Decision(tuple(starts), tuple(held), (*order, *resting))
 
 
-class _Guard:
-    """Lets jobs start as long as they fit and nobody who has waited too long is delayed."""
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        limits: Limits,
-        running: Iterable[SiteJob],
-        released: Iterable[SiteJob],
-        others_under_way: bool,
-    ) -> None:
-        self._time, self._limits, self._running = snapshot.time, limits, tuple(running)
-        self._others_under_way = others_under_way
-        self._room = Room(snapshot.nodes)
-        there = in_all(node.free for node in snapshot.nodes)
-        self.free = less(there, in_all(job.demand for job in released))
-        for job in released:
-            self._room.place(job)
-        self.left = self.free
-        self.started: dict[str, str] = {}
-        self.refused: dict[str, str] = {}
-        self._begun: list[SiteJob] = []
-        self._reserved: Reservation | None = None
-
-    def start_overdue(self, job: SiteJob) -> None:
-        """Starts a job that has waited too long, or keeps room for the first that cannot start."""
-        self._start(job, OVERDUE)
-        if job.job not in self.started and self._reserved is None:
-            running = [*self._running, *(replace(one, start=self._time) for one in self._begun)]
-            self._reserved = Reservation(job, self._time, self.left, running)
-
-    def start(self, job: SiteJob) -> None:
-        """Starts a job that the policy starts, if nothing speaks against it."""
-        if job.job not in self.started:
-            self._start(job, POLICY)
-
-    def _start(self, job: SiteJob, why: str) -> None:
-        most = self._limits.most_starts
-        if self._others_under_way:
-            self.refused[job.job] = UNDER_WAY
-        elif most and len(self.started) >= most:
-            self.refused[job.job] = TOO_MANY
-        elif not fits(job.demand, self.left):
-            self.refused[job.job] = NO_ROOM
-        elif self._reserved is not None and not self._reserved.allows(job, self._time):
-            self.refused[job.job] = f"it would delay {self._reserved.job}, which {OVERDUE}"
-        elif not self._room.place(job):
-            self.refused[job.job] = NO_ROOM
-        else:
-            self.refused.pop(job.job, None)
-            self.started[job.job] = why
-            self._begun.append(job)
-            self.left = less(self.left, job.demand)
-
-
 def _start(job: SiteJob, why: str, now: int, advice: Advice) -> Start:
     return Start(job.job, why, max(now - job.eligible, 0), advice.scores.get(job.job))
 
 
-def _held(candidates: Iterable[SiteJob], guard: _Guard, advice: Advice) -> Iterable[Held]:
+def _held(candidates: Iterable[SiteJob], guard: Guard, advice: Advice) -> Iterable[Held]:
     """Those that would still fit, or that the policy would start but for the guard."""
     for job in candidates:
         if job.job in guard.started:

@@ -1,10 +1,12 @@
 """What fits: on the nodes now, and beside a job that has waited too long until it can start."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from cluster_env.workloads.slurm.hosts import host_names
 from rllib_configs.snapshot import RESOURCES, SiteJob, SiteNode
 
 Units = tuple[int, int, int]
+NO_ROOM = "no node has room"
 _NEVER = 2**62
 
 
@@ -20,6 +22,8 @@ class Room:
 
     def __init__(self, nodes: Sequence[SiteNode]) -> None:
         self._free = [list(node.free) for node in nodes]
+        self._names = [node.name for node in nodes]
+        self._processors = [node.processors for node in nodes]
 
     @property
     def free(self) -> list[Units]:
@@ -30,12 +34,36 @@ class Room:
         """Takes room for a job; returns whether there was any, else nothing changes."""
         return self.take(job) is not None
 
-    def take(self, job: SiteJob) -> list[Units] | None:
-        """Takes room for a job; returns what it takes on each node, or None if there is none."""
+    def free_on(self, nodes: frozenset[str]) -> Units:
+        """What is left on some nodes in all."""
+        return in_all(
+            [units for units, name in zip(self.free, self._names, strict=True) if name in nodes]
+        )
+
+    def by_name(self, taken: Sequence[Units]) -> dict[str, Units]:
+        """What `take` took on the nodes on which it took anything."""
+        pairs = zip(self._names, taken, strict=True)
+        return {name: units for name, units in pairs if any(units)}
+
+    def take(
+        self, job: SiteJob, nodes: frozenset[str] | None = None, *, idle: bool = False
+    ) -> list[Units] | None:
+        """Takes room for a job; returns what it takes on each node, or None if there is none.
+
+        Args:
+            job: that is to start.
+            nodes: that it may have; by default any.
+            idle: whether it needs nodes that nobody else is on.
+        """
         if not self._free:
             return []
         can = sorted(
-            ((self._processors_for(job, free), k) for k, free in enumerate(self._free)),
+            (
+                (self._processors_for(job, free), k)
+                for k, free in enumerate(self._free)
+                if (nodes is None or self._names[k] in nodes)
+                and (not idle or free[0] == self._processors[k])
+            ),
             key=lambda entry: (-entry[0], entry[1]),
         )
         if job.nodes == 1:  # the fullest node that has room
@@ -76,10 +104,18 @@ class Reservation:
         time: now.
         free: units of each resource that are free now.
         running: jobs with a start; they are expected to run to their limits.
+        nodes: that the job may have, and to which the others refer; None for all.
     """
 
-    def __init__(self, job: SiteJob, time: int, free: Units, running: Iterable[SiteJob]) -> None:
-        self.job = job.job
+    def __init__(
+        self,
+        job: SiteJob,
+        time: int,
+        free: Units,
+        running: Iterable[SiteJob],
+        nodes: frozenset[str] | None = None,
+    ) -> None:
+        self.job, self.nodes = job.job, nodes
         self.begins = _NEVER
         there = list(free)
         ends = sorted(
@@ -93,15 +129,30 @@ class Reservation:
                 break
         self._spare = [units - asked for units, asked in zip(there, job.demand, strict=True)]
 
-    def allows(self, job: SiteJob, time: int) -> bool:
-        """Whether a job may start now; takes what is spare if it needs that."""
-        if job.limit and time + job.limit <= self.begins:
-            return True
+    def ends_before(self, job: SiteJob, time: int) -> bool:
+        """Whether a job that starts now ends before the one that room is kept for can start."""
+        return bool(job.limit) and time + job.limit <= self.begins
+
+    def takes_spare(self, job: SiteJob) -> bool:
+        """Whether what is spare then is enough for a job; takes it."""
         if not fits(job.demand, self._spare):
             return False
         for r, units in enumerate(job.demand):
             self._spare[r] -= units
         return True
+
+    def allows(self, job: SiteJob, time: int) -> bool:
+        """Whether a job may start now; takes what is spare if it needs that."""
+        return self.ends_before(job, time) or self.takes_spare(job)
+
+
+def share_on(job: SiteJob, nodes: frozenset[str], held: Mapping[str, Units] | None = None) -> Units:
+    """What a job holds on some nodes: as is known, else in equal shares on each of its nodes."""
+    if held is not None:
+        return in_all([units for name, units in held.items() if name in nodes])
+    hosts = host_names(job.node_list)
+    here = sum(host in nodes for host in hosts)
+    return in_all([[-(-units * here // max(len(hosts), 1)) for units in job.demand]])
 
 
 def fits(demand: Sequence[int], free: Sequence[int]) -> bool:

@@ -5,7 +5,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +15,27 @@ from cluster_env.core.durations import duration, seconds_of
 from cluster_env.core.errors import Failure, InputError
 from cluster_env.core.seeding import Split
 from cluster_env.workloads import sample_jobsets
-from rllib_configs.snapshot import Adviser
+from rllib_configs.snapshot import Adviser, Snapshot
 from tune_jobs.replaying.choices import task_of_log
 from tune_jobs.site.backend import Backend
 from tune_jobs.site.choosing import choose_adviser
 from tune_jobs.site.controller import TIMEOUT_S, Forbidden, SiteAway
-from tune_jobs.site.deciding import Limits
+from tune_jobs.site.deciding import Decision, Limits
 from tune_jobs.site.journal import Write, decided_anew, open_journal
+from tune_jobs.site.shadow_table import shadow_table
 from tune_jobs.site.shadowing import Ticks, shadow
 from tune_jobs.site.simulated import SimulatedBackend
 from tune_jobs.site.slurm import SlurmBackend, require_slurm
 from tune_jobs.site.starting import foresee_by
 from tune_jobs.site.steering import NEEDS_OPERATOR, PRIORITY, RELEASE, Steerer, Steering
 from tune_jobs.site.watchdog import Watchdog, release_all
+from tune_jobs.terminal.progress import is_terminal
 from tune_jobs.terminal.signals import StopRequest
 
 SITE_RULE = "fcfs:easy"
 """What starts the jobs of a simulated site."""
 
-CALLS_BETWEEN_SIGNS = 4
+CALLS_BETWEEN_SIGNS = 9
 """More commands than a steerer ever calls between two signs of life; each may time out."""
 
 
@@ -43,6 +45,7 @@ def report_shadow(
     past: Path | None,
     num_futures: int,
     num_instants: int,
+    as_json: bool,
     **options: Any,
 ) -> int:
     """Advises beside a site; the arguments are the command's options. Returns the exit status."""
@@ -59,11 +62,17 @@ def report_shadow(
             num_futures=num_futures,
             num_instants=num_instants,
         )
-    write = open_journal(options["out"])
+    for_people = is_terminal(sys.stdout) and not as_json
+    write = open_journal(options["out"]) if options["out"] or not for_people else _write_nothing
     backend = _backend(options, held=False, nodes_every_s=nodes_every_s)
+
+    def show(snapshot: Snapshot, decision: Decision, start_times: Sequence[Any] | None) -> None:
+        if for_people:
+            click.echo(f"{shadow_table(snapshot, decision, policy, start_times)}\n")
+
     with StopRequest(_announce) as stop:
         ticks = _ticks(options, backend, write, lambda: bool(stop) or _is_over(backend))
-        summary = shadow(ticks, adviser, policy, limits, write, foresee)
+        summary = shadow(ticks, adviser, policy, limits, write, foresee, show)
     _summarize(summary)
     return 0
 
@@ -154,7 +163,10 @@ def _backend(
             first = next(iter(options["task_options"]))
             raise InputError(f"--{first} describes a simulated site; add --simulate")
         require_slurm(otherwise=", or try --simulate LOG")
-        return SlurmBackend(options["partitions"], nodes_every_s, min(timeout_s, TIMEOUT_S))
+        timeout_s = min(timeout_s, TIMEOUT_S)
+        return SlurmBackend(
+            options["partitions"], nodes_every_s, timeout_s, announce=_announce_problem
+        )
     task, _, _ = task_of_log(options["log"], (), options["task_options"], guess=True)
     (jobset,) = sample_jobsets(task.workload, 0, Split.HELD_OUT, [0])
     world: Any = task.world
@@ -230,12 +242,20 @@ def _repeat(path: Path, adviser: Adviser) -> int:
     return 1 if other else 0
 
 
+def _write_nothing(entry: Mapping[str, Any]) -> None:
+    """Where people see a table, and no file was named."""
+
+
 def _announce_waiting(problem: str) -> None:
     click.echo(f"metasched: waiting for Slurm, to release all held jobs: {problem}", err=True)
 
 
 def _announce(name: str) -> None:
     click.echo(f"metasched: {name}, stopping", err=True)
+
+
+def _announce_problem(sentence: str) -> None:
+    click.echo(f"metasched: {sentence}", err=True)
 
 
 def _summarize(summary: Mapping[str, Any]) -> None:

@@ -14,6 +14,8 @@ from tune_jobs.site.journal import Write, tick_entry
 
 LONGEST_PAUSE_S = 30.0
 
+Show = Callable[[Snapshot, Decision, Sequence[Any] | None], None]
+
 
 class Ticks:
     """Looks at a site again and again, and waits where it does not answer.
@@ -66,8 +68,7 @@ class Ticks:
             self._failures = 0
             self.num += 1
             if self._hide_users:
-                jobs = [replace(one, user=hashed_name("user", one.user)) for one in snapshot.jobs]
-                snapshot = replace(snapshot, jobs=tuple(jobs))
+                snapshot = without_users(snapshot)
             return snapshot, (time.perf_counter() - begin) * 1000
         return None
 
@@ -84,6 +85,27 @@ class Ticks:
         while not self._stopping() and (left := until - self._clock()) > 0:
             self._sleep(min(left, 0.2))
             self._meanwhile()
+
+
+def without_users(snapshot: Snapshot) -> Snapshot:
+    """The same with hashes in place of the names of users, also where limits name them."""
+
+    def hashed(name: str) -> str:
+        return hashed_name("user", name)
+
+    jobs = tuple(replace(one, user=hashed(one.user)) for one in snapshot.jobs)
+    if snapshot.restrictions is None:
+        return replace(snapshot, jobs=jobs)
+    limits = [
+        {**limit, "name": hashed(limit["name"])} if limit.get("kind") == "user" else limit
+        for limit in snapshot.restrictions.get("limits", ())
+    ]
+    calendar = [
+        {**entry, "users": [hashed(name) for name in entry.get("users", ())]}
+        for entry in snapshot.restrictions.get("calendar", ())
+    ]
+    restrictions = {**snapshot.restrictions, "limits": limits, "calendar": calendar}
+    return replace(snapshot, jobs=jobs, restrictions=restrictions)
 
 
 class Agreement:
@@ -128,6 +150,7 @@ def shadow(
     limits: Limits,
     write: Write,
     foresee: Callable[[Snapshot], Sequence[Any]] | None = None,
+    show: Show = lambda snapshot, decision, start_times: None,
 ) -> dict[str, Any]:
     """Advises at each look and changes nothing.
 
@@ -139,6 +162,7 @@ def shadow(
         write: takes a line each tick.
         foresee: says when those that wait will start (`rllib_configs.snapshot.StartTime`), if
             anybody asks.
+        show: takes what people see of a tick.
 
     Returns:
         A summary: ticks, jobs advised and started, and the mean agreement where there was any.
@@ -156,9 +180,11 @@ def shadow(
         }
         entry["site"] = agreement.since(snapshot)
         agreement.note(snapshot, decision)
-        if foresee is not None:
-            entry["start_times"] = [asdict(one) for one in foresee(snapshot)]
+        start_times = None if foresee is None else foresee(snapshot)
+        if start_times is not None:
+            entry["start_times"] = [asdict(one) for one in start_times]
         write(entry)
+        show(snapshot, decision, start_times)
         advised += len(decision.starts)
         if entry["site"]:
             started += len(entry["site"]["started"])

@@ -2,15 +2,20 @@
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from cluster_env.core.errors import InputError
-from rllib_configs.snapshot import Snapshot
+from rllib_configs.snapshot import RUNNING, SiteJob, Snapshot
 from tune_jobs.site.backend import Site
-from tune_jobs.site.controller import TIMEOUT_S, call, change, is_job
+from tune_jobs.site.controller import TIMEOUT_S, Refused, call, change, is_job
 from tune_jobs.site.holding import Holdings, free_now
+from tune_jobs.site.slurm_restrictions import RestrictionsReader
 from tune_jobs.site.slurm_text import (
     JOB_FIELDS,
+    MORE_JOB_FIELDS,
+    MORE_NODE_FIELDS,
     NODE_FIELDS,
     NodeListing,
     layout,
@@ -18,7 +23,11 @@ from tune_jobs.site.slurm_text import (
     read_nodes,
 )
 
-_CONFIG = ("ClusterName", "PriorityType", "SelectTypeParameters", "SlurmUser")
+_CONFIG = (
+    *("ClusterName", "PriorityType", "SelectTypeParameters", "SlurmUser"),
+    "AccountingStorageEnforce",
+)
+_ENFORCING = ("limits", "safe", "all")
 
 
 class SlurmBackend:
@@ -30,6 +39,7 @@ class SlurmBackend:
             taken and left since then is counted.
         timeout_s: seconds after which a command counts as not answered.
         clock: seconds, for what is believed.
+        announce: takes a sentence about what this Slurm does not say.
     """
 
     def __init__(
@@ -38,12 +48,16 @@ class SlurmBackend:
         nodes_every_s: float = 0.0,
         timeout_s: float = TIMEOUT_S,
         clock: Callable[[], float] = time.monotonic,
+        announce: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         self._partitions = tuple(partitions)
         self._nodes_every_s, self._timeout_s, self._clock = nodes_every_s, timeout_s, clock
         self._nodes, self._nodes_at = NodeListing((), 0), -float("inf")
         self._before: Holdings = {}
         self._site: Site | None = None
+        self._announce = announce
+        self._restrictions = RestrictionsReader(self._call, announce, clock=clock)
+        self._lacking: set[str] = set()
 
     def site(self) -> Site:
         """See `Backend.site`."""
@@ -51,12 +65,13 @@ class SlurmBackend:
             config = self._call("scontrol", "show", "config")
             pairs = (line.partition("=") for line in config.split("\n"))
             found = {name.strip(): value.strip() for name, _, value in pairs}
-            cluster, priority, select, user = (found.get(name, "") for name in _CONFIG)
+            cluster, priority, select, user, enforced = (found.get(name, "") for name in _CONFIG)
             self._site = Site(
                 cluster,
                 with_memory="MEMORY" in select.upper(),
                 ranks="multifactor" in priority,
                 operator=user.partition("(")[0],
+                with_limits=any(word in enforced.split(",") for word in _ENFORCING),
             )
         return self._site
 
@@ -64,15 +79,42 @@ class SlurmBackend:
         """See `Backend.read`."""
         site = self.site()
         memory, partitions = site.with_memory, self._partitions
-        squeue = self._call("squeue", "-h", "-r", "-a", "-O", layout(JOB_FIELDS))
+        squeue = self._listing("squeue", ("-h", "-r", "-a"), JOB_FIELDS, MORE_JOB_FIELDS)
         now = int(time.time())
         jobs = read_jobs(squeue, with_memory=memory, partitions=partitions)
         if self._clock() - self._nodes_at >= self._nodes_every_s:
-            sinfo = self._call("sinfo", "-h", "-N", "-a", "-O", layout(NODE_FIELDS))
+            sinfo = self._listing("sinfo", ("-h", "-N", "-a"), NODE_FIELDS, MORE_NODE_FIELDS)
             self._nodes = read_nodes(sinfo, with_memory=memory, partitions=partitions)
             self._before, self._nodes_at = jobs.holdings, self._clock()
         nodes = free_now(self._nodes.nodes, self._before, jobs.holdings)
-        return Snapshot(now, jobs.jobs, nodes, jobs.unreadable + self._nodes.unreadable)
+        unreadable = jobs.unreadable + self._nodes.unreadable
+        if self._lacking:
+            return Snapshot(now, jobs.jobs, nodes, unreadable)
+        pending = {job.array for job in jobs.jobs if job.array and job.state != RUNNING}
+        throttles = self._restrictions.throttles(pending)
+        with_throttles = tuple(
+            replace(job, throttle=throttles[job.array]) if job.array in throttles else job
+            for job in jobs.jobs
+        )
+        restrictions = _that_concern(self._restrictions.restrictions(site.with_limits), jobs.jobs)
+        return Snapshot(now, with_throttles, nodes, unreadable, restrictions)
+
+    def _listing(
+        self, program: str, options: Sequence[str], fields: Sequence[str], more: Sequence[str]
+    ) -> str:
+        """What a program lists of all fields, or of those alone that any Slurm has."""
+        if program not in self._lacking:
+            try:
+                return self._call(program, *options, "-O", layout((*fields, *more)))
+            except Refused as error:
+                listing = self._call(program, *options, "-O", layout(fields))
+                self._lacking.add(program)
+                self._announce(
+                    f"{program} does not list {', '.join(more)}, so that Slurm alone checks "
+                    f"partitions, limits and reservations: {error}"
+                )
+                return listing
+        return self._call(program, *options, "-O", layout(fields))
 
     def start(self, jobs: Sequence[str]) -> int:
         """See `Backend.start`."""
@@ -90,6 +132,17 @@ class SlurmBackend:
 
     def _call(self, program: str, *arguments: str, text: str = "") -> str:
         return call(program, *arguments, text=text, timeout_s=self._timeout_s)
+
+
+def _that_concern(restrictions: Mapping[str, Any], jobs: Sequence[SiteJob]) -> dict[str, Any]:
+    """The same without limits of users and accounts of which no job is there."""
+    there = {"user": {job.user for job in jobs}, "account": {job.account for job in jobs}}
+    limits = [
+        limit
+        for limit in restrictions["limits"]
+        if limit["kind"] not in there or limit["name"] in there[limit["kind"]]
+    ]
+    return {**restrictions, "limits": limits}
 
 
 def require_slurm(*, otherwise: str = "") -> None:

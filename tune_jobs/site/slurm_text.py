@@ -5,7 +5,7 @@ A name or a comment may hold separators and line breaks; so nothing here reads o
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cluster_env.workloads.clock import Unreadable
 from cluster_env.workloads.slurm.hosts import host_names
@@ -31,10 +31,14 @@ JOB_FIELDS = (
     *("StartTime", "TimeLimit", "NumCPUs", "NumNodes", "NumTasks", "tres-alloc", "tres-per-job"),
     *("tres-per-node", "tres-per-socket", "tres-per-task", "PriorityLong", "NodeList"),
 )
+MORE_JOB_FIELDS = ("Account", "QOS", "Reservation", "Feature")
+"""Fields that say which rules hold for a job. The last one may hold the delimiter (``a|b``)."""
+
 NODE_FIELDS = (
     *("NodeList", "StateLong", "CPUsState", "Memory", "AllocMem", "Gres", "GresUsed"),
     "Partition",
 )
+MORE_NODE_FIELDS = ("Features",)
 TAKES_JOBS = ("idle", "mixed", "allocated", "planned", "completing")
 
 _STARTS_BY_ITSELF = ("", "none", "priority", "resources", "jobarraytasklimit")
@@ -72,7 +76,7 @@ class NodeListing:
 
 
 def read_jobs(text: str, *, with_memory: bool, partitions: tuple[str, ...] = ()) -> QueueListing:
-    """Jobs from what ``squeue -h -r -O`` printed of `JOB_FIELDS`.
+    """Jobs from what ``squeue -h -r -O`` printed of `JOB_FIELDS`, maybe with `MORE_JOB_FIELDS`.
 
     Args:
         text: rows.
@@ -82,12 +86,9 @@ def read_jobs(text: str, *, with_memory: bool, partitions: tuple[str, ...] = ())
     jobs, holdings, unreadable = [], {}, 0
     for values in _rows(text):
         try:
-            job = _job(values, with_memory)
+            job, ending = _job(values, with_memory)
             if job is not None and job.state == RUNNING:
-                field = dict(zip(JOB_FIELDS, values, strict=False))
-                nodes = host_names(_known(field["NodeList"]))
-                ending = field["State"] == "COMPLETING"
-                holdings[job.job] = Holding(nodes, job.demand, ending)
+                holdings[job.job] = Holding(host_names(job.node_list), job.demand, ending)
         except ValueError:
             unreadable += 1
             continue
@@ -97,22 +98,31 @@ def read_jobs(text: str, *, with_memory: bool, partitions: tuple[str, ...] = ())
 
 
 def read_nodes(text: str, *, with_memory: bool, partitions: tuple[str, ...] = ()) -> NodeListing:
-    """Nodes that take jobs, from what ``sinfo -h -N -O`` printed of `NODE_FIELDS`.
+    """Nodes that take jobs, from what ``sinfo -h -N -O`` printed of `NODE_FIELDS`, or all fields.
 
     Args:
         text: rows.
         with_memory: whether the site counts memory.
         partitions: whose nodes count; all if none is named.
     """
-    nodes, unreadable = {}, 0
+    nodes: dict[str, SiteNode] = {}
+    others: dict[str, list[str]] = {}
+    unreadable = 0
     for values in _rows(text):
         try:
             node = _node(values, with_memory)
         except Unreadable:
             unreadable += 1
             continue
-        if node is not None and _is_in(values[7].rstrip("*"), partitions):
-            nodes[node.name] = node  # a node stands in a row for each of its partitions
+        if node is None:
+            continue
+        if node.name in nodes or _is_in(node.partitions, partitions):
+            # A node stands in a row for each of its partitions, in any order.
+            known = nodes[node.name].partitions.split(",") if node.name in nodes else []
+            names = sorted({*known, *others.pop(node.name, ()), node.partitions})
+            nodes[node.name] = replace(node, partitions=",".join(names))
+        else:
+            others.setdefault(node.name, []).append(node.partitions)
     return NodeListing(tuple(nodes.values()), unreadable)
 
 
@@ -126,18 +136,21 @@ def _is_in(named: str, partitions: tuple[str, ...]) -> bool:
     return not partitions or any(name in partitions for name in named.split(","))
 
 
-def _job(values: list[str], with_memory: bool) -> SiteJob | None:
-    """A job; None of one that has ended."""
-    if len(values) != len(JOB_FIELDS) + 1:
-        raise Unreadable(f"{len(JOB_FIELDS)} fields")
-    field = dict(zip(JOB_FIELDS, values, strict=False))
+def _job(values: list[str], with_memory: bool) -> tuple[SiteJob | None, bool]:
+    """A job, None of one that has ended, and whether it is being cleaned up."""
+    named = (*JOB_FIELDS, *MORE_JOB_FIELDS)
+    if len(values) > len(named) + 1:
+        values = [*values[: len(named) - 1], "|".join(values[len(named) - 1 : -1]), ""]
+    elif len(values) not in (len(JOB_FIELDS) + 1, len(named) + 1):
+        raise Unreadable(f"{len(named)} fields")
+    field = {**dict.fromkeys(MORE_JOB_FIELDS, ""), **dict(zip(named, values[:-1], strict=False))}
     job, state = field["JobArrayID"], field["State"]
     if state not in (*_HOLDS, "PENDING"):
-        return None
+        return None, False
     held = resources(_known(field["tres-alloc"]))
     memory = memory_mib(held["mem"]) if with_memory and "mem" in held else None
     submit, eligible = _time(field["SubmitTime"]), _time(field["EligibleTime"])
-    return SiteJob(
+    made = SiteJob(
         job=job,
         state=_state(job, state, field["Reason"]),
         reason=field["Reason"],
@@ -152,7 +165,14 @@ def _job(values: list[str], with_memory: bool) -> SiteJob | None:
         nodes=max(count(field["NumNodes"].partition("-")[0]), 1),
         priority=count(field["PriorityLong"]),
         expected=_time(field["StartTime"]) if state == "PENDING" else 0,
+        account=_known(field["Account"]),
+        qos=_known(field["QOS"]),
+        features=_known(field["Feature"]),
+        reservation=_known(field["Reservation"]),
+        array=job.partition("_")[0] if "_" in job else "",
+        node_list=_known(field["NodeList"]) if state != "PENDING" else "",
     )
+    return made, state == "COMPLETING"
 
 
 def _state(job: str, state: str, reason: str) -> str:
@@ -167,7 +187,7 @@ def _state(job: str, state: str, reason: str) -> str:
 
 def _node(values: list[str], with_memory: bool) -> SiteNode | None:
     """A node; None of one that takes no jobs."""
-    if len(values) != len(NODE_FIELDS) + 1:
+    if len(values) not in (len(NODE_FIELDS) + 1, len(NODE_FIELDS) + len(MORE_NODE_FIELDS) + 1):
         raise Unreadable(f"{len(NODE_FIELDS)} fields")
     name, state, processors, memory, used_memory, gres, used_gres = values[:7]
     word = state.lower().rstrip("*~#!%$@^-+")
@@ -188,6 +208,8 @@ def _node(values: list[str], with_memory: bool) -> SiteNode | None:
         free_processors=parts[1],
         free_memory=max(mib[0] - taken[0], 0) if with_memory else 0,
         free_gpus=max(gpus - _gpus(used_gres), 0),
+        partitions=values[7].rstrip("*"),
+        features=_known(values[8]) if len(values) > len(NODE_FIELDS) + 1 else "",
     )
 
 

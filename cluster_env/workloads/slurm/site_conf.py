@@ -78,6 +78,7 @@ def site_of_conf(path: Path) -> dict[str, Any]:
         "nodes": nodes,
         **({"partitions": partitions} if partitions else {}),
         **{name: _length(conf, key) for name, key in _LENGTHS.items() if _length(conf, key)},
+        "placement": "consecutive",
         "rule": f"{order}:{conf.backfilling}",
         "weights": weights,
         ENFORCED: _are_limits_enforced(conf.settings),

@@ -108,6 +108,7 @@ def machine_of_queue(world: HPC, queue: Queue) -> QueuedMachine:
     }
     sizes["max_wait"] = queue.max_wait or world.max_wait
     sizes["scheduling_pass"] = "instant"  # a single decision
+    sizes["site"] = None  # what a site refuses is kept away from its policy
     here = replace(
         world, **sizes, max_time=LARGEST, time_step=0, every_step=False, reward="at_start"
     )

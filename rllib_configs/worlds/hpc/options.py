@@ -6,6 +6,7 @@ from rllib_configs.registries import (
     ADVISERS,
     CONVERSIONS,
     NETWORKS,
+    PERMITS,
     RANGES,
     SITE_CHANGES,
     START_TIMES,
@@ -34,6 +35,7 @@ NETWORKS.register("hpc_scorer")(
     NetworkEntry(ScorerOptions, "rllib_configs.worlds.hpc.scorer:NETWORK", has_gradient=False)
 )
 ADVISERS.register("hpc")("rllib_configs.worlds.hpc.advice:advise")
+PERMITS.register("hpc")("rllib_configs.worlds.hpc.permits:Permits")
 SITE_CHANGES.register("hpc")("cluster_env.worlds.hpc.site.changes")
 START_TIMES.register("hpc")("rllib_configs.worlds.hpc.start_times")
 RANGES.register("hpc")("rllib_configs.worlds.hpc.ranges:HPCRanges")

@@ -11,6 +11,7 @@ from matplotlib.image import imread
 from cluster_env.core.amounts import amount, whole_amount
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import Pooled
+from tests.tune_jobs.replaying import partitioned_log
 from tests.tune_jobs.replaying.partitioned_log import SITE, write_partitioned_log
 from tests.tune_jobs.replaying.site_log import write_site_log
 from tune_jobs import cli
@@ -41,7 +42,7 @@ def test_both_sides_are_those_of_the_replay(log: Path, capsys: Out) -> None:
     replayed = asked(capsys, "replay", log, *MACHINE, "--policy", "fcfs:easy,sjf:easy")
     found = asked(capsys, "whatif", log, *MACHINE, "--change", "policy=sjf:easy")
     rows = {row["policy"]: row for row in replayed["replay"]}
-    sides = {row["side"].strip(): row for row in found["now-and-then"]}
+    sides = {row["side"]: row for row in found["now-and-then"]}
     for side, policy in (("now", "fcfs:easy"), ("then", "sjf:easy")):
         for name in SHOWN:
             assert sides[side][name] == pytest.approx(rows[policy][name]), (side, name)
@@ -157,6 +158,23 @@ def test_a_site_is_changed_by_its_parts(site: tuple[Path, str, Path], capsys: Ou
     assert sum(row["jobs"] * row["change"] for row in rows.values()) == pytest.approx(whole)
 
 
+def test_what_it_says_is_what_the_site_does_after_the_change(
+    site: tuple[Path, str, Path], monkeypatch: pytest.MonkeyPatch, capsys: Out
+) -> None:
+    """The site's own program, which is not the simulator, schedules the jobs with another limit."""
+    found = asked(capsys, "whatif", *site, "--change", "qos.normal.processors-per-user=64")
+    means = []
+    for limit in (48, 64):
+        monkeypatch.setattr(partitioned_log, "MOST_PER_USER", limit)
+        jobs = partitioned_log.jobs_of_site(250, 1)
+        partitioned_log.schedule_plainly(jobs)
+        means.append(np.mean([job.start - job.arrival for job in jobs]))
+    now, then, change = (row["mean_wait"] for row in found["now-and-then"][:3])
+    assert now == pytest.approx(means[0], rel=0.1)
+    assert then == pytest.approx(means[1], rel=0.1)
+    assert change == pytest.approx(means[1] - means[0], rel=0.1)
+
+
 def test_an_outage_makes_jobs_wait(site: tuple[Path, str, Path], capsys: Out) -> None:
     found = asked(capsys, "whatif", *site, "--change", "outage=6h+12h:f")
     change = {row["partition"]: row["change"] for row in found["by-partition"]}
@@ -170,7 +188,7 @@ def test_a_closed_partition_lets_the_others_use_its_limits(
     found = asked(capsys, "whatif", *site, "--change", "partition.main.available=false")
     assert {row["partition"] for row in found["by-partition"]} == {"long", "fat", "debug"}
     assert found["now-and-then"][2]["mean_wait"] < 0
-    assert "of today's jobs cannot run after the change" in found["remarks"][0]
+    assert "of today's jobs cannot run after the change" in " ".join(found["remarks"])
 
 
 @pytest.mark.parametrize(
@@ -227,6 +245,24 @@ def test_what_was_set_is_replaced_and_not_set_twice(log: Path) -> None:
     then, _, _ = task_of_log(log, after.overrides, after.task_options, guess=False)
     world: Any = then.world
     assert (world.processors, world.gpus, world.max_wait, world.priority.age) == (17, 4, 60, 5)
+
+
+@pytest.mark.parametrize(
+    ("changes_made", "policy"),
+    [
+        (["backfilling=skip"], "fcfs:skip"),
+        (["backfilling=conservative", "policy=sjf:easy"], "sjf:conservative"),
+        (["policy=saf", "backfilling=skip"], "saf"),
+        (["policy=saf:strict"], "saf:strict"),
+    ],
+)
+def test_backfilling_is_that_of_the_policy_that_names_it(
+    log: Path, changes_made: list[str], policy: str
+) -> None:
+    options: dict[str, Any] = {"processors": 16, "gpus": 4}
+    task, _, _ = task_of_log(log, [], options, guess=False)
+    after = changed(Setup(policy="fcfs:easy", task_options={}, overrides=()), changes_made, task)
+    assert after.policy == policy
 
 
 def a_side(wait: np.ndarray, name: str = "one") -> Side:
@@ -300,5 +336,10 @@ def test_the_grade_is_that_of_the_calibration() -> None:
     assert grade(rng.permutation(recorded)) == "poor"
     assert grade(recorded, None) == "unknown"
     assert grade(recorded, as_it_was=False) == "unknown"
+    late = Trust.of("fcfs", arrival, recorded, recorded + 1000, as_it_was=True)
+    assert "smaller than the error of the simulation of today, 16.7 min" in late.too_small(-999)[0]
+    assert late.too_small(-1000) == []
+    assert "one policy" not in Trust.of("x", arrival, recorded, recorded, as_it_was=True).sentence
     unknown = Trust.of("fcfs", arrival, None, recorded, as_it_was=True).data
     assert unknown["gain"] is None
+    assert Trust.of("fcfs", arrival, None, recorded, as_it_was=True).too_small(1) == []

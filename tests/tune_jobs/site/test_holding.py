@@ -76,4 +76,6 @@ def test_between_two_looks_at_the_nodes_the_jobs_say_what_is_free(monkeypatch):
     assert [node.free_processors for node in backend.read().nodes] == [0]
     said["squeue"] = SQUEUE.replace("2|RUNNING", "2|COMPLETED")
     assert [node.free_processors for node in backend.read().nodes] == [14]
-    assert asked == ["scontrol", "squeue", "sinfo", "squeue", "squeue"]
+    # Throttles of arrays, partitions and reservations are read at the first look alone.
+    once = ["squeue", "scontrol", "scontrol"]
+    assert asked == ["scontrol", "squeue", "sinfo", *once, "squeue", "squeue"]

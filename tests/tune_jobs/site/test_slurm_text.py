@@ -36,24 +36,32 @@ def test_each_recorded_row_is_the_job_that_it_shows():
             *("8", BLOCKED, "BeginTime", "ann", "main", 1795406249, 0, 3600, 6, 600, 0, 1, 1),
             expected=1795406249,
         ),
-        SiteJob("5_1", WAITING, "None", "ann", "main", 1795402649, 0, 0, 250, 25000, 0, 4, 17),
+        SiteJob(
+            *("5_1", WAITING, "None", "ann", "main", 1795402649, 0, 0, 250, 25000, 0, 4, 17),
+            array="5",
+        ),
         SiteJob(
             *("4", HELD, "JobHeldUser", "bob", "main,gpu", 1795402649, 0, 86400, 8, 12288, 6, 3, 0)
         ),
         SiteJob("3", BLOCKED, "JobHeldAdmin", "bob", "main", 1795402649, 0, 300, 8, 800, 0, 1, 0),
         SiteJob("6+0", BLOCKED, "JobHeldUser", "bob", "main", 1795402649, 0, 300, 8, 800, 0, 1, 0),
         SiteJob(
-            *("1", RUNNING, "None", "ann", "main", 1795402650, 1795402651, 300, 100, 10000, 0, 2, 1)
+            *("1", RUNNING, "None", "ann", "main", 1795402650, 1795402651, 300, 100, 10000, 0, 2),
+            priority=1,
+            node_list="n[1-2]",
         ),
-        SiteJob(*("2", RUNNING, "None", "ann", "gpu", 1795402649, 1795402650, 60, 4, 400, 2, 1, 1)),
+        SiteJob(
+            *("2", RUNNING, "None", "ann", "gpu", 1795402649, 1795402650, 60, 4, 400, 2, 1, 1),
+            node_list="n2",
+        ),
     )
 
 
 def test_only_nodes_that_take_jobs_count_and_each_once():
     assert read_nodes(SINFO, with_memory=True).nodes == (
-        SiteNode("n1", 64, 262144, 0, 0, 255744, 0),
-        SiteNode("n2", 64, 262144, 8, 24, 258144, 6),
-        SiteNode("n5", 64, 262144, 0, 54, 262144, 0),
+        SiteNode("n1", 64, 262144, 0, 0, 255744, 0, "main"),
+        SiteNode("n2", 64, 262144, 8, 24, 258144, 6, "gpu,main"),
+        SiteNode("n5", 64, 262144, 0, 54, 262144, 0, "main"),
     )
 
 

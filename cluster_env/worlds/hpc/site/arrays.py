@@ -45,6 +45,7 @@ class Layout(NamedTuple):
     block_first: Ints  # (num_nodes + 1,), where the planned entries of each node begin
     blocks: Indices
     block_ends: Ints  # when a planned entry ends, rising
+    consecutive: bool  # whether runs of consecutive nodes go first, as in Slurm
     best_fit: bool  # whether the node goes first on which least stays free, or the next in order
     lost: bool  # whether jobs on a node that fails are lost, and not requeued
     half_life: float  # seconds in which what a user has used fades by half
@@ -89,6 +90,7 @@ class Work(NamedTuple):
     charge_first: Ints  # (num_jobs + 1,), where the counters of each job begin
     charge_counter: Indices
     charge_amount: Ints
+    charge_checked: NDArray[np.bool_]  # whether the limit holds for the job, or counts it alone
     counter_limit: Ints  # (num_counters,)
     next_first: Ints  # (num_jobs + 1,), where the jobs that wait for the end of each begin
     next_jobs: Indices  # as counted in their jobset
@@ -188,12 +190,14 @@ class Run(NamedTuple):
     blocked: Indices  # (num_jobs,), those of a pass in order
     begun: Indices  # (num_jobs,), jobs that started in a pass
     can: Ints  # (num_nodes,), processors that a job can have on each node of its set
+    offers: Ints  # (num_nodes,), the same while nodes are chosen
     chosen: Indices  # (num_nodes,), nodes, and processors on them
     chosen_size: Indices
     future: Ints  # (num_nodes, num_resources), what is free at a later time
     check_time: Ints  # (most_checks,), rising
     check_row: Indices  # (most_checks,), the row of each in the next one
     check_free: Ints  # (most_checks, num_nodes, num_resources)
+    check_sets: Ints  # (most_checks, num_sets), processors that are free in each set
     book_job: Indices  # (most_checks,)
     book_first: Ints  # (most_checks + 1,), where the nodes of each booking begin
     book_node: Indices  # (most_booked,)

@@ -10,7 +10,7 @@ import numpy as np
 
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.hpc.events import NEVER
-from cluster_env.worlds.hpc.site.arrays import Layout, Run, Work
+from cluster_env.worlds.hpc.site.arrays import Ints, Layout, Run, Work
 from cluster_env.worlds.hpc.site.placing import add_units, can_hold, choose
 
 
@@ -50,29 +50,24 @@ def find(
     inside = layout.in_set[record.set]
     latest = np.int64(NEVER)
     if record.reservation >= 0:
-        latest = layout.entry_end[record.reservation] - status.shift - seconds
+        # It may begin at any time in its reservation, as in Slurm, which kills it at the end.
+        latest = layout.entry_end[record.reservation] - status.shift - 1
     time, free, check, not_before = np.int64(now), run.free, np.int64(0), np.int64(now)
-    place, edge, block, total = status.running - 1, np.int64(0), np.int64(0), np.int64(size)
+    place, edge, block = status.running - 1, np.int64(0), np.int64(0)
+    total = run.set_free[record.set, 0]  # at most so much in all can it have
     while time <= latest:
         while check < status.checks and run.check_time[check] < time:
             check += 1
         if total >= size and time >= not_before:
-            # What it can have on each node as long as it runs.
-            able, wide = np.int64(0), np.int64(0)
-            for k in range(nodes.size):
-                node, most = nodes[k], np.int64(0)
-                if is_open(layout, run, node, record.reservation, time, time + seconds, now):
-                    most = np.int64(can_hold(demand, exclusive, free[node], layout.units[node]))
-                    c = check
-                    while most > 0 and c < status.checks and run.check_time[c] < time + seconds:
-                        row = run.check_free[run.check_row[c], node]
-                        least = np.int64(can_hold(demand, exclusive, row, layout.units[node]))
-                        if nodes.size == 1 and least < size:
-                            not_before, least = run.check_time[c] + 1, np.int64(0)
-                        most, c = min(most, least), c + 1
-                run.can[k] = most
-                able, wide = able + most, wide + (most > 0)
-            if able >= size and wide >= record.least and choose(layout, work, run, free, job):
+            # It begins after the last of the checks in its time at which its set has too little.
+            c = check
+            while c < status.checks and run.check_time[c] < time + seconds:
+                if run.check_sets[run.check_row[c], record.set] < size:
+                    not_before = run.check_time[c] + 1
+                c += 1
+            if time >= not_before and _has_room(
+                layout, work, run, free, job, time, time + seconds, check, total - size, now
+            ):
                 return int(time)
         if at_once:
             break
@@ -139,14 +134,54 @@ def find(
 
 
 @njit_inlined
+def _has_room(
+    layout: Layout,
+    work: Work,
+    run: Run,
+    free: Ints,
+    job: int,
+    time: int,
+    end: int,
+    check: int,
+    spare: int,
+    now: int,
+) -> bool:
+    """Whether a job has room between two times, on nodes that are chosen then.
+
+    ``free`` is what is free at the first one, ``check`` the first check from then on; the job can
+    have at most ``spare`` processors more than it needs.
+    """
+    record, demand, left = work.records[job], work.demand[job], np.int64(spare)
+    exclusive, wide, first = record.exclusive, np.int64(0), layout.set_first[record.set]
+    for k in range(layout.set_first[record.set + 1] - first):
+        node = layout.set_nodes[first + k]
+        there = np.int64(can_hold(demand, exclusive, free[node], layout.units[node]))
+        most, c = there, check
+        if not is_open(layout, run, node, record.reservation, time, end, now):
+            most = np.int64(0)
+        while most > 0 and c < run.status[0].checks and run.check_time[c] < end:
+            row = run.check_free[run.check_row[c], node]
+            most = min(most, np.int64(can_hold(demand, exclusive, row, layout.units[node])))
+            c += 1
+        # What is lost on the way is not to be had; a failed node is not counted from the start.
+        left -= there - most if run.down[node] == 0 else np.int64(0)
+        if left < 0:
+            return False
+        run.can[k] = most
+        wide += most > 0
+    return bool(wide >= record.least) and choose(layout, work, run, free, job)
+
+
+@njit_inlined
 def take_checked(layout: Layout, work: Work, run: Run, job: int, begin: int, end: int) -> None:
     """Takes what a job holds between two times, on its chosen nodes, out of the checks inside."""
     status = run.status[0]
     for check in range(status.checks):
         if begin <= run.check_time[check] < end:
-            row = run.check_free[run.check_row[check]]
+            row, sums = run.check_free[run.check_row[check]], run.check_sets[run.check_row[check]]
             for k in range(status.chosen):
                 node = run.chosen[k]
+                before = row[node, 0]
                 add_units(
                     row[node],
                     layout.units[node],
@@ -155,6 +190,8 @@ def take_checked(layout: Layout, work: Work, run: Run, job: int, begin: int, end
                     run.chosen_size[k],
                     -1,
                 )
+                for spot in range(layout.node_first[node], layout.node_first[node + 1]):
+                    sums[layout.node_sets[spot]] += row[node, 0] - before
 
 
 @njit_inlined
@@ -181,6 +218,10 @@ def book(layout: Layout, work: Work, run: Run, job: int, begin: int, end: int) -
         for node in range(layout.units.shape[0]):
             for r in range(layout.units.shape[1]):
                 run.check_free[row, node, r] = run.future[node, r]
+        for k in range(layout.set_units.shape[0]):
+            run.check_sets[row, k] = 0
+            for spot in range(layout.set_first[k], layout.set_first[k + 1]):
+                run.check_sets[row, k] += run.future[layout.set_nodes[spot], 0]
         status.checks += 1
     take_checked(layout, work, run, job, begin, end)
     # The booking, and where it begins and ends.

@@ -10,7 +10,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.worlds.hpc.simulator import estimates, users_of
 from cluster_env.worlds.hpc.site.arrays import FAILURE, JOB, PLANNED, RESERVATION, Layout, Work
 from cluster_env.worlds.hpc.site.description import Site
-from cluster_env.worlds.hpc.site.limits import Counters, charge_limits
+from cluster_env.worlds.hpc.site.limits import Counters, charge_limits, charge_throttles
 from cluster_env.worlds.hpc.site.requests import Requests
 
 _KINDS = {"failure": FAILURE, "planned": PLANNED, "reservation": RESERVATION}
@@ -62,7 +62,8 @@ def layout_of(site: Site, requests: Requests) -> Layout:
         block_first=block_first,
         blocks=block_entries,
         block_ends=np.sort(end[planned]),
-        best_fit=site.placement == "best",
+        consecutive=site.placement == "consecutive",
+        best_fit=site.placement != "order",
         lost=site.when_node_fails == "lost",
         half_life=float(site.half_life_s),
         max_age=float(site.max_age_s),
@@ -103,11 +104,8 @@ def work_of(site: Site, batch: Batch, requests: Requests) -> Work:
     # Limits, and throttles of arrays.
     counters = Counters()
     charge_limits(counters, site, columns, requests.counted)
-    throttled = np.flatnonzero((columns["throttle"] > 0) & (columns["array"] >= 0))
-    for most in np.unique(columns["throttle"][throttled]):
-        jobs = throttled[columns["throttle"][throttled] == most]
-        counters.charge(jobs, columns["array"][jobs], np.ones(jobs.size, np.int64), int(most))
-    first, counter, amount, limits = counters.by_job(records.size)
+    charge_throttles(counters, columns)
+    first, counter, amount, checked, limits = counters.by_job(records.size)
     return Work(
         first=batch.first,
         shift=np.array([_shift(one) for one in batch.jobsets], np.int64),
@@ -120,6 +118,7 @@ def work_of(site: Site, batch: Batch, requests: Requests) -> Work:
         charge_first=first,
         charge_counter=counter,
         charge_amount=amount,
+        charge_checked=checked,
         counter_limit=limits,
         next_first=next_first,
         next_jobs=next_jobs,

@@ -32,7 +32,7 @@ from cluster_env.worlds.hpc.state import LARGEST
 __all__ = ["Limit", "NodeGroup", "Outage", "Partition", "Site"]
 
 RESOURCES = ("processors", "memory", "gpus")
-PLACEMENTS = ("best", "order")
+PLACEMENTS = ("best", "order", "consecutive")
 WHEN_NODE_FAILS = ("requeue", "lost")
 MOST_FEATURES = 62
 """Features are bits of a job's int64 masks."""
@@ -79,7 +79,8 @@ class Site:
         limits: of QOS, accounts and users.
         calendar: outages and reservations.
         placement: ``best`` takes nodes with the fewest free processors first, ``order`` the first
-            in the order of nodes, both after their weights.
+            in the order of nodes, ``consecutive`` the tightest run of consecutive nodes, as Slurm
+            does without a topology; all after their weights.
         when_node_fails: whether jobs on a failed node are run again (``requeue``) or ``lost``.
         half_life_s: in which the usage of users fades by half in the order `priority`.
         max_age_s: waiting time from which age gains nothing more there (PriorityMaxAge).

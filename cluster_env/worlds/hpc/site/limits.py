@@ -1,7 +1,8 @@
 """Limits as counters: what all jobs of a QOS, of an account or of a user in it hold at once.
 
 A limit of a kind holds once: that of the partition's QOS, else that of the job's QOS, else those of
-its user and of its account (Slurm's *Resource Limits*, "Hierarchy"). What a job counts as is known
+its user and of its account (Slurm's *Resource Limits*, "Hierarchy"). The others count the job, so
+that it leaves less to those for which they hold. What a job counts as is known
 before it starts: its demand, and of nodes what it asks for, or as many as its processors need;
 a job that has its nodes for itself counts as all their processors.
 """
@@ -25,15 +26,19 @@ class Counters:
 
     Attributes:
         limits: of each counter.
+        names: what each counter limits, for people.
         jobs: of each charge, the index of its job.
         counters: of each charge.
         amounts: of each charge.
+        checked: of each charge, whether the limit holds for the job, or counts it alone.
     """
 
     limits: list[int] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
     jobs: list[NDArray[np.int64]] = field(default_factory=list)
     counters: list[NDArray[np.int64]] = field(default_factory=list)
     amounts: list[NDArray[np.int64]] = field(default_factory=list)
+    checked: list[NDArray[np.bool_]] = field(default_factory=list)
 
     def charge(
         self,
@@ -41,23 +46,34 @@ class Counters:
         whose: NDArray[np.int64],
         amount: NDArray[np.int64],
         most: int,
+        name: str,
+        checked: NDArray[np.bool_] | None = None,
     ) -> None:
         """A counter for each of those whose jobs they are, with the same limit."""
         if not jobs.size:
             return
+        self.checked.append(np.ones(jobs.size, np.bool_) if checked is None else checked)
         owners, index = np.unique(whose, return_inverse=True)
         self.jobs.append(jobs)
         self.counters.append(len(self.limits) + index)
         self.amounts.append(amount)
         self.limits += [most] * owners.size
+        self.names += [name] * owners.size
 
     def by_job(
         self, num_jobs: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-        """Where the charges of each job begin, their counters and amounts, and all limits."""
+    ) -> tuple[
+        NDArray[np.int64],
+        NDArray[np.int32],
+        NDArray[np.int64],
+        NDArray[np.bool_],
+        NDArray[np.int64],
+    ]:
+        """Where the charges of each job begin, their columns, and all limits."""
         if not self.limits:
             empty = np.zeros(0, np.int64)
-            return np.zeros(num_jobs + 1, np.int64), empty.astype(np.int32), empty, empty
+            first = np.zeros(num_jobs + 1, np.int64)
+            return first, empty.astype(np.int32), empty, empty.astype(np.bool_), empty
         job = np.concatenate(self.jobs)
         order = np.argsort(job, kind="stable")
         first = np.concatenate([[0], np.cumsum(np.bincount(job, minlength=num_jobs))])
@@ -65,6 +81,7 @@ class Counters:
             first.astype(np.int64),
             np.concatenate(self.counters)[order].astype(np.int32),
             np.concatenate(self.amounts)[order].astype(np.int64),
+            np.concatenate(self.checked)[order],
             np.array(self.limits, np.int64),
         )
 
@@ -84,6 +101,7 @@ def charge_limits(
         amounts: what each job counts as, by `UNITS`.
     """
     everybody, qos = np.zeros(columns["qos"].size, np.int64), site.qos_names
+    own = columns["qos"]
     of_partition = np.array(
         [qos.index(one.qos) if one.qos else _NOBODY for one in site.partitions], np.int64
     )[columns["partition"]]
@@ -95,17 +113,36 @@ def charge_limits(
             name = f"{unit}{whose}"
             # The partition's QOS goes before the job's own where it has such a limit.
             has = np.array([getattr(one, name) > 0 for one in of_kind["qos"]] + [False])
-            column = np.where(has[of_partition], of_partition, columns["qos"])
-            settled = has[column]
-            _charge(counters, of_kind["qos"], column, owner, amount, name, np.zeros_like(settled))
+            by_partition = has[of_partition]
+            for place, limit in enumerate(of_kind["qos"]):
+                here = of_partition == place
+                mine, checked = here | (own == place), here | ~by_partition
+                _charge(counters, limit, name, (mine, checked, owner, amount))
+            settled = by_partition | has[own]
             # A user's own limit is one of that user, whatever the QOS says of all.
             if whose == "_per_user":
-                user = columns["user"]
-                settled |= _charge(
-                    counters, of_kind["user"], user, everybody, amount, unit, settled
-                )
-            account = columns["account"]
-            _charge(counters, of_kind["account"], account, owner, amount, name, settled)
+                for place, limit in enumerate(of_kind["user"]):
+                    mine = columns["user"] == place
+                    _charge(counters, limit, unit, (mine, ~settled, everybody, amount))
+                    settled = settled | (mine & (getattr(limit, unit) > 0))
+            for place, limit in enumerate(of_kind["account"]):
+                mine = columns["account"] == place
+                _charge(counters, limit, name, (mine, ~settled, owner, amount))
+
+
+def charge_throttles(counters: Counters, columns: dict[str, NDArray[np.int64]]) -> None:
+    """Charges the jobs of arrays of which only so many run at once.
+
+    Args:
+        counters: to add to.
+        columns: ``array`` and ``throttle`` of all jobs, ``(num_jobs,)`` each.
+    """
+    throttle, array = columns["throttle"], columns["array"]
+    throttled = np.flatnonzero((throttle > 0) & (array >= 0))
+    for most in np.unique(throttle[throttled]).tolist():
+        jobs = throttled[throttle[throttled] == most]
+        ones = np.ones(jobs.size, np.int64)
+        counters.charge(jobs, array[jobs], ones, most, f"{most:,} jobs of its array")
 
 
 _KINDS = ("qos", "account", "user")
@@ -113,22 +150,17 @@ _KINDS = ("qos", "account", "user")
 
 def _charge(
     counters: Counters,
-    limits: list[Limit],
-    column: NDArray[np.int64],
-    owner: NDArray[np.int64],
-    amount: NDArray[np.int64],
+    limit: Limit,
     name: str,
-    settled: NDArray[np.bool_],
-) -> NDArray[np.bool_]:
-    """Charges the jobs of some limits; returns which are settled with it, bool ``(num_jobs,)``."""
-    done = np.zeros(settled.size, np.bool_)
-    for place, limit in enumerate(limits):
-        most = getattr(limit, name)
-        if most:
-            mine = (column == place) & ~settled
-            counters.charge(np.flatnonzero(mine), owner[mine], amount[mine], most)
-            done |= mine
-    return done
+    charged: tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]],
+) -> None:
+    """Charges jobs: those that a limit counts, whether it holds, whose they are, amounts."""
+    most = getattr(limit, name)
+    if most:
+        mine, checked, owner, amount = charged
+        what = f"{most:,} {name.replace('_', ' ')} of the {limit.kind} {limit.name}"
+        jobs = np.flatnonzero(mine)
+        counters.charge(jobs, owner[mine], amount[mine], most, what, checked[mine])
 
 
 def longest_times(

@@ -134,7 +134,8 @@ def _within_limits(work: Work, run: Run, index: int) -> bool:
     for place in range(work.charge_first[index], work.charge_first[index + 1]):
         counter = work.charge_counter[place]
         after = run.used[counter] + work.charge_amount[place]
-        within = within and after <= work.counter_limit[counter]
+        if work.charge_checked[place]:
+            within = within and after <= work.counter_limit[counter]
     return bool(within)
 
 

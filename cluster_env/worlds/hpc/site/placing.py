@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.hpc.site.arrays import Layout, Run, Work
+from cluster_env.worlds.hpc.site.consecutive import choose_consecutive
 
 _MANY = 2**62
 
@@ -54,8 +55,12 @@ def choose(layout: Layout, work: Work, run: Run, free: NDArray[np.int64], job: i
     """
     record, size = work.records[job], np.int64(work.demand[job, 0])
     nodes = layout.set_nodes[layout.set_first[record.set] : layout.set_first[record.set + 1]]
-    # Equal shares on as few nodes as it may take.
     count = np.int64(record.least)
+    if layout.consecutive and choose_consecutive(
+        layout, run, free, nodes, count, np.int64(record.most), size
+    ):
+        return True
+    # Equal shares on as few nodes as it may take.
     share, fitting = (size + count - 1) // count, np.int64(0)
     for place in range(nodes.size):
         fitting += run.can[place] >= share

@@ -156,6 +156,13 @@ class Requests:
         """Which jobs can never run, bool ``(num_jobs,)``, and why; reason by reason."""
         closed = np.array([not one.available for one in self.site.partitions])
         yield closed[self.columns["partition"]], "belongs to a partition that is not up"
+        for place, partition in enumerate(self.site.partitions):
+            asked = np.where(self.columns["partition"] == place, self.columns["nodes"], 0)
+            most = partition.max_nodes or self.site.num_nodes
+            yield (
+                (asked > most) | ((asked > 0) & (asked < partition.min_nodes)),
+                f"asks for a number of nodes that the partition {partition.name} lets no job have",
+            )
         yield ~self._fits[self.shapes[0]], "fits on no nodes that it may use, even if all are idle"
         for whose, seconds, what in longest_times(self.site, self.columns):
             yield (

@@ -10,6 +10,7 @@ from typing import Any
 from cluster_env.core.jobs import JobSet
 from cluster_env.worlds.hpc.site.description import Site
 
+_MANY = 2**62
 _FIELDS = ("jobs", "processors", "memory", "gpus", "nodes")
 
 Held = dict[int, int]  # node -> processors
@@ -174,19 +175,19 @@ class PlainSite:
                 ("_per_user", values["user"]),
                 ("_per_account", values["account"]),
             ):
-                limits = [of_partition, of_job]
-                taken = next((one for one in limits if one and getattr(one, unit + whose)), None)
-                if taken:
-                    key = ("qos", taken.name, unit, whose, owner)
-                    found.append((key, amount[unit], getattr(taken, unit + whose)))
-                    continue
-                if whose == "_per_user" and of_user and getattr(of_user, unit):
-                    key = ("user", of_user.name, unit)
-                    found.append((key, amount[unit], getattr(of_user, unit)))
-                    continue
-                if of_account and getattr(of_account, unit + whose):
-                    key = ("account", of_account.name, unit, whose, owner)
-                    found.append((key, amount[unit], getattr(of_account, unit + whose)))
+                # The first that has such a limit holds; the others count the job all the same.
+                names = [(one, unit + whose, owner) for one in (of_partition, of_job)]
+                names = names[:1] if of_partition is of_job else names
+                if whose == "_per_user":
+                    names.append((of_user, unit, 0))
+                names.append((of_account, unit + whose, owner))
+                holds = True
+                for one, name, of in names:
+                    most = getattr(one, name) if one else 0
+                    if most:
+                        key = (one.kind, one.name, unit, name, of)
+                        found.append((key, amount[unit], most if holds else _MANY))
+                        holds = False
         if values["array"] >= 0 and values["throttle"]:
             found.append((("array", values["array"]), 1, values["throttle"]))
         return found
@@ -332,7 +333,7 @@ class PlainSite:
     def fit(self, job: PlainJob, time: int) -> Held | None:
         """The nodes that a job gets if it starts at a time, and delays nobody; None if none."""
         end, entry = time + job.limit, job.values["reservation"]
-        if entry >= 0 and end > self.site.calendar[entry].end:
+        if entry >= 0 and time >= self.site.calendar[entry].end:
             return None
         can = {}
         for node in self.nodes(job):
@@ -349,13 +350,17 @@ class PlainSite:
     def chosen(self, job: PlainJob, can: Held, free: Held) -> Held | None:
         """Which nodes a job gets of those on which it can have so many processors."""
         least, most = self.count_of_nodes(job)
-        size, best = job.demand[0], self.site.placement == "best"
+        size, best = job.demand[0], self.site.placement != "order"
         if sum(can.values()) < size or len(can) < least:
             return None
 
         def tight(node: int) -> tuple:
             return (self.site.node_weights[node], free[node])
 
+        if self.site.placement == "consecutive" and (
+            held := self.in_runs(can, free, size, least, most)
+        ):
+            return held
         share = -(-size // least)
         equal = [node for node in can if can[node] >= share]
         if len(equal) >= least:
@@ -375,6 +380,49 @@ class PlainSite:
                     node = min(rest, key=tight)
                 held[node] = part
                 left -= part
+            if not left and len(held) >= least:
+                return held
+        return None
+
+    def in_runs(self, can: Held, free: Held, size: int, least: int, most: int) -> Held | None:
+        """Nodes in runs of consecutive ones, as Slurm chooses them."""
+        offers = {node: free[node] if can[node] == size else can[node] for node in can}
+        if most == 1:
+            offers = {node: units for node, units in offers.items() if units >= size}
+        while len(offers) >= least:
+            if held := self.in_runs_of(offers, size, least, most):
+                return held
+            fewest = min(offers.values())
+            offers = {node: units for node, units in offers.items() if units > fewest}
+        return None
+
+    def in_runs_of(self, offers: Held, left: int, least: int, most: int) -> Held | None:
+        weight = self.site.node_weights
+        runs: list[list[int]] = []
+        for node in offers:
+            last = runs[-1][-1] if runs else None
+            if last is not None and node == last + 1 and weight[node] == weight[last]:
+                runs[-1].append(node)
+            else:
+                runs.append([node])
+        held: Held = {}
+        while runs and len(held) < most:
+            best, known = runs[0], (sum(offers[node] for node in runs[0]), False)
+            for place, run in enumerate(runs):
+                units = sum(offers[node] for node in run)
+                enough = units >= left and len(run) >= least - len(held)
+                closer = units < known[0] or not known[1] if enough else units > known[0]
+                lighter = weight[run[0]] < weight[best[0]]
+                if place == 0 or lighter or (weight[run[0]] == weight[best[0]] and closer):
+                    best, known = run, (units, enough)
+            runs.remove(best)
+            fitting = [node for node in best if offers[node] >= left]
+            if fitting and least - len(held) <= 1:
+                best = [min(fitting, key=lambda node: offers[node])]
+            for node in best:
+                if left and len(held) < most - (offers[node] < left):
+                    held[node] = min(offers[node], left - max(least - len(held) - 1, 0))
+                    left -= held[node]
             if not left and len(held) >= least:
                 return held
         return None

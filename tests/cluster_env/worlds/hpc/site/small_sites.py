@@ -57,7 +57,7 @@ def sites(draw, more: bool = False, limits: bool = False, calendar: bool = False
         partitions=partitions,
         limits=draw(some_limits()) if limits else (),
         calendar=draw(calendars(names)) if calendar else (),
-        placement=draw(st.sampled_from(["best", "order"])),
+        placement=draw(st.sampled_from(["best", "order", "consecutive"])),
         when_node_fails=draw(st.sampled_from(["requeue", "lost"])),
     )
 

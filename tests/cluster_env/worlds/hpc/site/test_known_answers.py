@@ -155,11 +155,12 @@ def test_best_fit_leaves_nodes_whole_and_the_plain_order_does_not() -> None:
 
 
 def test_a_reservation_is_for_its_own_jobs() -> None:
-    """It lasts from 10 to 20. Job 0 would reach into it, job 1 ends before, job 2 belongs to it
-    and waits for its beginning, and job 3 belongs to it but is too long, and never starts."""
+    """It lasts from 10 to 20. Job 0 would reach into it, job 1 ends before, jobs 2 and 3 belong to
+    it and wait for its beginning; job 3 may outlast it. Job 4 comes when it is over."""
     site = Site((FOUR,), calendar=(Outage(10, 20, kind="reservation"),))
-    jobset = jobs([0, 0, 0, 0], [11, 10, 8, 12], [2, 2, 2, 2], reservation=[-1, -1, 0, 0])
-    assert starts(site, jobset) == [20, 0, 10, -1]
+    reservation = [-1, -1, 0, 0, 0]
+    jobset = jobs([0, 0, 0, 0, 20], [11, 10, 8, 12, 1], [2] * 5, reservation=reservation)
+    assert starts(site, jobset) == [20, 0, 10, 10, -1]
 
 
 def test_a_planned_outage_keeps_jobs_off_that_would_reach_into_it() -> None:

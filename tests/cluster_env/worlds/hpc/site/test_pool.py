@@ -40,7 +40,7 @@ def wide(jobset: JobSet, seed: int) -> JobSet:
 @pytest.mark.parametrize("backfilling", BACKFILLING)
 @pytest.mark.parametrize("order", ORDERS)
 @given(jobset=small_jobsets(corrected=True), max_wait=bounds, seed=st.integers(0, 9))
-@settings(max_examples=40)
+@settings(max_examples=12)
 def test_a_site_of_one_node_is_the_pool(
     order: str, backfilling: str, jobset: JobSet, max_wait: int, seed: int
 ) -> None:
@@ -55,7 +55,7 @@ def test_a_site_of_one_node_is_the_pool(
 
 
 @given(jobset=small_jobsets(), max_wait=bounds)
-@settings(max_examples=40)
+@settings(max_examples=12)
 def test_a_reserve_is_that_of_the_pool(jobset: JobSet, max_wait: int) -> None:
     rule = Rule("wspt", "skip", reserve=Reserve(none_below_s=2, all_from_s=9, share=0.7))
     pool = replace(POOL, max_wait=max_wait)
@@ -70,7 +70,7 @@ def test_a_reserve_is_that_of_the_pool(jobset: JobSet, max_wait: int) -> None:
     seed=st.integers(0, 99),
     bilinear=st.booleans(),
 )
-@settings(max_examples=40)
+@settings(max_examples=12)
 def test_a_scorer_is_that_of_the_pool(
     mode: str, jobset: JobSet, max_wait: int, seed: int, bilinear: bool
 ) -> None:
@@ -91,7 +91,7 @@ def test_a_scorer_is_that_of_the_pool(
     parts=st.tuples(small_jobsets(exact=True), small_jobsets(exact=True)),
     order=st.sampled_from(["fcfs", "saf"]),
 )
-@settings(max_examples=40)
+@settings(max_examples=12)
 def test_partitions_without_a_common_node_are_pools_of_their_own(
     backfilling: str, parts: tuple[JobSet, JobSet], order: str
 ) -> None:

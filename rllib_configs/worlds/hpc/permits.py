@@ -1,0 +1,243 @@
+"""What the rules of a real site let start now: partitions, limits, reservations and features.
+
+The site's description, the sets of nodes and the counters of limits are those of the simulator.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.jobs import JobSet
+from cluster_env.workloads.slurm.hosts import host_names
+from cluster_env.worlds.hpc.site.description import Limit, NodeGroup, Outage, Partition, Site
+from cluster_env.worlds.hpc.site.limits import Counters, charge_limits, charge_throttles
+from cluster_env.worlds.hpc.site.requests import Requests
+from rllib_configs.snapshot import RESOURCES, SiteJob, SiteNode, Snapshot
+
+FOREVER = 2**40
+_WORD = re.compile(r"[A-Za-z_][\w.=/-]*")
+_LIST = re.compile(rf"{_WORD.pattern}(?:&{_WORD.pattern})*")
+
+
+class Permits:
+    """Counts what runs against limits, and says what may start beside it, and on which nodes.
+
+    Args:
+        snapshot: the site, with its rules.
+        running: jobs that count as running.
+        waiting: jobs that may be asked about.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, running: Sequence[SiteJob], waiting: Sequence[SiteJob]
+    ) -> None:
+        self._time = snapshot.time
+        self._site = _site_of(snapshot)
+        self._names = [node.name for node in snapshot.nodes]
+        places = {name: place for place, name in enumerate(self._site.partition_names)}
+        # A job of several partitions has a row for each of them; a running one is in one alone.
+        self._rows: dict[str, list[int]] = {}
+        rows: list[tuple[SiteJob, int]] = []
+        for number, job in enumerate((*running, *waiting)):
+            known = [places[name] for name in job.partition.split(",") if name in places]
+            if number < len(running):
+                known = known[:1] or [0]  # also on nodes that take no more jobs it counts
+            self._rows[job.job] = list(range(len(rows), len(rows) + len(known)))
+            rows += [(job, place) for place in known]
+        self._requests = Requests.of(self._site, _jobset_of(self._site, rows))
+        charges = self._charges()
+        self._first, self._counters, self._amounts, self._checked, self._limits = charges
+        self._used = np.zeros(len(self._limits), np.int64)
+        self._never = self._impossible([job for job, _ in rows])
+        self._sets = self._requests.sets
+        for job in running:
+            self._count(self._rows[job.job][0])
+
+    def partitions(self) -> list[tuple[str, frozenset[str]]]:
+        """Partitions and names of their nodes, those of a higher tier first."""
+        order = sorted(range(len(self._site.partitions)), key=self._tier)
+        return [(self._site.partition_names[k], self._named(self._site.node_set(k))) for k in order]
+
+    def refusal(self, job: SiteJob) -> str:
+        """Why Slurm would not start a job now, whatever is free; empty if it would."""
+        why = "its partition is not known"
+        for row in self._rows[job.job]:
+            why = self._refusal(row, job)
+            if not why:
+                return ""
+        return why
+
+    def places(self, job: SiteJob) -> list[tuple[frozenset[str], bool]]:
+        """Where a job may start: nodes of each of its partitions, and whether idle ones alone."""
+        return [
+            (self._named(self._nodes(row, job)), bool(self._requests.exclusive[row]))
+            for row in self._rows[job.job]
+        ]
+
+    def take(self, job: SiteJob) -> None:
+        """A job starts."""
+        rows = self._rows[job.job]
+        self._count(next((row for row in rows if not self._refusal(row, job)), rows[0]))
+
+    def _refusal(self, row: int, job: SiteJob) -> str:
+        if row in self._never:
+            return self._never[row]
+        first, end = self._first[row], self._first[row + 1]
+        for charge in range(first, end):
+            counter = self._counters[charge]
+            after = self._used[counter] + self._amounts[charge]
+            if self._checked[charge] and after > self._limits[counter]:
+                return f"limit: {self._of_limits[counter]}"
+        if self._mine(row) is None and job.reservation:
+            return f"the reservation {job.reservation} is not active"
+        if not self._nodes(row, job).any():
+            return "no node is free of reservations for as long as it may run"
+        return ""
+
+    def _mine(self, row: int) -> Outage | None:
+        """The reservation of a job, if it is active."""
+        place = int(self._requests.columns["reservation"][row])
+        entry = self._site.calendar[place] if place >= 0 else None
+        return entry if entry is not None and entry.start <= self._time < entry.end else None
+
+    def _nodes(self, row: int, job: SiteJob) -> NDArray[np.bool_]:
+        """Which nodes a job may have from now on, bool ``(num_nodes,)``."""
+        nodes = self._sets[1][self._sets[0][row]].copy()
+        mine = self._mine(row)
+        until = self._time + (job.limit or FOREVER)
+        for entry, reserved in zip(self._site.calendar, self._site.outage_nodes, strict=True):
+            if entry is not mine and entry.start < until and self._time < entry.end:
+                nodes &= ~reserved
+        return np.asarray(nodes, np.bool_)
+
+    def _named(self, nodes: NDArray[np.bool_]) -> frozenset[str]:
+        return frozenset(self._names[k] for k in np.flatnonzero(nodes))
+
+    def _tier(self, place: int) -> tuple[int, int]:
+        return -self._site.partitions[place].tier, place
+
+    def _count(self, row: int) -> None:
+        for charge in range(self._first[row], self._first[row + 1]):
+            self._used[self._counters[charge]] += self._amounts[charge]
+
+    def _impossible(self, jobs: Sequence[SiteJob]) -> dict[int, str]:
+        """Rows that can never start as the site is now, and why."""
+        never = {
+            row: f"no node has the features {job.features}"
+            for row, job in enumerate(jobs)
+            if _features(self._site, job.features)[1] < 0
+        }
+        if jobs:
+            for rows, why in self._requests.impossible():
+                never |= {int(row): why for row in np.flatnonzero(rows) if row not in never}
+        return never
+
+    def _charges(self) -> Any:
+        counters = Counters()
+        charge_limits(counters, self._site, self._requests.columns, self._requests.counted)
+        charge_throttles(counters, self._requests.columns)
+        self._of_limits = counters.names
+        return counters.by_job(self._requests.demand.shape[0])
+
+
+def _site_of(snapshot: Snapshot) -> Site:
+    """The description of a site as it is now: of nodes that take jobs alone."""
+    restrictions: Mapping[str, Any] = snapshot.restrictions or {}
+    names = {node.name for node in snapshot.nodes}
+    partitions = [
+        _made(Partition, data, nodes=[one for one in data.get("nodes", ()) if one in names])
+        for data in restrictions.get("partitions", ())
+        if names & set(data.get("nodes", ()))
+    ] or [
+        Partition(name, tuple(node.name for node in snapshot.nodes if name in _parts(node)))
+        for name in sorted({name for node in snapshot.nodes for name in _parts(node)})
+    ]
+    asked = {word for job in snapshot.jobs for word in _WORD.findall(job.features)}
+    limits = [_made(Limit, data) for data in restrictions.get("limits", ())]
+    known = {limit.name for limit in limits if limit.kind == "qos"}
+    used = {one.qos for one in partitions} | {job.qos for job in snapshot.jobs}
+    limits += [Limit(name) for name in sorted(used - known - {""})]
+    return Site(
+        nodes=tuple(
+            NodeGroup(
+                node.name,
+                processors=max(node.processors, 1),
+                memory=node.memory,
+                gpus=node.gpus,
+                features=tuple(one for one in node.features.split(",") if one in asked),
+            )
+            for node in snapshot.nodes
+        ),
+        partitions=tuple(partitions),
+        limits=tuple(limits),
+        calendar=tuple(_calendar(restrictions, names)),
+    )
+
+
+def _parts(node: SiteNode) -> list[str]:
+    return [name for name in node.partitions.split(",") if name]
+
+
+def _made(kind: type[Any], data: Mapping[str, Any], **others: Any) -> Any:
+    known = {entry.name for entry in fields(kind)}
+    return kind(**{**{name: value for name, value in data.items() if name in known}, **others})
+
+
+def _calendar(restrictions: Mapping[str, Any], names: set[str]) -> Iterable[Outage]:
+    """Reservations that are not over, each with those of its nodes that take jobs."""
+    for data in restrictions.get("calendar", ()):
+        hosts = [host for text in data.get("nodes", ()) for host in host_names(text)]
+        nodes = names if not hosts else names & set(hosts)
+        if nodes:
+            yield _made(Outage, data, nodes=sorted(nodes))
+
+
+def _jobset_of(site: Site, rows: Sequence[tuple[SiteJob, int]]) -> JobSet:
+    """Jobs as the site's description has them, each in one partition."""
+    users, accounts = _numbers(site.user_names), _numbers(site.account_names)
+    reserved = {outage.name: place for place, outage in enumerate(site.calendar)}
+    jobs = [job for job, _ in rows]
+    features = [_features(site, job.features) for job in jobs]
+    columns: dict[str, list[int]] = {
+        "estimate": [job.limit or FOREVER for job in jobs],
+        "partition": [place for _, place in rows],
+        "qos": [site.qos_names.index(job.qos) if job.qos else -1 for job in jobs],
+        "user": [users.setdefault(job.user, len(users)) for job in jobs],
+        "account": [accounts.setdefault(job.account, len(accounts)) for job in jobs],
+        "nodes": [job.nodes for job in jobs],
+        "features": [every for every, _ in features],
+        "any_features": [max(some, 0) for _, some in features],
+        "reservation": [reserved.get(job.reservation, -1) for job in jobs],
+        "array": [int(job.array) if job.array else -1 for job in jobs],
+        "throttle": [job.throttle for job in jobs],
+    }
+    demand = [
+        [dict(zip(RESOURCES, job.demand, strict=True))[name] for name in site.resources]
+        for job in jobs
+    ]
+    return JobSet.of(
+        np.zeros(len(jobs), np.int64),
+        np.ones(len(jobs), np.int64),
+        np.array(demand, np.int64).reshape(len(jobs), len(site.resources)),
+        attributes={name: np.array(column, np.int64) for name, column in columns.items()},
+    )
+
+
+def _numbers(names: Sequence[str]) -> dict[str, int]:
+    return {name: number for number, name in enumerate(names)}
+
+
+def _features(site: Site, text: str) -> tuple[int, int]:
+    """Features that nodes need all of, and those that they need one of; -1 if no node can do.
+
+    What is more than a list with ``&`` counts as a list with ``|``: Slurm knows more.
+    """
+    names = _WORD.findall(text)
+    known = [name for name in names if name in site.feature_names]
+    if _LIST.fullmatch(text):
+        return (site.feature_mask(known), 0) if len(known) == len(names) else (0, -1)
+    return 0, site.feature_mask(known) or -bool(names)
