@@ -174,6 +174,7 @@ class RuleTable(NamedTuple):
     ) -> "RuleTable":
         """A rule for jobs with estimates and submissions in seconds, ``(num_jobs,)`` each."""
         score, left_free = np.zeros(estimate.size), np.zeros(estimate.size, np.int64)
+        weights = rule.weights
         # Fixed orders are worked out here, once; moving ones at each event.
         if rule.order in FIXED_ORDERS:
             columns = (np.asarray(column, np.float64) for column in (estimate, size, submit))
@@ -185,7 +186,7 @@ class RuleTable(NamedTuple):
             mode=BACKFILLING.index(rule.backfilling),
             score=score,
             left_free=left_free,
-            weights=np.array([rule.weights.age, rule.weights.size, rule.weights.fair_share]),
+            weights=np.array([weights.age, weights.size, weights.fair_share], np.float64),
             max_wait=max_wait,
         )
 

@@ -201,6 +201,14 @@ def test_a_job_that_only_a_failed_node_can_run_holds_nobody_up() -> None:
         assert starts(site, jobset, Rule("fcfs", backfilling)) == [9, 0]
 
 
+def test_the_booking_of_a_partition_goes_to_the_first_job_that_has_any_time() -> None:
+    """Job 1 needs both nodes, of which n1 is away: no time is foreseen. Job 2 is booked on n2 at
+    10, when job 0 ends, so that job 3, which would run until 23, comes after it."""
+    site = Site((PAIR,), calendar=(Outage(0, 100, ("n1",), "failure"),))
+    jobset = jobs([0, 1, 2, 3], [10, 5, 5, 20], [3, 8, 4, 1])
+    assert starts(site, jobset) == [0, 100, 10, 15]
+
+
 def test_a_job_waits_for_the_end_of_others() -> None:
     """Job 1 comes after job 0 however that ends, job 2 never, since it fails; job 3 had come
     at 20 by then. Its wait counts from when it could run."""
