@@ -4,11 +4,14 @@ Without them only root and the user of the controller may act on others' jobs.
 """
 
 import contextlib
+import os
 import subprocess
 from pathlib import Path
 from typing import Self
 
-from tests.slurm.private_slurm import PrivateSlurm, find_programs, free_ports
+import pytest
+
+from tests.slurm.private_slurm import PrivateSlurm, find_programs, free_ports, missing_programs
 
 PROGRAMS = ("mariadb-install-db", "mariadbd", "slurmdbd", "sacctmgr", "sacct")
 
@@ -27,6 +30,14 @@ LogFile={folder}/slurmdbd.log
 PidFile={folder}/slurmdbd.pid
 {plugins}
 """
+
+
+def skip_without_accounts() -> None:
+    """Skips a test where a Slurm with several users cannot be started, and says why."""
+    if missing := [*missing_programs(), *missing_programs(PROGRAMS)]:
+        pytest.skip(f"no {', '.join(missing)} on PATH; tests/slurm/README.md says how to get them")
+    if os.geteuid():
+        pytest.skip("needs root, to submit as several users")
 
 
 class PrivateAccounts:

@@ -1,6 +1,5 @@
 """At a site with partitions, limits, a reservation and arrays nothing is released in vain."""
 
-import os
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -9,8 +8,8 @@ import pytest
 
 from rllib_configs.snapshot import BLOCKED, HELD, RUNNING, WAITING
 from tests.slurm.limited import draw_jobs, limited_site, reserve, submit
-from tests.slurm.private_accounts import PROGRAMS
-from tests.slurm.private_slurm import PrivateSlurm, missing_programs
+from tests.slurm.private_accounts import skip_without_accounts
+from tests.slurm.private_slurm import PrivateSlurm
 from tests.waiting import wait_for
 from tune_jobs.site.choosing import choose_adviser
 from tune_jobs.site.deciding import Limits, decide
@@ -26,10 +25,7 @@ _BY_ITSELF = ("None", "Priority", "Resources")
 
 @pytest.fixture(scope="module")
 def slurm() -> Iterator[PrivateSlurm]:
-    if missing := [*missing_programs(), *missing_programs(PROGRAMS)]:
-        pytest.skip(f"no {', '.join(missing)} on PATH; tests/slurm/README.md says how to get them")
-    if os.geteuid():
-        pytest.skip("needs root, to submit as several users")
+    skip_without_accounts()
     with limited_site() as (started, _):
         yield started
 

@@ -1,6 +1,5 @@
 """The simulator starts jobs when a real Slurm did, with partitions, limits and reservations."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +7,7 @@ import pytest
 
 from tests.conftest import REPOSITORY
 from tests.slurm.limited import INTERVAL_S, NUM_JOBS, record
-from tests.slurm.private_accounts import PROGRAMS
-from tests.slurm.private_slurm import missing_programs
+from tests.slurm.private_accounts import skip_without_accounts
 from tests.slurm.replayed import replay
 
 RECORDED = REPOSITORY / "tests" / "slurm" / "recorded"
@@ -38,10 +36,7 @@ def test_without_what_the_site_refuses_the_starts_are_others(tmp_path: Path) -> 
 @pytest.mark.slurm
 @pytest.mark.timeout(600)
 def test_a_private_slurm_with_limits_starts_jobs_as_the_simulator_does(tmp_path: Path) -> None:
-    if missing := [*missing_programs(), *missing_programs(PROGRAMS)]:
-        pytest.skip(f"no {', '.join(missing)} on PATH; tests/slurm/README.md says how to get them")
-    if os.geteuid():
-        pytest.skip("needs root, to submit as several users")
+    skip_without_accounts()
     record(tmp_path, seed=1, until_s=100)
     found = replay(tmp_path)
     assert found.late.size > 100
