@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, TypeVar
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
@@ -20,6 +21,11 @@ from cluster_env.evaluation import (
     tuned_numbers,
 )
 from cluster_env.evaluation.summary import is_measured
+
+P = TypeVar("P", bound=Policy)
+
+Keep = Literal["best", "last"]
+"""Whether adaptation keeps the best of its steps by validation jobsets, or all steps."""
 
 TUNING_JOBSETS = 100
 """Validation jobsets on which the numbers of heuristics are chosen, for each task anew."""
@@ -78,6 +84,24 @@ def costs_on(
     """
     jobsets = _jobsets(task, split, num_jobsets, warmup)
     return [_cost(policy, task, jobsets) for policy in policies]
+
+
+def best_so_far(policies: Sequence[P], task: Task, *, warmup: int = 0) -> list[P]:
+    """In place of each policy, the one with the lowest cost among it and those before it.
+
+    Costs are those on as many validation jobsets of the task as heuristics are tuned on; the first
+    of equals wins. So a step of adaptation that does not pay is taken back. For the warm-up see
+    `costs_on`.
+    """
+    costs = costs_on(
+        policies, task, num_jobsets=TUNING_JOBSETS, split=Split.VALIDATION, warmup=warmup
+    )
+    best = 0
+    kept = []
+    for place, cost in enumerate(costs):
+        best = place if cost.value < costs[best].value else best
+        kept.append(policies[best])
+    return kept
 
 
 def heuristics_for(task: Task, names: Sequence[str], *, warmup: int = 0) -> dict[str, Policy]:

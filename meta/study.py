@@ -15,7 +15,7 @@ from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from cluster_env.evaluation import choose
-from meta.costs import DEFAULT_JOBSETS, baselines_of, costs_on
+from meta.costs import DEFAULT_JOBSETS, Keep, baselines_of, best_so_far, costs_on
 from meta.tasks import TaskDistribution, TaskSplit, baselines_in, warmup_of
 from rllib_configs.policy_files import Decode
 
@@ -59,6 +59,8 @@ class StudyPlan:
         decode: how adapted policies act, see `rllib_configs.policy_files.LearnedPolicy`. Those of
             `meta.fine_tuning` draw, as they are trained to: the likeliest action would leave jobs
             waiting for ever.
+        keep: what is evaluated after some steps: ``last``, the policy after all of them, or
+            ``best``, see `meta.costs.best_so_far`, as ``metasched adapt`` keeps it.
     """
 
     num_tasks: int = 40
@@ -71,6 +73,7 @@ class StudyPlan:
     rates: tuple[float, ...] = RATES
     num_rate_tasks: int = 15
     decode: Decode = "argmax"
+    keep: Keep = "last"
     warmup: int = 0
     baselines: tuple[str, ...] = ()
 
@@ -140,7 +143,10 @@ def measure(
         unadapted = None
         for seed in range(plan.num_seeds if num_seeds is None else num_seeds):
             # All seeds begin with the same policy.
-            pairs = zip(plan.steps, policy.after(task, plan, seed), strict=True)
+            policies: Sequence[Policy] = policy.after(task, plan, seed)
+            if plan.keep == "best":
+                policies = best_so_far(policies, task, warmup=plan.warmup)
+            pairs = zip(plan.steps, policies, strict=True)
             unmeasured = [one for step, one in pairs if step or unadapted is None]
             numbers = {"num_jobsets": plan.num_evaluation_jobsets, "warmup": plan.warmup}
             costs = costs_on(unmeasured, task, split=split, **numbers)
@@ -185,6 +191,7 @@ def mean_ratio(
 ) -> float:
     """Mean ratio of cost to baseline at an inner rate: a piece of `choose_rate`, see `Spread`."""
     policy, tasks, baselines, plan = shared
+    plan = replace(plan, keep="last")  # costs on validation jobsets must not be chosen by them
     results = measure(policy.with_rate(rate), tasks, plan, split=Split.VALIDATION, num_seeds=1)
     ratios = [one.cost / baselines[one.task] for one in results if one.step]
     return float(np.nanmean(ratios)) if ratios else 0.0

@@ -44,6 +44,14 @@ from tune_jobs.terminal.options import (
     "argmax", help_text="How policies act: argmax takes the likeliest action, sample draws one."
 )
 @click.option(
+    "--keep",
+    type=click.Choice(["best", "last"]),
+    default="last",
+    show_default=True,
+    help="Which policy is measured after some steps: last, the one after all of them, or best, the "
+    "one that is best so far by validation jobsets, as metasched adapt keeps it.",
+)
+@click.option(
     "--rate",
     type=POSITIVE,
     help="Inner rate of all runs; by default the rates that a run learned, else the best of "

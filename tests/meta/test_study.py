@@ -1,6 +1,7 @@
 """What comparisons of methods rest on: every task, seed and step once, and rates chosen apart."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
@@ -60,6 +61,24 @@ def test_without_step_0_the_other_steps_come_out_the_same() -> None:
     without = list(measure(policy, tasks, plan))
     others = [one for one in measure(policy, tasks, PLAN) if one.step]
     assert str(without) == str(others)  # no job is large: NaN is not equal to itself
+
+
+def test_a_step_that_is_worse_on_validation_jobsets_is_taken_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    policy, (task,) = untrained_policy(CONFIG, 0), PLAN.split(FAMILY, Split.HELD_OUT)[1:]
+    by_steps = policy.after(task, PLAN, 0)  # after 0, 1 and 3 steps
+    costs = costs_on(by_steps, task, num_jobsets=100, split=Split.VALIDATION)
+    assert len({cost.value for cost in costs}) > 1
+    for order in permutations(range(3)):
+        some = [by_steps[k] for k in order]
+        monkeypatch.setattr(type(policy), "after", lambda *_, some=some: some)
+        plan = replace(PLAN, num_seeds=1)
+        last = [one.cost for one in measure(policy, [task], plan)]
+        best = [one.cost for one in measure(policy, [task], replace(plan, keep="best"))]
+        for place in range(3):
+            lowest = min(range(place + 1), key=lambda k: costs[order[k]].value)
+            assert best[place] == last[lowest]
 
 
 def test_a_baseline_is_the_lowest_cost_of_three_tuned_heuristics() -> None:

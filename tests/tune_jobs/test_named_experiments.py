@@ -49,7 +49,7 @@ COUNTS = {
     "utility": {"train": 20, "figure": 9},
     "panda-tenants": {"train": 40, "figure": 1, "compare": 2, "join": 1},
     "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
-    "adaptation-operation": {"train": 42, "study": 10, "figure": 4},
+    "adaptation-operation": {"train": 53, "study": 18, "figure": 8},
 }
 
 # A line of each kind that names what is easily lost: what varies, several values, doubled braces.
@@ -148,9 +148,9 @@ LINES = {
         "--out R/adaptation",
     ],
     "adaptation-operation": [
-        "metasched study 'R/objectives-conditioned-*,deeprm-operation' "
-        "--family objectives-operation --task-seed 1 --seeds 1 --steps 0 --evaluate 12 "
-        "--rate 0.5 --out R/adaptation",
+        "metasched study 'R/objectives-joint-*,R/objectives-start-*' "
+        "--family objectives-operation --scratch 1 --task-seed 1 --seeds 1 --steps 0,1,3 "
+        "--evaluate 12 --rate 0.5 --keep best --runners 2 --out R/best",
     ],
 }
 

@@ -9,6 +9,7 @@ import click
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
+from meta.costs import Keep
 from meta.study import StudyPlan
 from meta.tasks import get_distribution
 from rllib_configs.policy_files import Decode
@@ -40,6 +41,7 @@ class StudyOptions:
     num_jobsets: int
     num_held_out: int
     decode: Decode
+    keep: Keep
     rate: float | None
     rates: str
     num_rate_tasks: int
@@ -61,6 +63,7 @@ class StudyOptions:
             rates=_numbers("--rates", self.rates, float),
             num_rate_tasks=self.num_rate_tasks,
             decode=self.decode,
+            keep=self.keep,
         )
 
 

@@ -26,7 +26,7 @@ from tune_jobs.tracking.recording import annotate, record_result
 
 if TYPE_CHECKING:
     from meta.adaptation import Adaptation
-    from tune_jobs.adapting.table import Keep
+    from meta.costs import Keep
 
 
 @dataclass(frozen=True, kw_only=True)

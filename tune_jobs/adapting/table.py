@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Literal
 
 import click
 
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import by_size, nonnegative_cost
 from meta.adaptation import Adaptation
-from meta.costs import TUNING_JOBSETS, Cost, baseline_of, costs_on, heuristic_costs
+from meta.costs import TUNING_JOBSETS, Cost, Keep, baseline_of, costs_on, heuristic_costs
 from meta.tasks import Task, describe
 from rllib_configs.policy_files import Decode
 from tune_jobs.comparing.markdown import side_cells, side_titles
@@ -17,8 +16,6 @@ from tune_jobs.comparing.table import heads_of
 from tune_jobs.tables.columns import digits_of
 from tune_jobs.tables.frames import Row, Value
 from tune_jobs.tables.printing import aligned, markdown
-
-Keep = Literal["best", "last"]
 
 SHOWN = (0, 1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 """Numbers of steps that get a row, beside the last one."""
