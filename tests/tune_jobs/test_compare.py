@@ -6,6 +6,7 @@ import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -368,6 +369,18 @@ def test_what_mixtures_trained_is_compared_at_a_point_and_says_so(tmp_path: Path
     assert "wide (trained on loads 10 to 100%, windows 12 to 20)" in text
     again = rows_of("--policies", str(generalist), "--loads", "0.9")[0]
     assert (again["load"], again["trained_on"]) == (0.9, "loads 10 to 100%, windows 12 to 20")
+
+
+def test_runs_of_one_name_are_told_apart_by_the_jobs_that_they_were_trained_on() -> None:
+    runs = [
+        SimpleNamespace(
+            path=Path(f"runs/{longest}"),
+            config=load_config("hpc-base", ["name=mine", f"task.workload.longest={longest}"]),
+        )
+        for longest in (15, 48)
+    ]
+    names = [name for name, _ in group_by_experiment(runs)]
+    assert names == ["mine@up_to_15_s", "mine@up_to_48_s"]
 
 
 def test_a_run_of_another_cluster_is_refused_before_anything_is_evaluated(

@@ -221,9 +221,10 @@ def check_fits(run: TrainedRun, world: World) -> None:
 def _distinct(runs: Sequence[HasConfig]) -> list[str]:
     """Short names that differ: the config's, with jobs or objective, or that of the folder."""
     names = [run.config.name for run in runs]
-    jobs = [short(training_jobs(run.config)[1]) for run in runs]  # "70%", "10 to 184%", "jobs.csv"
+    # "70%", "10 to 184%", "jobs.csv", "of up to 15 s"
+    jobs = [short(training_jobs(run.config)[1]).removeprefix("of ") for run in runs]
     with_jobs = [
-        f"{name}{AT}{text.replace(' to ', '-').replace(' ', '_')}"
+        f"{name}{AT}{re.sub('(?<=[0-9]) to ', '-', text).replace(' ', '_')}"
         for name, text in zip(names, jobs, strict=True)
     ]
     objectives = [run.config.task.objective for run in runs]
