@@ -165,3 +165,13 @@ def test_gains_by_objective_are_those_of_the_figure() -> None:
             for row in rows
             if row["metric"] == metric and row["learned"] == "True"
         }, objective
+
+
+def test_a_table_of_win_rates_does_not_call_them_costs() -> None:
+    headings = {
+        name: [heading for heading, _ in tables_of(markdown_of(RECORDED / f"{name}.csv"))]
+        for name in ("adaptation", "adaptation-win-rate")
+    }
+    assert len(headings["adaptation"]) == len(headings["adaptation-win-rate"]) == 4
+    assert all(", cost over that of" in heading for heading in headings["adaptation"])
+    assert all(", share of tasks that" in one for one in headings["adaptation-win-rate"])

@@ -27,6 +27,7 @@ _SIDE = (
 )
 """Columns behind the mean, as far as a table has them."""
 
+_MATCHED = ", share of tasks that match the best baseline; the rest after the most steps"
 _OVER_BASELINE = ", cost over that of the best baseline on each task; the rest after the most steps"
 
 
@@ -65,7 +66,8 @@ def markdown_of(table: Path) -> str:
             return _joined(rows, _place, layout.table)
     with suppress(InputError):
         rows = sorted(read_table(table, _ADAPTED), key=_family)
-        return _joined(rows, _family, _adaptation, _OVER_BASELINE)
+        what = _MATCHED if table.stem == "adaptation-win-rate" else _OVER_BASELINE
+        return _joined(rows, _family, _adaptation, what)
     with suppress(InputError):
         return tables_of(read_sites(table))
     with suppress(InputError):
