@@ -11,6 +11,7 @@ from tune_jobs.terminal.options import (
     POSITIVE,
     decode_option,
     held_out_option,
+    keep_option,
     out_option,
     seed_option,
     step_options,
@@ -49,13 +50,10 @@ from tune_jobs.terminal.output import json_option
     "argmax",
     help_text="How adapted policies act: argmax takes the likeliest action, sample draws one.",
 )
-@click.option(
-    "--keep",
-    type=click.Choice(["best", "last"]),
-    default="best",
-    show_default=True,
-    help="Which policy --out writes: best is the one after the best of the steps shown, by "
-    "validation jobsets (step 0 included); last is the one after all steps.",
+@keep_option(
+    "best",
+    "Which policy --out writes: best is the one after the best of the steps shown, by validation "
+    "jobsets (step 0 included); last is the one after all steps.",
 )
 @seed_option("the adaptation's jobsets and actions")
 @out_option(f"New folder for the adapted policy and for {ADAPTATION_TABLE}.")

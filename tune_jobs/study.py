@@ -13,6 +13,7 @@ from tune_jobs.terminal.options import (
     count,
     decode_option,
     held_out_option,
+    keep_option,
     runner_options,
     step_options,
 )
@@ -43,13 +44,10 @@ from tune_jobs.terminal.options import (
 @decode_option(
     "argmax", help_text="How policies act: argmax takes the likeliest action, sample draws one."
 )
-@click.option(
-    "--keep",
-    type=click.Choice(["best", "last"]),
-    default="last",
-    show_default=True,
-    help="Which policy is measured after some steps: last, the one after all of them, or best, the "
-    "one that is best so far by validation jobsets, as metasched adapt keeps it.",
+@keep_option(
+    "last",
+    "Which policy is measured after some steps: last, the one after all of them, or best, the one "
+    "that is best so far by validation jobsets, as metasched adapt keeps it.",
 )
 @click.option(
     "--rate",

@@ -33,7 +33,8 @@ _MOST_PANELS = 4
 _GRID_ROW, _GRID_COLUMN, _GRID_NAMES = 0.36, 0.82, 1.3  # inches
 _WORST = 30.0  # times the best of a column, from where on all have the same color
 _DARK = 8.0  # from here on letters are white
-_TITLE_CHARACTERS = 12
+_TITLE_CHARACTERS = 11
+_MOST_PIXELS = 2200  # of a table's width: files of wider ones exceed a megabyte
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,8 @@ def _draw_grid(by_scenario: Mapping[str, pd.DataFrame], metric: Metric) -> Figur
         for key in worse.index
     ]
     height, width = 1.9 + _GRID_ROW * len(worse), _GRID_NAMES + _GRID_COLUMN * len(shown)
-    figure = new_figure(height, max(WIDTH, width), TABLE_DPI)
+    width = max(WIDTH, width)
+    figure = new_figure(height, width, min(TABLE_DPI, int(_MOST_PIXELS / width)))
     axes = figure.subplots()
     other = "slowdown" if metric.name == "utilization" else "utilization while jobs arrive"
     headline(

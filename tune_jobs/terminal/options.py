@@ -99,6 +99,12 @@ def decode_option(default: str, *more: str, help_text: str) -> Decorator:
     return click.option("--decode", type=choices, default=default, help=help_text)
 
 
+def keep_option(default: str, help_text: str) -> Decorator:
+    """The option ``--keep``: the best step of an adaptation, or the last."""
+    choices = click.Choice(["best", "last"])
+    return click.option("--keep", type=choices, default=default, help=help_text)
+
+
 def out_option(help_text: str) -> Decorator:
     """The option ``--out``: a folder for what a command writes."""
     return click.option("--out", type=OutPath(file_okay=False), help=help_text)
