@@ -47,7 +47,7 @@ COUNTS = {
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
     "utility": {"train": 20, "figure": 9},
-    "panda-tenants": {"train": 40, "figure": 1, "compare": 2, "join": 1},
+    "panda-tenants": {"train": 80, "figure": 1, "compare": 4, "join": 1},
     "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
     "adaptation-operation": {"train": 53, "study": 18, "figure": 8},
 }
@@ -135,7 +135,7 @@ LINES = {
     "panda-tenants": [
         "metasched train panda-tenants --set name=search-tree --set training.advisor=tree "
         "--set training.iterations=25 --seed 2 --run R/search-tree-2 --continue",
-        "metasched compare --policies 'best_fit,shortest_fit,earliest_finish,R/ppo-*-?' "
+        "metasched compare --policies 'best_fit,shortest_fit,earliest_finish,envy_free,R/ppo-*-?' "
         "--jobsets 100 --decode argmax --seed 1 --out R/figures/ppo",
     ],
     "adaptation": [

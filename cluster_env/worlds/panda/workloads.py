@@ -99,6 +99,9 @@ class ClusteredWorkload:
         alike: whether classes differ in memory alone, the first one with the least. All consumers
             then have the widest number of cores and the same run time, and take any cores anywhere;
             ``population``, ``picky`` and ``own_classes`` have no effect.
+        memory_bound: whether memory grows up to what the nodes with the most memory for a core
+            have, so that the classes with more than the other nodes' have only those to run on.
+            Requires ``alike``.
         drift: how far the mix of classes changes over the window: 0: not at all; 1: each class is
             common at some time and absent at another.
         supply: how nodes come and go.
@@ -121,6 +124,7 @@ class ClusteredWorkload:
     widest: float = 1.0
     picky: float = 0.25
     alike: bool = False
+    memory_bound: bool = False
     drift: float = 0.0
     supply: Supply = field(default_factory=Supply)
     feedback: float = 0.0
@@ -139,6 +143,11 @@ class ClusteredWorkload:
                 raise InputError(
                     f"{name} must be {least:g} to {most:,}, but {getattr(self, name)} was given"
                 )
+        if self.memory_bound and not self.alike:
+            raise InputError(
+                "memory_bound requires alike: consumers that need several nodes might find none "
+                "with enough memory"
+            )
         if self.tolerances and not (
             len(self.tolerances) == self.classes and all(0 < one <= 1e4 for one in self.tolerances)
         ):
@@ -237,7 +246,8 @@ class ClusteredWorkload:
     @property
     def _memory_for_a_core(self) -> float:
         """The least of all types, so that nodes with enough cores have enough memory."""
-        return float(np.min(np.divide(self.nodes.memory, self.nodes.cores)))
+        each = np.divide(self.nodes.memory, self.nodes.cores)
+        return float(each.max() if self.memory_bound else each.min())
 
     def _most_cores(self, core_type: NDArray[np.float64]) -> NDArray[np.float64]:
         """Cores of a quarter of the usable nodes, at most four of them, for each core type."""

@@ -10,6 +10,7 @@ from cluster_env.core.seeding import Split
 from cluster_env.objectives import read_class_weights
 from cluster_env.worlds.panda.consumers import TOLERANCE
 from cluster_env.worlds.panda.features import proposals
+from cluster_env.worlds.panda.nodes import Nodes
 from cluster_env.worlds.panda.workloads import ClusteredWorkload
 from meta.panda.specifications import (
     SPECIFICATION,
@@ -82,3 +83,24 @@ def test_classes_may_have_deadlines_of_their_own() -> None:
     for wrong in ((1.0, 2.0), (0.0, 1.0, 1.0, 1.0)):
         with pytest.raises(InputError, match="for each of the 4 classes"):
             ClusteredWorkload(tolerances=wrong)
+
+
+def test_memory_bound_consumers_fit_only_on_the_nodes_with_the_most_memory() -> None:
+    nodes = Nodes(
+        count=(2, 2), cores=(16, 16), speed=(1.0, 1.0), memory=(64, 256), core_type=(0, 0)
+    )
+    bound, free = (
+        ClusteredWorkload(nodes, alike=True, spread=0.05, memory_bound=value).sample(
+            np.random.default_rng(0)
+        )
+        for value in (True, False)
+    )
+    assert (bound.arrival == free.arrival).all()
+    assert (bound.demand == 16).all()
+    assert free.attributes["memory"].max() <= 64
+    needs = bound.attributes["memory"] > 64
+    assert needs[bound.job_class >= 2].all()
+    assert not needs[bound.job_class < 2].any()
+    assert bound.attributes["memory"].max() <= 256
+    with pytest.raises(InputError, match="memory_bound requires alike"):
+        ClusteredWorkload(nodes, memory_bound=True)
