@@ -12,6 +12,7 @@ from tune_jobs.terminal.options import (
     at_option,
     limit_option,
     list_option,
+    runners_option,
     task_options,
 )
 from tune_jobs.terminal.task_command import TaskCommand
@@ -57,6 +58,7 @@ def _figures() -> list[tuple[str, str]]:
     default=12.0,
     help="Time to search for the best schedule of a jobset, for figures that need it.",
 )
+@runners_option
 @click.option(
     "--out",
     type=OutPath(file_okay=False),

@@ -60,6 +60,7 @@ GIVEN = {
     **{"runs": "no-such-run", "rows": "no-such", "trace": "no-such.swf", "at": "0.5"},
     **{"config": "deeprm", "set": "seed=1", "world": "50", "warmup": "3", "limit": "wait=1"},
     **{"jobsets": "1000", "episodes": "1", "seed": "0", "decode": "sample", "time-limit": "12"},
+    "runners": "2",
 }
 """An option each, many with the value that it has by default."""
 

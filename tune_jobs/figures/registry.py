@@ -41,11 +41,12 @@ OPTIONS = {
     "decode": "decode",
     "limit": "limits",
     "time-limit": "time_limit_s",
+    "runners": "num_runners",
 }
 """Fields of `FigureRequest` by options of the command; ``world`` stands for those of a world."""
 
 _GROUPS = {
-    "scenarios": ("runs", "decode", "set", "world", "jobsets", "episodes", "seed"),
+    "scenarios": ("runs", "decode", "set", "world", "jobsets", "episodes", "seed", "runners"),
     "task": ("runs", "decode", "config", "set", "world", "jobsets", "episodes", "seed"),
 }
 """Options that many figures use; those with scenarios of their own take no ``--config``."""
@@ -69,6 +70,7 @@ class FigureRequest:
     decode: Decode = "sample"
     limits: Sequence[str] = ()  # of the guard: metrics and shares, ``wait=0.5``
     time_limit_s: float = DEFAULT_TIME_LIMIT_S  # of the search for the best schedule of a jobset
+    num_runners: int = 0  # processes that evaluate policies
     progress: Progress = field(default_factory=NoProgress)
     out: Path | None = None  # its folder, where a long figure keeps what it has found
 

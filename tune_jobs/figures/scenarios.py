@@ -18,7 +18,7 @@ from tune_jobs.comparing.choices import choose_comparison
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
 from tune_jobs.comparing.table import beside
-from tune_jobs.comparing.trained_runs import find_runs, load_runs
+from tune_jobs.comparing.trained_runs import TrainedRun, find_runs, load_runs
 from tune_jobs.comparing.wording import spec_of_row
 from tune_jobs.figures.comparison import COLUMNS, ranked, read_policies
 from tune_jobs.figures.kit.dots import PANEL, list_dots, panels_beside
@@ -27,6 +27,8 @@ from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import TABLE_DPI, WIDTH, headline, new_figure, styled
 from tune_jobs.tables.columns import SHARE, TIME, Time, column, plain_time
 from tune_jobs.tables.frames import Row, with_numbers
+from tune_jobs.terminal.pieces import Spread
+from tune_jobs.terminal.spreading import spreading
 
 _MOST_PANELS = 4
 
@@ -201,25 +203,37 @@ class ScenarioFigure:
             InputError: if a log or a run cannot be used.
         """
         runs = load_runs(find_runs(request.runs), request.decode)
-        rows: list[Row] = []
-        for scenario in self.scenarios(request):
-            config, warmup = choose_comparison(
-                scenario.preset, scenario.changes(request), request.task_options, runs, None
-            )
-            protocol = EvaluationProtocol(
-                config.task.build(config.name, request.seed),
-                self.metric,
-                num_jobsets=request.num_jobsets,
-                num_episodes=request.num_episodes,
-                warmup=request.warmup or scenario.warmup or warmup,
-            )
-            spec = protocol.task.spec
-            rules = spec.baselines if self.baselines_only else spec.heuristics.names()
-            specs = request.specs(rules, runs)
-            protocols = [scenario.named or UNSEEN]
-            compared = compare(protocol, specs, protocol.values(), request.progress, protocols)
-            rows += [{"exhibit": self.title, "place": scenario.name, **row} for row in compared]
-        return rows
+        with spreading(request.num_runners) as spread:
+            return [
+                row
+                for scenario in self.scenarios(request)
+                for row in self._compared(scenario, request, runs, spread)
+            ]
+
+    def _compared(
+        self,
+        scenario: Scenario,
+        request: FigureRequest,
+        runs: Sequence[TrainedRun],
+        spread: Spread,
+    ) -> list[Row]:
+        """The rows of a scenario, see `collect`."""
+        config, warmup = choose_comparison(
+            scenario.preset, scenario.changes(request), request.task_options, runs, None
+        )
+        protocol = EvaluationProtocol(
+            config.task.build(config.name, request.seed),
+            self.metric,
+            num_jobsets=request.num_jobsets,
+            num_episodes=request.num_episodes,
+            warmup=request.warmup or scenario.warmup or warmup,
+        )
+        spec = protocol.task.spec
+        rules = spec.baselines if self.baselines_only else spec.heuristics.names()
+        specs = request.specs(rules, runs)
+        protocols = [scenario.named or UNSEEN]
+        rows = compare(protocol, specs, protocol.values(), request.progress, protocols, spread)
+        return [{"exhibit": self.title, "place": scenario.name, **row} for row in rows]
 
 
 def logs_of(request: FigureRequest) -> Iterator[tuple[str, Mapping[str, object]]]:

@@ -127,14 +127,16 @@ limit_option = click.option(
     "hpc-limits, receive them with and without a guard. Can be repeated.",
 )
 
+runners_option = click.option(
+    "--runners",
+    "num_runners",
+    type=count(0),
+    default=0,
+    help="Processes that evaluate policies in parallel; 0 evaluates in this process.",
+)
+
 runner_options = together(
-    click.option(
-        "--runners",
-        "num_runners",
-        type=count(0),
-        default=0,
-        help="Processes that evaluate policies in parallel; 0 evaluates in this process.",
-    ),
+    runners_option,
     click.option(
         "--address",
         metavar="HOST:PORT",
