@@ -47,7 +47,8 @@ COUNTS = {
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
     "utility": {"train": 20, "figure": 9},
-    "panda-tenants": {"train": 80, "figure": 1, "compare": 4, "join": 1},
+    "panda-tenants": {"train": 40, "figure": 1, "compare": 2, "join": 1},
+    "panda-deadlines": {"train": 40, "compare": 2, "join": 1},
     "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
     "adaptation-operation": {"train": 53, "study": 18, "figure": 8},
 }
@@ -135,8 +136,14 @@ LINES = {
     "panda-tenants": [
         "metasched train panda-tenants --set name=search-tree --set training.advisor=tree "
         "--set training.iterations=25 --seed 2 --run R/search-tree-2 --continue",
-        "metasched compare --policies 'best_fit,shortest_fit,earliest_finish,envy_free,R/ppo-*-?' "
+        "metasched compare --policies 'best_fit,shortest_fit,earliest_finish,R/ppo-*-?' "
         "--jobsets 100 --decode argmax --seed 1 --out R/figures/ppo",
+    ],
+    "panda-deadlines": [
+        "metasched train panda-tenants --set name=deadlines-tree --set training.advisor=tree "
+        "--set 'task.objective=feedback(16)' --set task.workload.feedback=1.0 "
+        "--set 'task.workload.tolerances=[1.0, 8.0, 1.0, 8.0]' "
+        "--set training.iterations=25 --seed 2 --run R/deadlines-tree-2 --continue",
     ],
     "adaptation": [
         "metasched train deeprm-ppo --set task.world.rules=released "
@@ -201,7 +208,7 @@ def test_training_comes_before_what_uses_the_runs(name, tmp_path):
     assert kinds == sorted(kinds, key=lambda kind: kind != "train")
 
 
-@pytest.mark.parametrize("name", ["hpc-limits", "panda", "panda-tenants"])
+@pytest.mark.parametrize("name", ["hpc-limits", "panda", "panda-tenants", "panda-deadlines"])
 def test_what_is_joined_are_the_tables_of_the_commands_before(name, tmp_path):
     small = ["--policies", "sjf", "--jobsets", "2", "--window", "8", "--out", str(tmp_path)]
     assert run(cli.metasched, ["compare", *small]) == 0
