@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 
 from cluster_env.core.world import World
 from rllib_configs.learning.advantages import DiscountPer, advantages_by_clock
+from rllib_configs.networks.linear import linear, products
 from rllib_configs.runners.rollout import Rollouts
 
 RIDGE = 1e-3
 """What is added to the variance of each standardized feature."""
 
 _LEAST = 1e-12  # variance of a feature that counts
+_STEPS = 4096  # of the mantissa of a coefficient
 _PIECE = 4096  # rows whose features are in memory at a time
 _CLASS = "class_"
 
@@ -53,12 +55,15 @@ def fitted_values(
     squares = np.einsum("ij,ij->j", centered, centered) / max(1, order.size)
     varies = squares > _LEAST
     scale = np.sqrt(np.where(varies, squares, 1.0))
-    gram = (centered.T @ centered) / (max(1, order.size) * np.outer(scale, scale))
+    gram = products(centered, centered) / (max(1, order.size) * np.outer(scale, scale))
     gram = np.where(np.outer(varies, varies), gram, 0.0) + RIDGE * np.eye(scale.size)
-    projected = (centered.T @ target) / (max(1, order.size) * scale)
+    projected = products(centered, target[:, None])[:, 0] / (max(1, order.size) * scale)
     coefficients = np.linalg.solve(gram, np.where(varies, projected, 0.0)) / scale
-    values: NDArray[np.float64] = (features @ coefficients.astype(np.float32)).astype(np.float64)
-    return values
+    # Digits that depend on how a processor or several cores solve it are rounded away.
+    mantissa, exponent = np.frexp(coefficients)
+    rounded = np.ldexp(np.rint(mantissa * _STEPS) / _STEPS, exponent).astype(np.float32)
+    values = linear(features, rounded[:, None], np.zeros(1, np.float32))
+    return values[:, 0].astype(np.float64)
 
 
 def _state_features(world: World, states: NDArray[Any]) -> NDArray[np.float32]:
@@ -75,7 +80,7 @@ def _state_features(world: World, states: NDArray[Any]) -> NDArray[np.float32]:
         own = items[:, :, others]
         if classes:
             of_class = items[:, :, classes].transpose(0, 2, 1)
-            sums = (of_class @ own).reshape(len(items), -1)
+            sums = np.einsum("rci,rif->rcf", of_class, own).reshape(len(items), -1)
         else:
             sums = own.sum(axis=1)
         pieces.append(np.concatenate([sums, context], axis=1))

@@ -44,6 +44,27 @@ def linear(inputs: Matrix, weight: Matrix, bias: Matrix) -> Matrix:
 
 
 @njit(cache=True, nogil=True)
+def products(left: Matrix, right: Matrix) -> NDArray[np.float64]:
+    """``left.T @ right``, a sum over rows in their order.
+
+    Args:
+        left: float32 ``(rows, n)``.
+        right: float32 ``(rows, m)``.
+
+    Returns:
+        float64 ``(n, m)``.
+    """
+    found = np.zeros((left.shape[1], right.shape[1]))
+    for row in range(left.shape[0]):
+        for i in range(found.shape[0]):
+            given = np.float64(left[row, i])
+            if given != 0:
+                for j in range(found.shape[1]):
+                    found[i, j] += given * right[row, j]
+    return found
+
+
+@njit(cache=True, nogil=True)
 def _gradients(
     inputs: Matrix, turned: Matrix, gradient: Matrix
 ) -> tuple[Matrix, NDArray[np.float64], NDArray[np.float64]]:

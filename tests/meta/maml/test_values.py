@@ -1,17 +1,24 @@
 """Values that are fitted to a stage explain what its returns differ in."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 
 from cluster_env.core.seeding import Split, episode_keys
+from cluster_env.core.world import World
 from meta.maml.values import fitted_values
 from meta.tasks import TaskSplit, get_distribution
 from rllib_configs.learning.advantages import advantages_by_clock
 from rllib_configs.loading import load_config
 from rllib_configs.networks.registry import network_of
-from rllib_configs.runners.rollout import rollout
+from rllib_configs.runners.rollout import Rollouts, rollout
+from tests.conftest import REPOSITORY
 
 
-def test_values_explain_most_of_what_a_discounted_return_differs_in() -> None:
+def played() -> tuple[World, Rollouts]:
+    """A world, and what an untrained policy does in two jobsets of it."""
     config = load_config("deeprm-maml-operation")
     task = TaskSplit(get_distribution("priorities"), 0, Split.VALIDATION).task(0)
     network = network_of(config).scorer(config.training, task.world.feature_names, 0)
@@ -19,8 +26,12 @@ def test_values_explain_most_of_what_a_discounted_return_differs_in() -> None:
     sampler = network_of(config).scorer_sampler(config.training, weights, task.world)
     jobsets = task.jobsets(Split.TRAIN, range(2))
     keys = episode_keys(0, Split.TRAIN, 0, count=20)
-    rollouts = rollout(task.world, sampler, jobsets, task.objective, 10, keys)
-    values = fitted_values(task.world, rollouts, 0.9, "time_unit")
+    return task.world, rollout(task.world, sampler, jobsets, task.objective, 10, keys)
+
+
+def test_values_explain_most_of_what_a_discounted_return_differs_in() -> None:
+    world, rollouts = played()
+    values = fitted_values(world, rollouts, 0.9, "time_unit")
     # At the same time of the same jobset, states differ in value nearly as their returns do.
     places = (rollouts.row, rollouts.time, rollouts.row_jobset)
     nothing = np.zeros(rollouts.num_rows)
@@ -30,3 +41,30 @@ def test_values_explain_most_of_what_a_discounted_return_differs_in() -> None:
     count = np.bincount(moment)
     centered = [each - (np.bincount(moment, each) / count)[moment] for each in (values, returns)]
     assert np.corrcoef(*centered)[0, 1] > 0.6
+
+
+DIGEST = """
+import hashlib
+from meta.maml.values import fitted_values
+from tests.meta.maml.test_values import played
+values = fitted_values(*played(), 0.9, "time_unit")
+print(hashlib.sha256(values.tobytes()).hexdigest())
+"""
+
+
+def test_no_bit_depends_on_the_number_of_cores_or_on_how_the_library_multiplies() -> None:
+    def digest(**told: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", DIGEST],
+            env={**os.environ, "OMP_NUM_THREADS": "1", **told},
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=300,
+        ).stdout
+
+    first = digest()
+    assert len(first.strip()) == 64
+    assert digest(OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2") == first
+    assert digest(OPENBLAS_CORETYPE="Prescott") == first
