@@ -16,6 +16,7 @@ from rllib_configs.algorithms.ppo import steps_of
 from rllib_configs.builders import algorithm_config
 from rllib_configs.learning.flat import flat_parameters
 from rllib_configs.loading import load_config
+from rllib_configs.networks.linear import products
 from rllib_configs.networks.registry import make_sampler, network_of
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss
 from rllib_configs.registries import NETWORKS
@@ -64,6 +65,7 @@ def _differentiate(network: Any, world: Any, states: NDArray[Any]) -> None:
     ones = np.ones(count, np.float32)
     choices = Choices(flat.show(states), void, -ones, ones, np.array([0, count]))
     flat.gradient(flat.flatten(dict(network.named_parameters())), choices, PolicyLoss())
+    products(ones[:, None], ones[:, None])  # what values are fitted with
 
 
 def _iterate(config: Any) -> None:

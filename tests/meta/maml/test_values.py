@@ -66,5 +66,5 @@ def test_no_bit_depends_on_the_number_of_cores_or_on_how_the_library_multiplies(
 
     first = digest()
     assert len(first.strip()) == 64
-    assert digest(OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2") == first
-    assert digest(OPENBLAS_CORETYPE="Prescott") == first
+    others = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "OPENBLAS_CORETYPE": "Prescott"}
+    assert digest(**others) == first
