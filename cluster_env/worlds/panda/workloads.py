@@ -245,7 +245,7 @@ class ClusteredWorkload:
 
     @property
     def _memory_for_a_core(self) -> float:
-        """The least of all types, so that nodes with enough cores have enough memory."""
+        """The least of all types, so that all nodes have enough; if memory-bound, the most."""
         each = np.divide(self.nodes.memory, self.nodes.cores)
         return float(each.max() if self.memory_bound else each.min())
 
