@@ -153,8 +153,8 @@ def test_the_watchdog_releases_all_jobs_of_a_steerer_that_was_killed(
 
 
 FAULTS = {
-    "squeue": ["exit 1", "exec sleep 600", "echo '?'", "exit 0", "exec yes '7|main|x'"],
-    "sinfo": ["exit 1", "exec sleep 600", "echo '?'", "exit 0"],
+    "squeue": ["exit 1", "exec sleep 600", "echo '?'; exit", "exit 0", "exec yes '7|main|x'"],
+    "sinfo": ["exit 1", "exec sleep 600", "echo '?'; exit", "exit 0"],
     "scontrol": ['test "$1" != release || exit 1'],
 }
 
