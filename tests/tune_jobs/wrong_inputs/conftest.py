@@ -120,5 +120,3 @@ def refuse(
         return error
 
     return give
-
-

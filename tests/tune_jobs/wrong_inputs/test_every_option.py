@@ -10,6 +10,7 @@ import pytest
 from cluster_env.worlds import WORLDS
 from tests.tune_jobs.wrong_inputs.conftest import Accepted, Refuse, replace_work
 from tune_jobs import cli
+from tune_jobs.figures import FIGURES
 from tune_jobs.terminal.task_command import TaskCommand
 
 CONTEXT = click.Context(cli.metasched)
@@ -105,3 +106,23 @@ def test_a_wrong_value_is_refused_before_work_begins(
     command: str, option: str, value: str, refuse: Refuse
 ) -> None:
     refuse(f"{RIGHT[command]} --{option} {value}")
+
+
+NEEDS = {"runs": "runs/joint", "trace": "site.csv", "rows": "empty"}
+WRONG_OF_FIGURES = {"set": "nosuch=1", "config": NOWHERE, "limit": "nosuch=0.1", "at": "x"}
+
+
+@pytest.mark.parametrize(
+    ("figure", "option"),
+    [
+        (name, option)
+        for name in FIGURES.names()
+        for option in FIGURES.get(name).options
+        if option in WRONG_OF_FIGURES
+    ],
+)
+def test_a_wrong_value_of_a_figure_is_refused_before_work_begins(
+    figure: str, option: str, refuse: Refuse
+) -> None:
+    inputs = [f"--{name} {NEEDS[name]}" for name in FIGURES.get(figure).options if name in NEEDS]
+    refuse(f"figure {figure} {' '.join(inputs)} --{option} {WRONG_OF_FIGURES[option]}")
