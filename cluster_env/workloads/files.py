@@ -64,7 +64,7 @@ class _Unpacked(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Unpacks some bytes."""
-        data = self._file.read(len(buffer))
+        data = self._file.read1(len(buffer))  # what stands before a cut is not lost
         buffer[: len(data)] = data
         self._left -= len(data)
         self._lines -= data.count(b"\n")
