@@ -1,4 +1,4 @@
-"""What CI may try twice is a list: each is a test that is there, with a reason; any other counts."""
+"""What CI may try twice is a list: tests that are there, each with a reason; any other counts."""
 
 import subprocess
 from pathlib import Path
