@@ -84,3 +84,17 @@ def test_an_adapted_policy_is_written_after_all_of_its_steps(scorer: Path, tmp_p
 def test_an_adaptation_draws_by_its_seed(scorer: Path) -> None:
     one, other, same = (logits_of(adapted(scorer, seed=seed)[-1], scorer) for seed in (1, 2, 1))
     assert one == same != other
+
+
+def test_an_environment_of_a_task_has_its_objective_and_options_of_ones_own() -> None:
+    task = metasched.load_config("deeprm", [*SMALL_TASK, "task.objective=makespan"]).task.build()
+    for env in (metasched.make_env(task), metasched.make_vec_env(task, 2)):
+        assert env.unwrapped.setup.task.objective.name == "makespan"
+    changed = metasched.make_env(task, objective="slowdown")
+    assert changed.unwrapped.setup.task.objective.name == "slowdown"
+
+
+def test_settings_of_a_training_reach_rllib() -> None:
+    changes = {"training.lr": 0.5, "seed": 3}
+    config = metasched.algorithm_config("deeprm-smoke", changes).experiment
+    assert (config.training.lr, config.seed) == (0.5, 3)
