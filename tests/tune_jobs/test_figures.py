@@ -296,3 +296,9 @@ def test_means_of_what_was_left_unfinished_are_said_to_be_lower_bounds() -> None
         "5.10",
         "7.20, 3 jobs unfinished: a lower bound",
     ]
+
+
+@pytest.mark.parametrize(("metric", "first"), [("slowdown", "low"), ("utilization", "high")])
+def test_the_best_policy_stands_first(metric: str, first: str) -> None:
+    rows = pd.DataFrame({"key": ["low", "high", "middle"], metric: [0.2, 0.9, 0.5]})
+    assert comparison.ranked(rows, metric, metric)["key"].iloc[0] == first
