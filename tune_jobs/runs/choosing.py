@@ -40,7 +40,9 @@ def choose_run(
     Raises:
         InputError: if a run was not trained by a search, or they are not alike.
     """
-    if out is not None and out.is_dir() and {one.name for one in out.iterdir()} - _WRITTEN:
+    present = {one.name for one in out.iterdir()} if out is not None and out.is_dir() else set()
+    # What is hidden was put aside by a call that was killed.
+    if {name for name in present if not name.startswith(".")} - _WRITTEN:
         raise InputError(f"{out} holds other files; take a new folder for the policy")
     for name in filter(is_heuristic, names):
         raise InputError(f"choose takes trained runs, but '{name}' is a rule")
