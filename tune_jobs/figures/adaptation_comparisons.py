@@ -82,7 +82,7 @@ def collect_differences(request: FigureRequest) -> list[Row]:
         if not joint:
             raise InputError(
                 f"the family {family} has no rows of joint training to compare with; measure a "
-                f"run with meta.inner_steps=0"
+                f"run that was trained with training.inner_steps=0"
             )
         # Of several, the one that was trained on this family.
         reference = min(joint, key=lambda method: f"on {family}" not in method.label)
