@@ -80,7 +80,7 @@ def draw_changes_of_waits(table: Path) -> Figure:
             figure,
             f"Who starts earlier or later than {against}",
             "mean change of a job's wait, blue: shorter, red: longer; lines: processors of a job; "
-            "columns: time that it asks for; small print: jobs",
+            "columns: time that it asks for; small print: jobs; earlier, later: by over a minute",
         )
         return figure
 

@@ -16,6 +16,9 @@ GROUPS = ("queue", "user", "group")
 """Columns of jobs that queues are split by, as far as a log has them."""
 
 OTHERS = "others"
+SAME_S = 60
+"""A job whose start differs by no more starts as before: a site takes seconds for a decision."""
+
 HOURS = 3
 """Hours of the day that waits are averaged over."""
 
@@ -101,7 +104,7 @@ def changes(played: Jobs, processors: int) -> pd.DataFrame:
     """Whose waits changed, a row for each policy, size and length: against the record or the first.
 
     Jobs count that started under both. ``change`` is the mean change of their waits in seconds,
-    ``earlier`` and ``later`` are shares of them.
+    ``earlier`` and ``later`` are shares of them, by more than `SAME_S`.
     """
     reference = AS_RECORDED if AS_RECORDED in played else next(iter(played))
     rows = [
@@ -124,8 +127,8 @@ def _changes(jobs: pd.DataFrame, before: pd.DataFrame, processors: int) -> Itera
             "length": LENGTHS[of_length],
             "jobs": len(part),
             "change": float(part.mean()),
-            "earlier": float((part < 0).mean()),
-            "later": float((part > 0).mean()),
+            "earlier": float((part < -SAME_S).mean()),
+            "later": float((part > SAME_S).mean()),
         }
 
 
