@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from cluster_env.core.errors import InputError
-from tune_jobs.figures.kit.gantt import lay_out
+from cluster_env.core.placement import paint, place
 from tune_jobs.figures.style import INK, headline, new_figure, style_of, styled
 from tune_jobs.tables.frames import read_frame
 
@@ -86,7 +86,10 @@ def draw_gantt(table: Path, *, processors: int, policy: str) -> Figure:
     over = (first["wait"].to_numpy() + duration) / np.maximum(duration, _BOUND_S)
     color = np.searchsorted(np.asarray(LIMITS), np.maximum(over, 1.0), side="left") + 1
     size = first["processors"].to_numpy()
-    cells = lay_out(start, end, size, color, processors, (_ROWS, _COLUMNS))
+    left = np.ceil(start * (_COLUMNS / end.max()) - 0.5).astype(np.int64)
+    right = np.ceil(end * (_COLUMNS / end.max()) - 0.5).astype(np.int64)
+    places = place(start, end, size, processors)
+    cells = paint(left, right, color, places, processors, (_ROWS, _COLUMNS))
     unit, name = time_unit(float(end.max()))
     with styled():
         figure = new_figure(4.6, width=10.0)
