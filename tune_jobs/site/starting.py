@@ -11,7 +11,7 @@ from cluster_env.core.errors import Failure, InputError
 from cluster_env.workloads.formats import READ_OPTIONS
 from rllib_configs.snapshot import RUNNING, WAITING, Queue, Snapshot, StartTime
 from tune_jobs.site.choosing import choose_foreseer
-from tune_jobs.site.controller import SiteAway
+from tune_jobs.site.commands import SiteAway
 from tune_jobs.site.journal import TICK, read_journal
 from tune_jobs.site.placing import in_all
 from tune_jobs.site.slurm import SlurmBackend, require_slurm
