@@ -42,8 +42,8 @@ EVALUATION = {
 def test_the_description_says_the_result_in_words_and_with_its_price() -> None:
     words, _, rest = describe(trainer(EVALUATION), "stopped by a signal").partition("\n\n")
     assert words == (
-        "**Validation slowdown 3** [2.5, 3.5] after iteration 10; sjf, the best heuristic, has 4: "
-        "25.0% less. 12 of 20 iterations, stopped by a signal."
+        "**Validation slowdown 3** [2.5, 3.5] after iteration 10; sjf, the best of sjf and "
+        "tetris, has 4: 25.0% less. 12 of 20 iterations, stopped by a signal."
     )
     assert rest.splitlines()[:5] == [
         "| policy | slowdown | utilization | longest_wait |",
@@ -55,7 +55,7 @@ def test_the_description_says_the_result_in_words_and_with_its_price() -> None:
 
 
 def test_the_best_heuristic_is_the_largest_where_more_is_better() -> None:
-    assert "tetris, the best heuristic, has 5: 40.0% less" in describe(
+    assert "tetris, the best of sjf and tetris, has 5: 40.0% less" in describe(
         trainer(EVALUATION, higher_is_better=True), "finished"
     )
 

@@ -1,7 +1,7 @@
 """The description of a run in MLflow, which holds its result in words, a table and the command."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 NOTE_TAG = "mlflow.note.content"
 MAX_NOTE = 7_500  # characters; MLflow's limit of a tag is 8,000
@@ -25,6 +25,13 @@ def with_section(note: str, title: str, text: str) -> str:
     if found:
         return f"{head}{section}{tail}"
     return f"{note.rstrip()}\n\n{section}".lstrip()
+
+
+def with_sections(note: str, sections: Mapping[str, str]) -> str:
+    """A description with several sections, texts by title; see `with_section`."""
+    for title, text in sections.items():
+        note = with_section(note, title, text)
+    return note
 
 
 def code(commands: Iterable[str]) -> str:

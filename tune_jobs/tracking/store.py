@@ -19,7 +19,7 @@ from rllib_configs.policy_files import read_policy_config
 from tune_jobs.terminal.files import FileLock
 from tune_jobs.tracking.model import about, build_model, fingerprint, may_be_model
 from tune_jobs.tracking.moving import mend_addresses
-from tune_jobs.tracking.notes import NOTE_TAG, with_section
+from tune_jobs.tracking.notes import NOTE_TAG, with_sections
 from tune_jobs.tracking.places import ARTIFACT_FOLDER, database_of, local_store, local_uri
 from tune_jobs.tracking.values import Point, as_numbers
 
@@ -259,12 +259,21 @@ class Store:
         )
 
     def note(self, run_id: str, sections: Mapping[str, str]) -> None:
-        """Adds sections to the run's description, or replaces those of the same titles."""
-        before = note = self.run(run_id).data.tags.get(NOTE_TAG, "")
-        for title, text in sections.items():
-            note = with_section(note, title, text)
-        if note != before:
+        """Adds sections to the run's description, or replaces those of the same titles.
+
+        So it does to the descriptions of the registered models that are of the run, because what
+        is found later, such as a comparison with more rules, may say something else.
+        """
+        tags = self.run(run_id).data.tags
+        before = tags.get(NOTE_TAG, "")
+        if (note := with_sections(before, sections)) != before:
             self._client.set_tag(run_id, NOTE_TAG, note)
+        if not (registered := tags.get(MODEL_TAG)):
+            return
+        for version in self._client.search_model_versions(f"name = '{registered}'"):
+            before = version.description or ""
+            if version.run_id == run_id and (note := with_sections(before, sections)) != before:
+                self._client.update_model_version(registered, version.version, note)
 
     def end(self, run_id: str, status: str, time_ms: int) -> None:
         """Sets the final status: FINISHED, FAILED or KILLED."""
