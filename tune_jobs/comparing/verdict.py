@@ -24,40 +24,57 @@ def verdicts(rows: Sequence[Cells]) -> list[str]:
     for block in blocks_of(rows):
         rules = [row for row in block if not _holds(row, "learned")]
         if rules and not few_windows(block[0]):
-            sentences += [_verdict(row, rules) for row in block if _holds(row, "learned")]
+            sentences += [
+                beside_rules(
+                    f"{learned_name(str(row['key']))} {on_jobs(row)}",
+                    row,
+                    rules,
+                    str(row["metric"]),
+                )
+                for row in block
+                if _holds(row, "learned")
+            ]
     return sentences
 
 
-def _verdict(row: Cells, rules: Sequence[Cells]) -> str:
-    metric, rank = str(row["metric"]), get_metric(str(row["metric"])).rank
+def beside_rules(name: str, row: Cells, rules: Sequence[Cells], metric: str) -> str:
+    """What a policy achieves beside the best of some rules, with the price of both.
+
+    Args:
+        name: of the policy, and what else is said of it.
+        row: its numbers.
+        rules: those of the rules, each with its name (``policy``).
+        metric: that decides.
+    """
+    rank = get_metric(metric).rank
     rule = min(rules, key=lambda one: rank(number_in(one[metric])))
     value, best = (number_in(one[metric]) for one in (row, rule))
     time, _ = times_of(spec_of_row(row))
 
-    def written(name: str, one: Cells) -> str:
-        return column(name).write(number_in(one[name]), time)
+    def written(one: Cells, column_name: str) -> str:
+        return column(column_name).write(number_in(one[column_name]), time)
 
     price = ", ".join(
-        f"{column(name).title} {written(name, row)} ({written(name, rule)})"
-        for name in _PRICE
-        if name in row and name != metric
+        f"{column(side).title} {written(row, side)} ({written(rule, side)})"
+        for side in _PRICE
+        if side in row and side != metric
     )
+    names = [str(one.get("key") or one["policy"]) for one in rules]
     return (
-        f"{learned_name(str(row['key']))} has a {column(metric).title} of "
-        f"{interval_of(row, metric)} {on_jobs(row)}, {compared(value, best)} {rule['policy']} with "
-        f"{written(metric, rule)}, {best_of([str(one['key']) for one in rules])}"
-        f"{_chance(row, rule)}; {price}."
+        f"{name} has a {column(metric).title} of {interval_of(row, metric)}, "
+        f"{compared(value, best)} {rule['policy']} with {written(rule, metric)}, "
+        f"{best_of(names)}{_chance(row, rule)}; {price}."
     )
 
 
 def _chance(row: Cells, rule: Cells) -> str:
     """Says so where the paired difference to the best mean of all is not significant."""
-    other = rule if _holds(row, "best") else row if _holds(rule, "best") else None
+    other = next((one for one, best in ((rule, row), (row, rule)) if _holds(best, "best")), None)
     if other is None:
         return ""
     level = number_in(other["difference_low"]) <= 0 <= number_in(other["difference_high"])
-    return ", which is not significant" if level else ""
+    return " (the difference is not significant)" if level else ""
 
 
 def _holds(row: Cells, name: str) -> bool:
-    return str(row[name]) == "True"
+    return str(row.get(name)) == "True"
