@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from tune_jobs.figures.kit.bars import draw_groups, scale_times
 from tune_jobs.figures.replays import time_unit
-from tune_jobs.figures.saving import save
 from tune_jobs.figures.style import INK, MUTED, PALETTE, new_figure, style_of, styled
 from tune_jobs.tables.frames import read_frame
 
@@ -20,7 +20,7 @@ _MOST_LABELS = 8
 Series = list[tuple[str, str, pd.DataFrame]]  # name, color and rows
 
 
-def draw_log(table: Path, image: Path) -> None:
+def draw_log(table: Path) -> Figure:
     """Draws what `tune_jobs.replaying.description.points` collected in a CSV file.
 
     Raises:
@@ -53,10 +53,10 @@ def draw_log(table: Path, image: Path) -> None:
         estimates.set_xlabel(
             "above 1: the job ran longer than its estimate", color=MUTED, fontsize=9
         )
-        save(figure, image)
+        return figure
 
 
-def draw_calibration(table: Path, image: Path) -> None:
+def draw_calibration(table: Path) -> Figure:
     """Draws what `tune_jobs.replaying.fidelity.points` collected in a CSV file.
 
     Raises:
@@ -88,7 +88,7 @@ def draw_calibration(table: Path, image: Path) -> None:
         scale_times(jobs, "y")
         jobs.set_xlabel("recorded wait; on the line both are equal", color=MUTED, fontsize=9)
         jobs.set_title(f"Jobs: simulated wait, {name}")
-        save(figure, image)
+        return figure
 
 
 def _read(table: Path) -> pd.DataFrame:

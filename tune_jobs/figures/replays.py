@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from cluster_env.core.errors import InputError
-from tune_jobs.figures.kit.gantt import lay_out
-from tune_jobs.figures.saving import save
+from cluster_env.core.placement import paint, place
 from tune_jobs.figures.style import INK, headline, new_figure, style_of, styled
 from tune_jobs.tables.frames import read_frame
 
@@ -26,7 +26,7 @@ _BOUND_S = 10
 _UNITS = ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
 
 
-def draw_timeline(table: Path, image: Path) -> None:
+def draw_timeline(table: Path) -> Figure:
     """Draws use and queue over time, a line for each policy.
 
     The CSV table has the columns policy, begin_s, end_s, window_s, utilization and queue.
@@ -56,10 +56,10 @@ def draw_timeline(table: Path, image: Path) -> None:
         queue.set_title("Waiting jobs")
         queue.set_xlabel(f"{name} since the first submission; dotted: the last one")
         queue.legend(fontsize=9, ncols=2)
-        save(figure, image)
+        return figure
 
 
-def draw_gantt(table: Path, image: Path, processors: int, policy: str) -> None:
+def draw_gantt(table: Path, *, processors: int, policy: str) -> Figure:
     """Draws who ran where and when; the color of a job is its bounded slowdown.
 
     Jobs get the lowest free processors. All is drawn as one image of 1,600 x 400 points, so that
@@ -86,7 +86,10 @@ def draw_gantt(table: Path, image: Path, processors: int, policy: str) -> None:
     over = (first["wait"].to_numpy() + duration) / np.maximum(duration, _BOUND_S)
     color = np.searchsorted(np.asarray(LIMITS), np.maximum(over, 1.0), side="left") + 1
     size = first["processors"].to_numpy()
-    cells = lay_out(start, end, size, color, processors, (_ROWS, _COLUMNS))
+    left = np.ceil(start * (_COLUMNS / end.max()) - 0.5).astype(np.int64)
+    right = np.ceil(end * (_COLUMNS / end.max()) - 0.5).astype(np.int64)
+    places = place(start, end, size, processors)
+    cells = paint(left, right, color, places, processors, (_ROWS, _COLUMNS))
     unit, name = time_unit(float(end.max()))
     with styled():
         figure = new_figure(4.6, width=10.0)
@@ -117,7 +120,7 @@ def draw_gantt(table: Path, image: Path, processors: int, policy: str) -> None:
             f"{len(started):,} jobs{cut}; white: idle processors; each job is drawn on the "
             "lowest free processors",
         )
-        save(figure, image)
+        return figure
 
 
 def time_unit(seconds: float) -> tuple[float, str]:

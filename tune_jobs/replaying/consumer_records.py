@@ -40,6 +40,8 @@ def record_consumers(
             f"records are made by agents with the network policy_advisor, but {source} has "
             f"{config.training.network}"
         )
+    if config.training.actor != "plans":  # before a tree of consumers is made
+        raise InputError("records are made by actors that weigh plans; take training.actor=plans")
     if not path.absolute().parent.is_dir():
         raise InputError(f"cannot write {path}: there is no folder {path.absolute().parent}")
     # Only now, because it imports PyTorch, which takes longer than all checks before.

@@ -75,7 +75,7 @@ def dropped(jobs: RecordedJobs) -> Sheet:
         note = f"of {jobs.rows:,} rows; jobs: {jobs.rows - lost:,}"
     own = {"jobs": Column("rows", COUNT)} if jobs.rows else {}
     shown = ["because_the_job", "jobs", "first_in_line"]
-    return Sheet("dropped", "Left out", shown, rows, note, own)
+    return Sheet("dropped", "Left out", shown, rows, note, own, MOST_ROWS)
 
 
 def noticed(jobs: RecordedJobs) -> Sheet:
@@ -83,7 +83,8 @@ def noticed(jobs: RecordedJobs) -> Sheet:
     rows: _Rows = [
         {"the_row": one.what, "rows": one.count, "first_in_line": one.line} for one in jobs.noticed
     ]
-    return Sheet("noticed", "Noticed", ["the_row", "rows", "first_in_line"], rows)
+    shown = ["the_row", "rows", "first_in_line"]
+    return Sheet("noticed", "Noticed", shown, rows, most=MOST_ROWS)
 
 
 def spread(jobs: RecordedJobs, played: Played) -> list[Sheet]:
@@ -203,7 +204,7 @@ def by_week(jobs: RecordedJobs, capacity: Sequence[int], played: Played) -> Shee
             own[f"load_{name}"] = Column(f"{short} load", SHARE)
             own[f"utilization_{name}"] = Column(f"{short} used", SHARE)
     shown = ["week", "jobs", *share, "mean_queue", "longest_wait"]
-    return Sheet("by-week", "Weeks", shown, rows, note, own)
+    return Sheet("by-week", "Weeks", shown, rows, note, own, MOST_ROWS)
 
 
 def by_name(jobs: RecordedJobs, name: str, played: Played) -> Sheet | None:
@@ -235,7 +236,7 @@ def by_name(jobs: RecordedJobs, name: str, played: Played) -> Sheet | None:
     ]
     title = f"{name.capitalize()}s by share of work"
     shown = [name, "jobs", "of_work", "mean_wait", "run_over_estimate"]
-    return Sheet(f"by-{name}", title, shown, rows, f"waits {played.words}")
+    return Sheet(f"by-{name}", title, shown, rows, f"waits {played.words}", most=MOST_ROWS)
 
 
 def points(

@@ -1,19 +1,20 @@
 """What ``metasched replay`` does: plays a whole log under policies."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import click
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Schedule
+from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate
 from cluster_env.workloads.recorded import RecordedJobs
 from tune_jobs.comparing.comparison import check_specs
@@ -40,10 +41,9 @@ from tune_jobs.replaying.outcomes import (
     overloaded,
     timeline,
 )
-from tune_jobs.tables.frames import write_table
-from tune_jobs.tables.printing import Sheet, as_data, folded, format_sheet, write_sheets
-from tune_jobs.terminal.output import print_json, silent
-from tune_jobs.terminal.progress import NoProgress, Progress
+from tune_jobs.tables.printing import as_data
+from tune_jobs.tables.report import Picture, Report, tables_of, text_of
+from tune_jobs.terminal.progress import Progress
 
 STRETCHES = 160
 """Points of a line in the pictures of use and queue."""
@@ -75,15 +75,8 @@ class ReplayOptions(LogOptions):
     decode: Decode = "argmax"
 
 
-def report_replay(
-    options: ReplayOptions,
-    *,
-    as_json: bool,
-    out: Path | None,
-    draw_lines: Callable[[Path, Path], None],
-    draw_gantt: Callable[[Path, Path, int, str], None],
-) -> None:
-    """Plays a log and prints what came of it; pictures are drawn from their tables.
+def replay_log(options: ReplayOptions, progress: Progress) -> Report:
+    """Plays a log under policies, and tells what came of it.
 
     Raises:
         InputError: if the log, the machine or a policy cannot be used; before anything is played.
@@ -107,10 +100,20 @@ def report_replay(
         specs += [] if name in runs else [heuristic_spec(name)]
         for run in runs.get(name, ()):  # each by itself, also where seeds alone differ
             specs.append(replace(learned_spec("", [run], decode), key=run.path.name))
-    specs = beside_holding(specs)
     protocol = EvaluationProtocol(task, num_jobsets=1)
+    specs = beside_holding(specs)
     check_specs(protocol, specs)
-    replays = play(protocol, specs, NoProgress() if as_json else Progress())
+    return _report(options.path, task, jobs, play(protocol, specs, progress), remarks)
+
+
+def _report(
+    path: Path,
+    task: Task,
+    jobs: RecordedJobs,
+    replays: Sequence[Replay],
+    remarks: list[str],
+) -> Report:
+    """The tables and pictures of replays of a log."""
     outcomes = {one.name: outcome(one.schedule, jobs.resources) for one in replays}
     schedules = {one.name: one.schedule for one in replays}
     workload: Any = task.workload
@@ -130,26 +133,32 @@ def report_replay(
         by_size(schedules),
         *by_user(schedules, jobs),
     ]
-    if as_json:
-        played = {one.name: one.seconds for one in replays}
-        dropped = [{"count": one.count, "reason": one.reason} for one in jobs.dropped]
-        data = {"jobs": jobs.num_jobs, "dropped": dropped, "seconds": played, "remarks": remarks}
-        data |= as_data(sheets)
-        print_json(data)
-    say = silent if as_json else click.echo
-    say(_text(options.path, jobs, replays, sheets, remarks))
-    if out is None:
-        say("\nNext     the same with --out FOLDER keeps schedules and draws them")
-        return
-    write_sheets(out, sheets)
-    write_table(out / f"{LINES}.csv", _lines_of(replays))
-    draw_lines(out / f"{LINES}.csv", out / f"{LINES}.png")
-    for one in replays:
-        table = out / f"schedule-{_file_name(one.name)}.csv"
-        write_schedule(table, one.schedule, jobs)
-        image = out / f"{GANTT}-{_file_name(one.name)}.png"
-        draw_gantt(table, image, int(one.schedule.capacity[0]), one.name)
-    say(f"\nWrote {out}: schedules, tables, {LINES}.png, and {GANTT}-*.png of each policy")
+    files = {one.name: _file_name(one.name) for one in replays}
+    return Report(
+        text=text_of(_head(path, jobs, replays[0].schedule), sheets, remarks),
+        tables=tables_of(sheets)
+        | {LINES: partial(_lines_of, replays)}
+        | {f"schedule-{files[key]}": partial(_jobs_of, schedules[key], jobs) for key in schedules},
+        data={
+            "jobs": jobs.num_jobs,
+            "dropped": [{"count": one.count, "reason": one.reason} for one in jobs.dropped],
+            "seconds": {one.name: one.seconds for one in replays},
+            "remarks": remarks,
+            **as_data(sheets),
+        },
+        remarks=remarks,
+        pictures={LINES: Picture(LINES, [LINES])}
+        | {
+            f"{GANTT}-{files[key]}": Picture(
+                GANTT,
+                [f"schedule-{files[key]}"],
+                {"processors": int(one.capacity[0]), "policy": key},
+            )
+            for key, one in schedules.items()
+        },
+        hint="Next     the same with --out FOLDER keeps schedules and draws them",
+        written=f"Wrote {{out}}: schedules, tables, {LINES}.png, and {GANTT}-*.png of each policy",
+    )
 
 
 def play(
@@ -169,8 +178,8 @@ def play(
     return replays
 
 
-def write_schedule(path: Path, schedule: Schedule, jobs: RecordedJobs) -> None:
-    """Writes what became of each job, one a line, in whole seconds of the log's clock."""
+def _jobs_of(schedule: Schedule, jobs: RecordedJobs) -> pd.DataFrame:
+    """What became of each job, in whole seconds of the log's clock."""
     started = schedule.start >= 0
     submit = jobs.submit[schedule.job]
     wait = np.where(started, schedule.start - schedule.arrival, -1)
@@ -187,7 +196,7 @@ def write_schedule(path: Path, schedule: Schedule, jobs: RecordedJobs) -> None:
     }
     for name in jobs.ids:
         columns[name] = jobs.names[name][jobs.ids[name][schedule.job]]
-    write_table(path, pd.DataFrame(columns))
+    return pd.DataFrame(columns)
 
 
 def _lines_of(replays: Sequence[Replay]) -> pd.DataFrame:
@@ -210,21 +219,11 @@ def _file_name(policy: str) -> str:
     return re.sub(r"[^\w.-]+", "-", policy).strip("-")
 
 
-def _text(
-    path: Path,
-    jobs: RecordedJobs,
-    replays: Sequence[Replay],
-    sheets: Sequence[Sheet],
-    remarks: Sequence[str],
-) -> str:
+def _head(path: Path, jobs: RecordedJobs, schedule: Schedule) -> str:
     num_lost = sum(one.count for one in jobs.dropped)
     reasons = "; ".join(f"{one.count:,} because the job {one.reason}" for one in jobs.dropped)
     lost = f"; left out: {reasons}" if num_lost else ""
     machine = ", ".join(
-        f"{units:,} {name}"
-        for name, units in zip(jobs.resources, replays[0].schedule.capacity, strict=True)
+        f"{units:,} {name}" for name, units in zip(jobs.resources, schedule.capacity, strict=True)
     )
-    head = f"{path}: {jobs.num_jobs:,} jobs on {machine}{lost}"
-    shown = [format_sheet(sheet, 40 if sheet.name == "by-partition" else 10) for sheet in sheets]
-    under = ("\n".join(folded([one])) for one in remarks)
-    return "\n\n".join([click.style(head, bold=True), *shown, *under])
+    return f"{path}: {jobs.num_jobs:,} jobs on {machine}{lost}"

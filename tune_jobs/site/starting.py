@@ -77,6 +77,11 @@ def report_starts(
         Failure: if the site does not answer.
     """
     bound = seconds_of(max_wait)
+    if unused := [name for name in task_options if name.replace("-", "_") not in READ_OPTIONS]:
+        raise InputError(
+            f"--{unused[0]} describes a simulated site, but starts is about a real one; leave it "
+            "out"
+        )
     if repeat is None:
         require_slurm(otherwise=", or give a record with --repeat FILE")
     foresee = foresee_by(policy, past, task_options, bound, **options)
