@@ -110,10 +110,10 @@ class Demo:
         yield "", f"then {self.folder('replayed') / 'timeline.png'}"
         yield "Next", "with jobs of your own: metasched trace FILE, then metasched replay FILE"
         yield "", "with a paper's results: metasched results"
-        yield "", "on a cluster: metasched train deeprm-ppo-large-batch --address auto --runners 16"
+        yield "", "on a cluster: metasched train deeprm-ppo-large-batch --address auto"
 
     def _of_log(self) -> str:
-        from tune_jobs.comparing.verdict import beside_rules
+        from tune_jobs.comparing.verdict import beside_heuristics
         from tune_jobs.tables.frames import read_table
 
         rows = {
@@ -121,7 +121,7 @@ class Demo:
             for row in read_table(self.folder("replayed") / "replay.csv", ("policy", "mean_wait"))
         }
         rules = [rows[name] for name in LOG_RULES.split(",")]
-        said = beside_rules(LOG_POLICY, rows[LOG_POLICY], rules, "bounded_slowdown")
+        said = beside_heuristics(LOG_POLICY, rows[LOG_POLICY], rules, "bounded_slowdown")
         return f"on the log {LOG}, {said} It is one log, so there is no interval."
 
     def _of_tasks(self) -> str:

@@ -110,7 +110,7 @@ def test_a_verdict_compares_with_the_best_of_all_rules_of_its_table(
     level = said(compared(*others, hold, own, best="hold", chance=1.0))
     assert "the best of sjf, tetris and hold (the difference is not significant);" in level
     assert verdicts(compared(own, best="demo")) == []
-    assert "the best of all 9 rules in the table" in said(
+    assert "the best of all 9 heuristics of the table" in said(
         compared(own, *((f"rule{k}", False, 4.0) for k in range(9)), best="demo")
     )
 

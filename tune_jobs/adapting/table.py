@@ -160,9 +160,9 @@ def verdict(task: Task, rows: Sequence[Row]) -> str:
     if changed < num_steps:
         unchanged = f"{num_steps - changed} of {num_steps} step{plural} changed nothing"
         words.append(f"{unchanged}, because {last['reason']}.")
-    rules = [row for row in rows if "step" not in row]
-    rule = min(rules, key=lambda row: float(row["cost"]))
-    names = [str(row["policy"]).partition(":")[0] for row in rules]
+    heuristics = [row for row in rows if "step" not in row]
+    rule = min(heuristics, key=lambda row: float(row["cost"]))
+    names = [str(row["policy"]).partition(":")[0] for row in heuristics]
     against = f"{compared(float(kept['ratio']), 1.0)} {rule['policy']}, {best_of(names)}"
     if kept["changed"]:
         plural = "s" if int(kept["step"]) > 1 else ""

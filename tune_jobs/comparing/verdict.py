@@ -22,13 +22,13 @@ def verdicts(rows: Sequence[Cells]) -> list[str]:
     """
     sentences = []
     for block in blocks_of(rows):
-        rules = [row for row in block if not _holds(row, "learned")]
-        if rules and not few_windows(block[0]):
+        heuristics = [row for row in block if not _holds(row, "learned")]
+        if heuristics and not few_windows(block[0]):
             sentences += [
-                beside_rules(
+                beside_heuristics(
                     f"{learned_name(str(row['key']))} {on_jobs(row)}",
                     row,
-                    rules,
+                    heuristics,
                     str(row["metric"]),
                 )
                 for row in block
@@ -37,17 +37,17 @@ def verdicts(rows: Sequence[Cells]) -> list[str]:
     return sentences
 
 
-def beside_rules(name: str, row: Cells, rules: Sequence[Cells], metric: str) -> str:
+def beside_heuristics(name: str, row: Cells, heuristics: Sequence[Cells], metric: str) -> str:
     """What a policy achieves beside the best of some rules, with the price of both.
 
     Args:
         name: of the policy, and what else is said of it.
         row: its numbers.
-        rules: those of the rules, each with its name (``policy``).
+        heuristics: those of the heuristics, each with its name (``policy``).
         metric: that decides.
     """
     rank = get_metric(metric).rank
-    rule = min(rules, key=lambda one: rank(number_in(one[metric])))
+    rule = min(heuristics, key=lambda one: rank(number_in(one[metric])))
     value, best = (number_in(one[metric]) for one in (row, rule))
     time, _ = times_of(spec_of_row(row))
 
@@ -59,7 +59,7 @@ def beside_rules(name: str, row: Cells, rules: Sequence[Cells], metric: str) -> 
         for side in _PRICE
         if side in row and side != metric
     )
-    names = [str(one.get("key") or one["policy"]) for one in rules]
+    names = [str(one.get("key") or one["policy"]) for one in heuristics]
     return (
         f"{name} has a {column(metric).title} of {interval_of(row, metric)}, "
         f"{compared(value, best)} {rule['policy']} with {written(rule, metric)}, "

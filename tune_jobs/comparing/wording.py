@@ -72,7 +72,7 @@ MOST_NAMES = 8
 def best_of(names: Sequence[str]) -> str:
     """Says against which rules the best one stands: ``the best of sjf, tetris and hold``."""
     if len(names) > MOST_NAMES:
-        return f"the best of all {len(names)} rules in the table"
+        return f"the best of all {len(names)} heuristics of the table"
     *some, last = names
     return f"the best of {', '.join(some)} and {last}" if some else "the only rule"
 

@@ -14,13 +14,13 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.placement import paint, place
 from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation import Summary, evaluate, get_metric, summarize
 from tune_jobs.comparing.comparison import check_specs, spec_cells
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.wording import best_of, described, jobs_of, on_jobs, spec_of_row
-from tune_jobs.figures.kit.gantt import lay_out
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import headline, new_figure, style_of, styled
 from tune_jobs.tables.columns import column
@@ -80,11 +80,11 @@ def collect(request: FigureRequest) -> list[Row]:
     rule = min(played[:-1], key=lambda one: metric.rank(one.summary.mean(metric.name)))
     differences = policy.rows(metric.name) - rule.summary.rows(metric.name)
     mean = policy.mean(metric.name) - rule.summary.mean(metric.name)
-    place = int(np.nanargmin(np.abs(differences - mean)))
+    shown = int(np.nanargmin(np.abs(differences - mean)))
     gains = differences if metric.higher_is_better else -differences
     better = int((gains > 0).sum())
-    head = {**protocol.columns(), "of_rules": best_of(rules), "place": place + 1, "better": better}
-    return [{**head, **row} for one in (rule, played[-1]) for row in _rows(one, protocol, place)]
+    head = {**protocol.columns(), "of_rules": best_of(rules), "place": shown + 1, "better": better}
+    return [{**head, **row} for one in (rule, played[-1]) for row in _rows(one, protocol, shown)]
 
 
 def _play(protocol: EvaluationProtocol, spec: PolicySpec) -> _Played:
@@ -94,13 +94,13 @@ def _play(protocol: EvaluationProtocol, spec: PolicySpec) -> _Played:
     return _Played(spec, group.name, schedule, summary)
 
 
-def _rows(played: _Played, protocol: EvaluationProtocol, place: int) -> list[Row]:
+def _rows(played: _Played, protocol: EvaluationProtocol, shown: int) -> list[Row]:
     schedule, side_metrics = played.schedule, protocol.task.spec.side_metrics
-    jobs = np.flatnonzero(schedule.jobset[schedule.episode] == place)
+    jobs = np.flatnonzero(schedule.jobset[schedule.episode] == shown)
     head = {
         **spec_cells(played.spec, played.name),
-        "mean": float(played.summary.rows(protocol.metric)[place]),
-        **{name: float(played.summary.rows(name)[place]) for name in side_metrics},
+        "mean": float(played.summary.rows(protocol.metric)[shown]),
+        **{name: float(played.summary.rows(name)[shown]) for name in side_metrics},
         "machine": int(schedule.capacity[0]),
     }
     columns = {
@@ -126,8 +126,8 @@ def draw(table: Path) -> Figure:
     with styled():
         figure = new_figure(8.0, width=10.0)
         *gantts, queue = figure.subplots(3, 1, sharex=True, height_ratios=[3, 3, 2])
-        for place, (axes, (name, own)) in enumerate(zip(gantts, policies, strict=True)):
-            color, style, _ = style_of(place)
+        for k, (axes, (name, own)) in enumerate(zip(gantts, policies, strict=True)):
+            color, style, _ = style_of(k)
             _draw_gantt(axes, own, end)
             axes.set_title(f"{name}: {_numbers(own)}", color=color)
             axes.set_ylabel("units of resource 1")
@@ -179,9 +179,10 @@ def _draw_gantt(axes: Axes, jobs: pd.DataFrame, end: float) -> None:
     color = np.searchsorted(np.asarray(LIMITS), started["slowdown"].to_numpy()) + 1
     machine = int(jobs["machine"].iloc[0])
     last = int((start + duration).max())
-    shape = (machine, round(_COLUMNS * last / end))
+    shape, scale = (machine, round(_COLUMNS * last / end)), _COLUMNS / end
+    columns = (np.rint(times * scale).astype(np.int64) for times in (start, start + duration))
     axes.imshow(
-        lay_out(start, start + duration, units, color, machine, shape),
+        paint(*columns, color, place(start, start + duration, units, machine), machine, shape),
         cmap=ListedColormap(_COLORS),
         norm=BoundaryNorm(np.arange(len(_COLORS) + 1) - 0.5, len(_COLORS)),
         aspect="auto",
