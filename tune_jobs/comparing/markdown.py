@@ -37,7 +37,8 @@ def markdown_rows(rows: Sequence[Row]) -> str:
         legend.insert(
             0, "- Bold: the best mean, and means that are not significantly different from it."
         )
-    return "\n\n".join([*verdicts(rows), *tables, "\n".join(legend)])
+    said = "\n".join(f"- {sentence}".replace("*", r"\*") for sentence in verdicts(rows))
+    return "\n\n".join([*filter(None, [said]), *tables, "\n".join(legend)])
 
 
 def cells_of(row: Row) -> Cells:

@@ -63,17 +63,18 @@ def beside_heuristics(name: str, row: Cells, heuristics: Sequence[Cells], metric
     return (
         f"{name} has a {column(metric).title} of {interval_of(row, metric)}, "
         f"{compared(value, best)} {rule['policy']} with {written(rule, metric)}, "
-        f"{best_of(names)}{_chance(row, rule)}; {price}."
+        f"{best_of(names)}{_paired(row, rule)}; {price}."
     )
 
 
-def _chance(row: Cells, rule: Cells) -> str:
-    """Says so where the paired difference to the best mean of all is not significant."""
+def _paired(row: Cells, rule: Cells) -> str:
+    """The paired difference of both, where one of them has the best mean of all policies."""
     other = next((one for one, best in ((rule, row), (row, rule)) if _holds(best, "best")), None)
     if other is None:
         return ""
     level = number_in(other["difference_low"]) <= 0 <= number_in(other["difference_high"])
-    return " (the difference is not significant)" if level else ""
+    difference = interval_of(other, "difference")
+    return f" (paired difference {difference}{', not significant' if level else ''})"
 
 
 def _holds(row: Cells, name: str) -> bool:
