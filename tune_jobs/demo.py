@@ -60,7 +60,7 @@ class Demo:
         seeded = ["--seed", str(self.seed)]
         runners = ["--runners", str(min(2, len(os.sched_getaffinity(0))))]
         training = ["--runs", str(self.runs), *seeded, *runners]
-        start = [f"training.start={run}", f"training.iterations={1 if self.quick else ITERATIONS}"]
+        iterations = f"training.iterations={1 if self.quick else ITERATIONS}"
         policies = f"{LOG_RULES},{LOG_POLICY}"
         adapt = ["adapt", meta, "--evaluate", jobsets[1], *seeded, "--track"]
         return [
@@ -80,7 +80,7 @@ class Demo:
             ],
             [
                 *("train", "deeprm-maml-operation", "--run", meta, *training),
-                *_sets([*start, *(QUICK_META if self.quick else ())]),
+                *_sets([iterations, *(QUICK_META if self.quick else ())]),
             ],
             *(
                 [
@@ -151,7 +151,7 @@ class Demo:
         ratios = ", ".join(f"{float(row['ratio']):.2f}" for row in kept)
         before = mean([rows[0] for rows in tables], "ratio")
         return (
-            f"to unseen tasks with hidden priorities ({len(tables)}): after three gradient steps, "
+            f"to unseen tasks with hidden priorities ({len(tables)}): after at most three steps, "
             f"{ratios} times the cost of {best_of(names)} on the task ({before:.2f} on the mean "
             f"before steps); {price}."
         )
@@ -179,8 +179,8 @@ def command(quick: bool, runs: Path, seed: int) -> None:
 
     The demo trains a policy for a cluster in operation for under a minute, compares it with the
     best rules on unseen jobs, and draws both on the same jobs. It replays a log under rules and a
-    shipped policy. Then it adapts the trained policy to unseen tasks with hidden priorities. MLflow
-    records all of it. Each part is an ordinary command, which is shown before it runs.
+    shipped policy. Then it meta-trains another policy, and adapts it to unseen tasks with hidden
+    priorities. Each part is an ordinary command, which is shown before it runs.
 
     \b
     Examples:

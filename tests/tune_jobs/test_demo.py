@@ -169,7 +169,7 @@ def test_the_summary_is_that_of_the_tables_with_all_their_rules(tmp_path: Path) 
         ),
         (
             "Adapted",
-            "to unseen tasks with hidden priorities (3): after three gradient steps, 2.00, 0.90, "
+            "to unseen tasks with hidden priorities (3): after at most three steps, 2.00, 0.90, "
             "0.90 times the cost of the best of sjf, tetris and hold on the task (1.20 on the "
             "mean before steps); utilization 50.0% (50.0%), mean wait 6.0 (6.0), longest wait "
             "60.0 (72.0).",

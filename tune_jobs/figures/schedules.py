@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -103,7 +104,7 @@ def _rows(played: _Played, protocol: EvaluationProtocol, shown: int) -> list[Row
         **{name: float(played.summary.rows(name)[shown]) for name in side_metrics},
         "machine": int(schedule.capacity[0]),
     }
-    columns = {
+    columns: dict[str, NDArray[Any]] = {
         "submit": schedule.arrival,
         "start": schedule.start,
         "duration": schedule.duration,
@@ -180,9 +181,9 @@ def _draw_gantt(axes: Axes, jobs: pd.DataFrame, end: float) -> None:
     machine = int(jobs["machine"].iloc[0])
     last = int((start + duration).max())
     shape, scale = (machine, round(_COLUMNS * last / end)), _COLUMNS / end
-    columns = (np.rint(times * scale).astype(np.int64) for times in (start, start + duration))
+    left, right = (np.rint(at * scale).astype(np.int64) for at in (start, start + duration))
     axes.imshow(
-        paint(*columns, color, place(start, start + duration, units, machine), machine, shape),
+        paint(left, right, color, place(start, start + duration, units, machine), machine, shape),
         cmap=ListedColormap(_COLORS),
         norm=BoundaryNorm(np.arange(len(_COLORS) + 1) - 0.5, len(_COLORS)),
         aspect="auto",
