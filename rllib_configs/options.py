@@ -18,7 +18,6 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from cluster_env.core.world import World
 from cluster_env.evaluation import get_metric
-from cluster_env.workloads.files import lasting
 from cluster_env.worlds import present_name, shipped_policies
 from rllib_configs.extensions import load_extensions
 from rllib_configs.registries import (
@@ -242,7 +241,7 @@ class SitesSection(Section):
     @classmethod
     def _make_paths_absolute(cls, logs: tuple[Path, ...]) -> tuple[Path, ...]:
         """Lets a run be resumed from elsewhere."""
-        return tuple(map(lasting, logs))
+        return tuple(path.expanduser().absolute() for path in logs)
 
 
 class EvolutionOptions(BatchedOptions):

@@ -23,7 +23,6 @@ from pydantic_core import PydanticCustomError
 
 from cluster_env.core.checks import FromFile, converted
 from cluster_env.core.errors import InputError
-from cluster_env.workloads.files import lasting
 from rllib_configs.extensions import load_extensions
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -65,7 +64,7 @@ class DerivedSection(Section):
     @classmethod
     def _make_paths_absolute(cls, value: Any) -> Any:
         """Lets a run be resumed from elsewhere."""
-        return lasting(value) if isinstance(value, Path) else value
+        return value.expanduser().absolute() if isinstance(value, Path) else value
 
     def __reduce__(self) -> tuple[Any, ...]:
         """See `restored`."""

@@ -26,12 +26,6 @@ from tune_jobs.terminal.task_command import TaskCommand
     help="World and jobs; by default Lublin's jobs on 256 processors.",
 )
 @set_option("task.workload.estimates=tsafrir")
-@click.option(
-    "--waits",
-    "rule",
-    metavar="RULE",
-    help="Also write how long jobs wait on the machine under a rule, for instance fcfs:easy.",
-)
 @click.option("--jobs", "num_jobs", type=count(2), default=5000, help="Number of jobs.")
 @seed_option("the jobs")
 def command(**options: Any) -> None:
@@ -42,9 +36,9 @@ def command(**options: Any) -> None:
 
     \b
     Examples:
-      metasched generate generated.csv
-      metasched generate lognormal.swf --processors 64 --set task.workload.kind=lognormal --seed 3
-      metasched generate users.swf --set task.workload.kind=users --waits priority:easy
+      metasched generate jobs.csv
+      metasched generate site.swf --jobs 10000 --set task.workload.estimates=tsafrir --seed 3
+      metasched generate jobs.csv --processors 64 --set task.workload.kind=lognormal
     """
     from tune_jobs.replaying.generating import generate_log
 

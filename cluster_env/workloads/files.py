@@ -17,25 +17,6 @@ from cluster_env.core.errors import InputError
 GZIP = b"\x1f\x8b"
 """What compressed files begin with."""
 
-SHIPPED = Path(__file__).parent / "logs"
-"""Folder of the logs that ship with the package."""
-
-
-def log_file(path: Path | str) -> Path:
-    """The file of a log: a path, or the name of a log that ships; a file of that name goes first.
-
-    Names have no folder and no suffix, such as ``example``.
-    """
-    path = Path(path)
-    shipped = SHIPPED / f"{path}.swf"
-    is_name = path.name == str(path) and not path.suffix
-    return shipped if is_name and not path.exists() and shipped.is_file() else path
-
-
-def lasting(path: Path) -> Path:
-    """The same log from any folder: the name of one that ships, or an absolute path."""
-    return path if log_file(path) != path else path.expanduser().absolute()
-
 
 def version_of(path: Path, what: str) -> tuple[int, int]:
     """Time of the last change (ns) and size of a file: what it is remembered by.

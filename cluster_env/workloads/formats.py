@@ -11,7 +11,7 @@ from cluster_env.core.registry import unknown
 from cluster_env.workloads import csv_jobs, pbs
 from cluster_env.workloads.clock import Clock
 from cluster_env.workloads.csv_jobs import read_csv_jobs
-from cluster_env.workloads.files import log_file, opened, version_of
+from cluster_env.workloads.files import opened, version_of
 from cluster_env.workloads.limits import LONGEST, check_missing_limits
 from cluster_env.workloads.numbers import as_shown, read_number
 from cluster_env.workloads.record_jobs import jobs_of
@@ -70,7 +70,7 @@ def read_log(
     The latest files are remembered as long as they do not change.
 
     Args:
-        path: the file, or the name of a log that ships, such as ``example``.
+        path: the file.
         log_format: one of `FORMATS`. By default what the first lines look like.
         time_zone: of times that name none; by default UTC.
         num_resources: of jobs in a CSV in time steps, where resources have names of one's own; None
@@ -84,7 +84,7 @@ def read_log(
         InputError: if the file cannot be read, too many lines are wrong, or no job can be
             scheduled.
     """
-    path = log_file(path)
+    path = Path(path)
     if log_format not in FORMATS:
         raise unknown("format of logs", log_format, FORMATS)
     partition, missing_limits = str(partition), str(missing_limits)

@@ -40,7 +40,7 @@ class LogWorkload(ABC):
     can run (`fitting`) and makes a window of the log a jobset of the world (`served`).
 
     Attributes:
-        path: path of the log, plain or compressed with gzip, or the name of one that ships.
+        path: path of the log, plain or compressed with gzip.
         jobs: number of jobs in a jobset; 0: all jobs of a split. If it is not set, `window` counts.
         window: seconds in which the jobs of a jobset arrive. 0: 20 mean run times, or the time in
             which 256 jobs are submitted, whichever is longer.

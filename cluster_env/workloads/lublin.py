@@ -166,16 +166,6 @@ def pass_through_days(
     return _pass_through_days(gaps / _BUCKET_S, weights, begin)
 
 
-def pass_through_weeks(gaps: NDArray[np.float64], weekend: float) -> NDArray[np.int64]:
-    """The same through weeks from Monday on, whose last two days have so much of a weekday's rate.
-
-    The clock begins at midnight; the mean rate of whole weeks is that of the gaps.
-    """
-    days = np.array([1.0] * 5 + [weekend] * 2)
-    weights = np.outer(days / days.mean(), _day_weights(*ANY.day)).ravel()
-    return _pass_through_days(gaps / _BUCKET_S, weights, 0)
-
-
 @lru_cache
 def _day_weights(shape: float, scale: float) -> NDArray[np.float64]:
     """How busy each half-hour of the day is, 1 on average; from midnight on."""

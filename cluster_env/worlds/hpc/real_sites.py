@@ -15,7 +15,6 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.seeding import Split
-from cluster_env.workloads.files import log_file
 from cluster_env.workloads.formats import read_log
 from cluster_env.workloads.windows import filling_time
 from cluster_env.worlds.hpc.bounds import bound_of
@@ -146,7 +145,7 @@ def _files(paths: Sequence[Path]) -> list[Path]:
             "the family real-sites needs job logs: set training.sites.logs to a folder or to files"
         )
     files: list[Path] = []
-    for path in map(log_file, paths):
+    for path in paths:
         inside = [path]
         if path.is_dir():
             inside = sorted(one for one in path.iterdir() if one.name.endswith(_ENDINGS))

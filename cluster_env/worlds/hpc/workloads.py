@@ -26,7 +26,6 @@ from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.workload import Workload
 from cluster_env.worlds.hpc.site.description import Site
 from cluster_env.worlds.hpc.site.recorded_jobs import on_site
-from cluster_env.worlds.hpc.users import UsersWorkload
 from cluster_env.worlds.hpc.world import HPC
 
 _SAMPLE = 20_000  # jobs that the load of a generator is measured on
@@ -360,7 +359,6 @@ def _processors(world: HPC) -> dict[str, Any]:
 WORKLOADS.register("lublin")(WorkloadSpec(LublinWorkload, _processors))
 WORKLOADS.register("lognormal")(WorkloadSpec(LognormalWorkload, _processors))
 WORKLOADS.register("bimodal")(WorkloadSpec(BimodalWorkload, _processors))
-WORKLOADS.register("users")(WorkloadSpec(UsersWorkload, _processors))
 WORKLOADS.register("trace")(
     WorkloadSpec(
         HPCLog,
