@@ -10,6 +10,7 @@ from tune_jobs.terminal.options import (
     OutPath,
     count,
     decode_option,
+    force_option,
     limit_option,
     runner_options,
     seed_option,
@@ -52,6 +53,7 @@ from tune_jobs.terminal.task_command import TaskCommand
     type=OutPath(dir_okay=False),
     help="File for the decision, as JSON; tune_jobs.comparing.guarding.load_decided reads it.",
 )
+@force_option
 @runner_options
 def command(**options: Any) -> None:
     """Decide whether to use the policy of RUN or the best heuristic on a task.

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 from rllib_configs.loading import load_config
@@ -12,6 +13,7 @@ from tune_jobs.experiments.checking import check_calls
 from tune_jobs.experiments.definition import experiment_names, in_order, load_experiment
 from tune_jobs.experiments.listing import list_calls
 from tune_jobs.tables.frames import read_table
+from tune_jobs.terminal.options import OF_PLAN
 from tune_jobs.terminal.running import run
 
 RECORDED = REPOSITORY / "tune_jobs" / "figures" / "recorded"
@@ -244,7 +246,9 @@ def test_everything_that_an_experiment_names_exists(name, tmp_path):
     for call in calls:
         # The line that is shown means the same to the program.
         command = cli.metasched.get_command(None, call.name)
-        context = command.make_context(call.name, list(call.words[1:]))
+        plan = click.Context(command)
+        plan.meta[OF_PLAN] = True
+        context = command.make_context(call.name, list(call.words[1:]), parent=plan)
         assert call.context().params == context.params
         if call.run:
             config = load_config(call.texts("preset")[0], call.texts("set"))

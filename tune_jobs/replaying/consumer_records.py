@@ -44,8 +44,6 @@ def record_consumers(
         )
     if config.training.actor != "plans":  # before a tree of consumers is made
         raise InputError("records are made by actors that weigh plans; take training.actor=plans")
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"cannot write {path}: there is no folder {path.absolute().parent}")
     # Only now, because it imports PyTorch, which takes longer than all checks before.
     from meta.panda.advisor import initial_advisor
     from meta.panda.records import record_episodes
