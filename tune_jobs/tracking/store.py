@@ -18,7 +18,7 @@ from cluster_env.core.errors import InputError
 from rllib_configs.policy_files import read_policy_config
 from tune_jobs.terminal.files import FileLock
 from tune_jobs.tracking.model import ABOUT_MODELS, about, build_model, fingerprint, may_be_model
-from tune_jobs.tracking.moving import mend_addresses
+from tune_jobs.tracking.moving import mend_addresses, require_plain
 from tune_jobs.tracking.notes import NOTE_TAG, sections_of, with_sections, with_verdicts
 from tune_jobs.tracking.places import ARTIFACT_FOLDER, database_of, local_store, local_uri
 from tune_jobs.tracking.values import Point, as_numbers
@@ -101,6 +101,7 @@ class Store:
             # Two processes that both find no tables would both create them.
             with FileLock(Path(f"{database}.lock")):
                 if database.exists():
+                    require_plain(database)
                     mend_addresses(database)
                 else:
                     _create(database)
@@ -355,7 +356,9 @@ class LocalStore(Store):
 
 
 def escapes(path: Path, home: Path) -> bool:
-    """Whether a path, or anything below it, leads out of a folder."""
+    """Whether a path, or anything below it, leads out of a folder, or the folder itself does."""
+    if home.is_symlink():
+        return True
     home = home.resolve()
     if not path.resolve().is_relative_to(home):
         return True
