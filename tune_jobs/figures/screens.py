@@ -61,7 +61,8 @@ class Screen:
             for k in range(jobs.num_jobs)
         ]
         shown = actions[: int(np.argmax(busy))]
-        return [*rows, *({"series": "decision", "action": action} for action in shown)]
+        rows.extend({"series": "decision", "action": action} for action in shown)
+        return rows
 
     def draw(self, table: Path) -> Figure:
         """Takes the decisions of the CSV file again, and draws what the environment renders."""
