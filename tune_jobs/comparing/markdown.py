@@ -15,6 +15,7 @@ from tune_jobs.comparing.table import (
     legend_of,
     times_of,
 )
+from tune_jobs.comparing.verdict import verdicts
 from tune_jobs.comparing.wording import number_in, spec_of_row, trained_on
 from tune_jobs.tables.columns import TIME, column
 from tune_jobs.tables.frames import Cells, Row
@@ -25,7 +26,7 @@ Numbers = Mapping[str, Callable[[Cells], str]]
 
 
 def markdown_rows(rows: Sequence[Row]) -> str:
-    """The rows of a comparison with all that belongs beside their metric."""
+    """What a comparison says, then its rows with all that belongs beside their metric."""
     names = beside(rows[0])
     tables = [
         f"**{heading_of(block[0])}**\n\n{policy_table([cells_of(row) for row in block], names)}"
@@ -36,7 +37,8 @@ def markdown_rows(rows: Sequence[Row]) -> str:
         legend.insert(
             0, "- Bold: the best mean, and means that are not significantly different from it."
         )
-    return "\n\n".join([*tables, "\n".join(legend)])
+    said = "\n".join(f"- {sentence}".replace("*", r"\*") for sentence in verdicts(rows))
+    return "\n\n".join([*filter(None, [said]), *tables, "\n".join(legend)])
 
 
 def cells_of(row: Row) -> Cells:

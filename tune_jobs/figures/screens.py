@@ -61,7 +61,7 @@ class Screen:
             for k in range(jobs.num_jobs)
         ]
         shown = actions[: int(np.argmax(busy))]
-        rows.extend({"series": "decision", "action": action} for action in shown)
+        rows += [{"series": "decision", "action": action} for action in shown]
         return rows
 
     def draw(self, table: Path) -> Figure:

@@ -15,7 +15,7 @@ from rllib_configs.policy_files import check_start
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoint
-from tune_jobs.runs.describing import TITLE, describe, headline
+from tune_jobs.runs.describing import TITLE, best_reference, describe, headline
 from tune_jobs.runs.directory import RunDirectory, create_run, discard_run
 from tune_jobs.runs.history import MetricRow
 from tune_jobs.runs.hooks import Hooks
@@ -308,12 +308,14 @@ class _Loop:
 
     def _line(self, row: dict[str, float]) -> str:
         metric, evaluation = self._trainer.validation.metric, self._trainer.evaluation
-        parts = [f"reward {row['train/return_mean']:.1f}"]
+        parts = []
+        if evaluation:  # first, because a narrow terminal cuts off the end
+            best, value = best_reference(self._trainer)
+            parts.append(f"validation {metric} {evaluation[metric]:.3g} ({best} {value:.3g})")
+        parts.append(f"reward {row['train/return_mean']:.1f}")
         headline = self._trainer.validation.headline
         if f"train/{headline}" in row:
             parts.append(f"{headline.replace('_', ' ')} {row[f'train/{headline}']:.2f}")
-        if evaluation:
-            parts.append(f"validation {metric} {evaluation[metric]:.3g}")
         if "meta/gain" in row:
             parts.append(f"gain by adapting {row['meta/gain']:+.3f}")
         if "time/decisions_per_s" in row:

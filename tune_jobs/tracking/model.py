@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from rllib_configs.schema import ExperimentConfig
 
 __all__ = [
+    "ABOUT_MODELS",
     "_load_pyfunc",  # models of earlier versions name this module as their loader
     "about",
     "build_model",
@@ -55,6 +56,11 @@ __all__ = [
 
 REQUIREMENTS = ("mlflow", "gymnasium", "numba", "numpy", "pydantic", "pyyaml", "scipy", "torch")
 """What the packages of a model import, and MLflow."""
+ABOUT_MODELS = (
+    "A policy that decides which waiting job starts next. `mlflow.pyfunc.load_model` gives a model "
+    "that takes `observations` (states) and `action_mask`, one row for each decision, and returns "
+    "actions; README.md of tune_jobs has an example."
+)
 PACKAGES = ("cluster_env", "rllib_configs", "meta")
 _LOADER = "rllib_configs.served_policy"
 _EXAMPLES = 4
