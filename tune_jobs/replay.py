@@ -77,7 +77,7 @@ def command(**options: Any) -> None:
     Examples:
       metasched replay jobs.csv --policy fcfs:easy --policy sjf:easy --processors 16 --gpus 4
       metasched replay jobs.csv --policy fcfs,hpc-order --processors 16 --gpus 4 --out replayed
-      metasched replay jobs.csv --processors 16 --gpus 4 --out replayed --from 2d --to 4d
+      metasched replay jobs.csv --processors 16 --gpus 4 --out replayed --from 1h --to 2h
       metasched replay jobs.csv --processors 16 --gpus 4 --kill-at-estimate true --json
       metasched replay jobs.csv --policy fcfs:easy --processors 16 --gpus 4 --starts
     """

@@ -113,15 +113,15 @@ def replay_log(options: ReplayOptions, progress: Progress) -> Report:
     specs = beside_holding(specs)
     check_specs(protocol, specs)
     replays = play(protocol, specs, progress)
-    rules = [spec.key for spec in specs if not spec.learned]
-    return _report(task, jobs, replays, rules, stretch, remarks)
+    heuristics = [spec.key for spec in specs if not spec.learned]
+    return _report(task, jobs, replays, heuristics, stretch, remarks)
 
 
 def _report(
     task: Task,
     jobs: RecordedJobs,
     replays: Sequence[Replay],
-    rules: Sequence[str],
+    heuristics: Sequence[str],
     stretch: Stretch,
     remarks: list[str],
 ) -> Report:
@@ -141,7 +141,7 @@ def _report(
     shown = schedules if recorded is None else {AS_RECORDED: recorded, **schedules}
     last = max(int(one.end.max()) for one in shown.values())
     stretch = replace(stretch, end=min(stretch.end, max(last, 1)))
-    trust = None if recorded is None else _trust(task, jobs, schedules, rules)
+    trust = None if recorded is None else _trust(task, jobs, schedules, heuristics)
     if trust is not None:
         best = min(outcomes, key=lambda name: outcomes[name]["mean_wait"])
         remarks += [trust.sentence, *trust.gained(best, outcomes[best]["mean_wait"])]
@@ -172,13 +172,13 @@ def _report(
 
 
 def _trust(
-    task: Task, jobs: RecordedJobs, schedules: Mapping[str, Schedule], rules: Sequence[str]
+    task: Task, jobs: RecordedJobs, schedules: Mapping[str, Schedule], heuristics: Sequence[str]
 ) -> Trust | None:
-    """How near the rules come to the record; None where jobs do not start under one of them.
+    """How near the heuristics come to the record; None where jobs do not start under one of them.
 
     A rule in order of arrival or priority stands among them, as sites have it.
     """
-    played = {name: schedules[name] for name in rules}
+    played = {name: schedules[name] for name in heuristics}
     if not any(name.startswith(_LIKE_SITES) for name in played):
         policy, jobsets = get_heuristic(TODAY, task.world), task.jobsets(Split.HELD_OUT, [0])
         played[TODAY] = evaluate(policy, jobsets, task.world, run_seed=task.seed)
