@@ -133,8 +133,8 @@ def decide(options: GuardOptions, progress: Progress) -> Decided:
     seconds = perf_counter() - started
     later = None
     if options.later:
-        rules = {one.group.name: one.group.members[0] for one in evaluated[:-1]}
-        policies = {decision.reference: rules[decision.reference], decision.name: decision.chosen}
+        known = {one.group.name: one.group.members[0] for one in evaluated[:-1]}
+        policies = {decision.reference: known[decision.reference], decision.name: decision.chosen}
         policies |= {spec.key: runs[0].policy.acting_in(protocol.task.world, wanted_in(protocol))}
         later = _look_later(protocol, decision, policies)
     return Decided(protocol, decision, seconds, later, runs[0].path, options.decode)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tune_jobs.runs.trainer import Trainer
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunResult:
     """What became of a run.
 
@@ -53,6 +53,12 @@ class RunResult:
     metrics: dict[str, float] = field(default_factory=dict)
     evaluation: dict[str, float] = field(default_factory=dict)
     exit_status: int = 0
+
+    def __repr__(self) -> str:
+        """The folder, how far the run is, and its newest evaluation as a table."""
+        width = max(map(len, self.evaluation), default=0)
+        lines = [f"{name:<{width}}  {value:>14,.4f}" for name, value in self.evaluation.items()]
+        return "\n".join([f"Run {self.run.path}: {self.num_iterations:,} iterations", *lines])
 
 
 def run_training(
