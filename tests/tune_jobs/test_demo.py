@@ -80,7 +80,7 @@ def test_what_there_is_by_now_is_said_also_if_the_rest_is_stopped(
     assert f"[{len(given)}/{num_lines}] metasched {given[-1]}" in said
     assert ("MLflow" in said) == (num_done != 0)
     assert ("Trained  much" in said) == (num_done is None)
-    assert said.startswith(f"{num_lines} commands, about four minutes on two cores")
+    assert said.startswith(f"{num_lines} commands, about three minutes on two cores")
 
 
 @pytest.mark.parametrize("form", ["rows", "file"])
