@@ -228,7 +228,7 @@ def test_the_whole_demo_leaves_runs_with_figures_in_the_store(
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
     (model,) = client.search_model_versions(f"name = '{demo.MODEL}'")
     noted = client.get_run(model.run_id).data.tags["mlflow.note.content"]
-    for note in (noted, model.description):
+    for note in (noted, str(model.description)):
         assert verdict.replace("*", r"\*") in note
         assert re.search(r"the best of sjf, packer and tetris, has", note)
     copied = {path.name for path in (tmp_path / "mlartifacts").rglob("figures/*")}
