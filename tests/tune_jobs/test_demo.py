@@ -227,7 +227,7 @@ def test_the_whole_demo_leaves_runs_with_figures_in_the_store(
 
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
     (model,) = client.search_model_versions(f"name = '{demo.MODEL}'")
-    noted = client.get_run(model.run_id).data.tags["mlflow.note.content"]
+    noted = client.get_run(str(model.run_id)).data.tags["mlflow.note.content"]
     for note in (noted, str(model.description)):
         assert verdict.replace("*", r"\*") in note
         assert re.search(r"the best of sjf, packer and tetris, has", note)
