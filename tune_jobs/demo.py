@@ -175,7 +175,7 @@ def _sets(settings: Sequence[str]) -> list[str]:
 )
 @click.option("--seed", type=SEED, default=0, help="Seed of all random numbers.")
 def command(quick: bool, runs: Path, seed: int) -> None:
-    """Train, compare, replay and adapt, in about four minutes on two cores.
+    """Train, compare, replay and adapt, in about three minutes on two cores.
 
     The demo trains a policy for a cluster in operation for under a minute, compares it with the
     best rules on unseen jobs, and draws both on the same jobs. It replays a log under rules and a
@@ -193,7 +193,7 @@ def command(quick: bool, runs: Path, seed: int) -> None:
     demo = Demo(runs, f"{stamp}-s{seed}", seed, quick)
     lines = demo.command_lines()
     done = 0
-    minutes = "one or two minutes" if quick else "about four minutes"
+    minutes = "one or two minutes" if quick else "about three minutes"
     click.echo(f"{len(lines)} commands, {minutes} on two cores; each is shown before it runs.\n")
     try:
         for line in lines:

@@ -80,7 +80,7 @@ def test_what_there_is_by_now_is_said_also_if_the_rest_is_stopped(
     assert f"[{len(given)}/{num_lines}] metasched {given[-1]}" in said
     assert ("MLflow" in said) == (num_done != 0)
     assert ("Trained  much" in said) == (num_done is None)
-    assert said.startswith(f"{num_lines} commands, about four minutes on two cores")
+    assert said.startswith(f"{num_lines} commands, about three minutes on two cores")
 
 
 @pytest.mark.parametrize("form", ["rows", "file"])
@@ -227,8 +227,8 @@ def test_the_whole_demo_leaves_runs_with_figures_in_the_store(
 
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
     (model,) = client.search_model_versions(f"name = '{demo.MODEL}'")
-    noted = client.get_run(model.run_id).data.tags["mlflow.note.content"]
-    for note in (noted, model.description):
+    noted = client.get_run(str(model.run_id)).data.tags["mlflow.note.content"]
+    for note in (noted, str(model.description)):
         assert verdict.replace("*", r"\*") in note
         assert re.search(r"the best of sjf, packer and tetris, has", note)
     copied = {path.name for path in (tmp_path / "mlartifacts").rglob("figures/*")}
