@@ -55,6 +55,7 @@ LINES = (
         for words in (
             *("nosuch=3", "processors", "=3", "processors=", "processors=many", "processors=-8"),
             *("gpus=+1", "load=0", "load=-100%", "policy=nosuch", "policy=runs/none", "''"),
+            *("policy=fcfs:nosuch", "policy=sjf --policy fcfs:nosuch"),
             *("max-wait=soon", "run-times=nosuch", "kill-at-estimate=perhaps", "processors=1e3"),
             *("task.world.nosuch=1", "task.world.kind=deeprm", "task.workload.path=x.csv"),
             *("policy=sjf --change policy=saf", "policy=sjf --policy nosuch", "processors=99%"),
