@@ -26,7 +26,7 @@ from rllib_configs.runners.unit_runner import UnitEnvRunner
 from rllib_configs.runners.units import Request, Round
 
 PRESETS = ("deeprm-smoke", "deeprm-ppo")
-SEARCHED = ("deeprm-operation", "panda-populations")
+ACTING = ("deeprm-operation", "hpc-smoke", "panda-populations")
 
 
 def warm() -> None:
@@ -34,7 +34,7 @@ def warm() -> None:
     for preset in PRESETS:
         small = ["training.jobsets=2", "training.jobsets_per_unit=1"]
         _iterate(load_config(preset, [*small, "resources.num_runners=0"]))
-    for preset in SEARCHED:
+    for preset in ACTING:
         _act(load_config(preset))
 
 
@@ -45,7 +45,7 @@ def _runner(config: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
 
 
 def _act(config: Any) -> None:
-    """Decides for a jobset that has just begun, with the weights that a search begins with."""
+    """Decides for a jobset that has just begun, with the weights that training begins with."""
     runner, weights = _runner(config)
     task = config.task.build()
     simulator = task.world.simulator()

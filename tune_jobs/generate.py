@@ -4,12 +4,20 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, OutPath, count, seed_option, set_option
+from tune_jobs.terminal.options import (
+    CONTEXT,
+    OutPath,
+    count,
+    force_option,
+    seed_option,
+    set_option,
+)
 from tune_jobs.terminal.task_command import TaskCommand
 
 
 @click.command(name="generate", cls=TaskCommand, context_settings=CONTEXT)
 @click.argument("path", metavar="FILE", type=OutPath(dir_okay=False))
+@force_option
 @click.option(
     "--config",
     "source",
@@ -34,7 +42,7 @@ def command(**options: Any) -> None:
     """
     from tune_jobs.replaying.generating import generate_log
 
-    generate_log(**options)
+    generate_log(**options).show()
 
 
 if __name__ == "__main__":
