@@ -72,7 +72,7 @@ def _iterate(config: Any) -> None:
     """Samples, and computes a gradient of each unit, as a runner does."""
     runner, weights = _runner(config)
     units = dict(enumerate(iteration_units(config, 0)))
-    played = runner.sample(request=Request(units, Round(0, weights, len(units))))
+    played = runner.answer(Request(units, Round(0, weights, len(units))))
     if played.error:
         raise RuntimeError(played.error)
     part = total(played.parts, len(units))
@@ -80,6 +80,6 @@ def _iterate(config: Any) -> None:
         return
     step = next(steps_of(config.training, part, 0, 1.0))
     at = flat_parameters(runner.module)
-    learned = runner.sample(request=Request(units, Round(0, weights, len(units), step, at)))
+    learned = runner.answer(Request(units, Round(0, weights, len(units), step, at)))
     if learned.error:
         raise RuntimeError(learned.error)
