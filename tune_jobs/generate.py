@@ -42,7 +42,7 @@ def command(**options: Any) -> None:
     """
     from tune_jobs.replaying.generating import generate_log
 
-    generate_log(**options)
+    generate_log(**options).show()
 
 
 if __name__ == "__main__":

@@ -79,10 +79,16 @@ def command(**options: Any) -> None:
       metasched guard runs/MY_RUN --out decision.json
       metasched guard hpc-order --set task.workload.trace=example
     """
-    from tune_jobs.comparing.guard_report import GuardOptions, report_decision
+    from tune_jobs.comparing.guard_report import GuardOptions, decide
+    from tune_jobs.terminal.progress import NoProgress, Progress
 
-    shown = {name: options.pop(name) for name in ("as_json", "wide", "out")}
-    report_decision(GuardOptions(**options), **shown)
+    as_json, wide, out = (options.pop(name) for name in ("as_json", "wide", "out"))
+    decided = decide(GuardOptions(**options), NoProgress() if as_json else Progress())
+    decided.report(wide).show(as_json=as_json)
+    if out is not None:
+        decided.write(out)
+        if not as_json:
+            click.echo(f"Wrote {out}")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def command(tables: str, by: str, out: Path) -> None:
     """
     from tune_jobs.tables.joining import join_tables
 
-    join_tables(tables, by, out)
+    join_tables(tables, by, out).show()
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def command(**options: Any) -> None:
     """
     from tune_jobs.replaying.consumer_records import record_consumers
 
-    record_consumers(**options)
+    record_consumers(**options).show()
 
 
 if __name__ == "__main__":

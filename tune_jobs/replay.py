@@ -46,12 +46,21 @@ from tune_jobs.terminal.task_command import TaskCommand
     default=1000,
     help="With --starts: moments of the log; those of the earlier half correct the intervals.",
 )
+@click.option(
+    "--from",
+    "since",
+    metavar="TIME",
+    default="",
+    help="Begin of what pictures over time show: a date such as 2024-03-01 (UTC), or a time since "
+    "the first submission such as 5d. By default all, and of a Gantt chart the fullest week.",
+)
+@click.option("--to", "until", metavar="TIME", default="", help="End of what they show, likewise.")
 @seed_option("the policies' random numbers")
 @decode_option("argmax", help_text="How learned policies choose.")
 @json_option("Print everything as JSON.")
 @out_option(
-    "Folder for schedules and tables (CSV), figures of utilization and queue, and a Gantt chart "
-    "for each policy."
+    "Folder for schedules and tables (CSV), and pictures of them: utilization and queue, who "
+    "waits, waits by size and hour, changes of waits, and a Gantt chart for each policy."
 )
 def command(**options: Any) -> None:
     """Play a whole job log under policies, and compare their schedules.
@@ -68,6 +77,7 @@ def command(**options: Any) -> None:
     Examples:
       metasched replay example --policy fcfs:easy --policy sjf:easy
       metasched replay example --max-wait x2 --policy fcfs,saf,hpc-order --out replayed
+      metasched replay example --out replayed --from 1d --to 3d
       metasched replay example --kill-at-estimate true --json
       metasched replay example --policy fcfs:easy --starts
     """
@@ -81,10 +91,14 @@ def command(**options: Any) -> None:
     progress = NoProgress() if as_json else Progress()
     if starts and calibrate:
         raise click.UsageError("--starts and --calibrate measure two things; give one of them")
+    if (options["since"] or options["until"]) and (starts or calibrate or out is None):
+        raise click.UsageError(
+            "--from and --to say what pictures of schedules show; give --out FOLDER for these"
+        )
     if calibrate:
         from tune_jobs.replaying.calibration import CalibrationOptions, calibrate_log
 
-        of_log = {name: options[name] for name in options.keys() - {"seed", "decode"}}
+        of_log = {name: options[name] for name in options.keys() & vars(CalibrationOptions)}
         report = calibrate_log(CalibrationOptions(**of_log))
     elif starts:
         from tune_jobs.replaying.start_report import foresee_starts

@@ -42,9 +42,16 @@ from tune_jobs.terminal.task_command import TaskCommand
     "--watchdog",
     "watchdog_s",
     type=POSITIVE,
-    default=60.0,
+    default=300.0,
     metavar="SECONDS",
-    help="After this time without a sign of life, the watchdog releases all held jobs.",
+    help="After this time without a completed tick, all held jobs are released.",
+)
+@click.option(
+    "--squeue-timeout",
+    "squeue_timeout_s",
+    type=POSITIVE,
+    metavar="SECONDS",
+    help="Time that squeue may take. By default 60, or less with a shorter --watchdog.",
 )
 @click.option(
     "--as-root",
@@ -67,8 +74,8 @@ def command(**options: Any) -> int:
     command acts, and --repeat repeats all decisions.
 
     Release mode needs jobs that are submitted held (sbatch --hold, or a plugin), and an account
-    with AdminLevel=Operator. When the command ends, for whatever reason, the watchdog releases all
-    held jobs.
+    with AdminLevel=Operator. All held jobs are released when the command ends, for whatever reason,
+    and when Slurm does not let it complete a tick for too long.
 
     \b
     Examples:

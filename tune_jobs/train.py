@@ -20,7 +20,8 @@ from tune_jobs.terminal.options import (
 def _presets() -> list[tuple[str, str]]:
     from rllib_configs.loading import PRESETS, preset_names
 
-    return [(name, first_comment(PRESETS / f"{name}.yaml")) for name in preset_names()]
+    listed = [(name, first_comment(PRESETS / f"{name}.yaml")) for name in preset_names()]
+    return sorted(listed, key=lambda preset: not preset[1].startswith("First choice"))
 
 
 @click.command(name="train", context_settings=CONTEXT)

@@ -15,8 +15,8 @@ from tune_jobs.comparing.trained_runs import find_runs, is_heuristic, load_runs
 from tune_jobs.site.backend import Site
 from tune_jobs.site.deciding import Limits
 from tune_jobs.site.placing import Reservation, Room, in_all
-from tune_jobs.site.shadowing import Ticks
 from tune_jobs.site.steering import Steerer, Steering
+from tune_jobs.site.ticks import Ticks
 
 Job = Mapping[str, Any]
 """``submit`` and ``seconds`` that it runs, ``cpus``, ``nodes``, ``limit`` in seconds."""

@@ -13,9 +13,9 @@ from tests.slurm.private_slurm import PrivateSlurm
 from tests.waiting import wait_for
 from tune_jobs.site.choosing import choose_adviser
 from tune_jobs.site.deciding import Limits, decide
-from tune_jobs.site.shadowing import Ticks
 from tune_jobs.site.slurm import SlurmBackend
 from tune_jobs.site.steering import Steerer, Steering
+from tune_jobs.site.ticks import Ticks
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(400)]
 

@@ -1,6 +1,7 @@
 """Reads and steers a real Slurm; `make test-slurm`. Without its programs all is skipped by name."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -22,13 +23,14 @@ from tests.waiting import wait_for
 from tune_jobs.site.choosing import choose_adviser
 from tune_jobs.site.deciding import Limits
 from tune_jobs.site.journal import read_journal
-from tune_jobs.site.shadowing import Ticks
 from tune_jobs.site.slurm import SlurmBackend
 from tune_jobs.site.steering import Steerer, Steering
+from tune_jobs.site.ticks import Ticks
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(400)]
 
 OPERATOR = 65534  # nobody
+STANDS_IN = re.compile(r"process (\d+) releases all held jobs until it is stopped")
 ALL_SIZES = [(1, 8), (2, 100), (1, 64), (4, 240), (1, 1), (2, 66)]  # nodes, processors
 
 
@@ -65,9 +67,15 @@ def steerers(tmp_path: Path) -> Iterator[list["subprocess.Popen[bytes]"]]:
     for process in started:
         process.kill()
         process.wait()
-    for lock in tmp_path.glob("*.lock"):
+    for number in STANDS_IN.findall(said_in(tmp_path)):
         with suppress(ProcessLookupError):
-            os.kill(int(lock.read_text()), signal.SIGTERM)
+            os.kill(int(number), signal.SIGTERM)
+
+
+def said_in(folder: Path) -> str:
+    """What steerers and their watchdogs have said."""
+    path = folder / "said"
+    return path.read_text() if path.exists() else ""
 
 
 Steer = Callable[..., "subprocess.Popen[bytes]"]
@@ -89,8 +97,10 @@ def _steer(
 ) -> "subprocess.Popen[bytes]":
     command = [*before, sys.executable, "-m", "tune_jobs.steer", "sjf:easy", "--act"]
     command += ["--as-root"] if root else []
-    command += ["--tick", "0.5", "--watchdog", "5", "--out", str(folder / "steer.jsonl"), *options]
-    environment = {**os.environ, **slurm.environment, "XDG_RUNTIME_DIR": str(folder)}
+    command += ["--tick", "0.5", "--watchdog", "20", "--out", str(folder / "steer.jsonl"), *options]
+    environment = {**os.environ, **slurm.environment}
+    if (wrappers := folder / "wrappers").exists():
+        environment["PATH"] = f"{wrappers}:{environment['PATH']}"
     environment["PYTHONPATH"] = str(REPOSITORY)
     with (folder / "said").open("ab") as said:
         return subprocess.Popen(command, env=environment, stderr=said, cwd=REPOSITORY)
@@ -140,6 +150,38 @@ def test_the_watchdog_releases_all_jobs_of_a_steerer_that_was_killed(
     late = submit(empty, 1, 60)
     wait_for(lambda: not holds(empty), "no held job")
     assert {*jobs, *blocker, *late} <= set(empty.states())
+
+
+FAULTS = {
+    "squeue": ["exit 1", "exec sleep 600", "echo '?'; exit", "exit 0", "exec yes '7|main|x'"],
+    "sinfo": ["exit 1", "exec sleep 600", "echo '?'; exit", "exit 0"],
+    "scontrol": ['test "$1" != release || exit 1'],
+}
+
+
+@pytest.mark.parametrize(
+    ("program", "fault"), [(program, fault) for program in FAULTS for fault in FAULTS[program]]
+)
+def test_all_held_jobs_are_released_when_slurm_answers_in_part(
+    program: str, fault: str, empty: PrivateSlurm, tmp_path: Path, steer: Steer
+) -> None:
+    (tmp_path / "wrappers").mkdir()
+    wrapper, broken = tmp_path / "wrappers" / program, tmp_path / "broken"
+    broken.touch()
+    original = shutil.which(program, path=empty.environment["PATH"])
+    wrapper.write_text(f'#!/bin/sh\nif test -e {broken}; then {fault}; fi\nexec {original} "$@"\n')
+    wrapper.chmod(0o755)
+    jobs = [empty.submit("sleep 60", "-n1", "-t1", "--hold") for _ in range(3)]
+    jobs += [empty.submit("sleep 60", "-n1", "-t1", "--hold", "--array=0-1")]
+    process = steer()
+    assert process.wait(timeout=100) == 1
+    said = said_in(tmp_path)
+    assert said.count("Slurm does not do what is asked") == 1
+    if program == "scontrol":
+        assert "not all held jobs could be released" in said
+        broken.unlink()
+    wait_for(lambda: not holds(empty), "no held job", timeout_s=10)
+    assert set(jobs) <= set(empty.states())
 
 
 def test_steering_goes_on_when_the_controller_was_killed(
@@ -198,7 +240,7 @@ def test_names_of_jobs_do_nothing(
     backend = SlurmBackend()
     found = {job.job: job for job in backend.read().jobs}
     assert set(map(str, jobs)) == set(found)
-    assert backend.start([str(job) for job in jobs]) == 0
+    assert backend.start([str(job) for job in jobs]) == []
     wait_for(lambda: empty.states()[jobs[0]] == "COMPLETED", "the job")
     assert not (tmp_path / "x").exists()
 

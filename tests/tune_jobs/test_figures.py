@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cluster_env.core.errors import InputError
@@ -313,3 +314,17 @@ def test_no_two_heuristics_of_a_world_look_alike(world: str) -> None:
     names = get_spec(world).heuristics.names()
     looks = {(color_of(name, learned=False), marker_of(name, learned=False)) for name in names}
     assert len(looks) == len(names) > 1
+
+
+def test_means_of_what_was_left_unfinished_are_said_to_be_lower_bounds() -> None:
+    rows = pd.DataFrame({"unfinished": [0.0, 3.0]})
+    assert comparison.cut_texts(rows, ["5.10", "7.20"]) == [
+        "5.10",
+        "7.20, 3 jobs unfinished: a lower bound",
+    ]
+
+
+@pytest.mark.parametrize(("metric", "first"), [("slowdown", "low"), ("utilization", "high")])
+def test_the_best_policy_stands_first(metric: str, first: str) -> None:
+    rows = pd.DataFrame({"key": ["low", "high", "middle"], metric: [0.2, 0.9, 0.5]})
+    assert comparison.ranked(rows, metric, metric)["key"].iloc[0] == first

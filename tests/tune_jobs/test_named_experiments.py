@@ -45,6 +45,7 @@ COUNTS = {
     "operation": {"train": 8, "figure": 1},
     "cunha": {"train": 60, "figure": 9, "compare": 7, "join": 1},
     "expert": {"train": 5, "compare": 2, "join": 1},
+    "demo": {"train": 5, "compare": 6, "join": 1},
     "sites": {"figure": 1},
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
@@ -57,6 +58,12 @@ COUNTS = {
 
 # A line of each kind that names what is easily lost: what varies, several values, doubled braces.
 LINES = {
+    "demo": [
+        "metasched compare --policies sjf,tetris,hold,R/demo-4 --at 0.7 --window 700 --warmup 100 "
+        "--jobsets 300 --out R/figures/4",
+        "metasched join 'R/figures/{trained}/comparison.csv' --by trained=0,1,2,3,4,all "
+        "--out R/figures/demo.csv",
+    ],
     "deeprm": [
         "metasched train deeprm-released --set task.workload.load=1.1 "
         "--set evaluation.jobsets=1000 --set training.iterations=250 --seed 2 "

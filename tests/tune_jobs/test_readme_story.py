@@ -91,7 +91,7 @@ def test_the_story_of_the_readme_comes_true(
     shown_text = capsys.readouterr().out
     assert "deeprm-operation" in shown_text
     assert "after 3 steps" in shown_text
-    assert "over best baseline" in shown_text
+    assert "over best rule" in shown_text
 
     # A policy that was adapted is a policy like any other.
     line = ["compare", "--policies", "sjf,adapted", "--jobsets", "5", "--no-track"]

@@ -199,7 +199,7 @@ def understood(words: Sequence[str]) -> click.Context:
 
 
 def demo_lines(shown: Shown) -> list[list[str]]:
-    from tune_jobs.demo import command_lines
+    from tune_jobs.demo import Demo
 
     options = understood(shown.words).params
-    return command_lines(options["runs"], "made-up", options["seed"], quick=options["quick"])
+    return Demo(options["runs"], "made-up", options["seed"], options["quick"]).command_lines()

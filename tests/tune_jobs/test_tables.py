@@ -179,3 +179,11 @@ def test_times_are_read_with_their_units(text: str, seconds: int) -> None:
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="a time is 0 or a number with s, m, h or d"):
         seconds_of(text)
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1"])
+def test_a_spreadsheet_takes_no_cell_for_a_formula(cell: str, tmp_path: Path) -> None:
+    write_table(tmp_path / "users.csv", [{"user": cell, "jobs": -3}, {"user": "ada", "jobs": 1}])
+    first, second = read_table(tmp_path / "users.csv", ("user", "jobs"))
+    assert first["user"].startswith("'")
+    assert (first["jobs"], second["user"]) == ("-3", "ada")

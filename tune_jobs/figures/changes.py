@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from tune_jobs.figures.kit.bars import scale_times
-from tune_jobs.figures.replays import time_unit
+from tune_jobs.figures.kit.clock import time_unit
 from tune_jobs.figures.style import INK, MUTED, PALETTE, new_figure, styled
 from tune_jobs.tables.frames import read_frame
 

@@ -12,9 +12,12 @@ if TYPE_CHECKING:
 
 _DRAWN_BY = {
     "calibration": "logs:draw_calibration",
+    "changes": "waits:draw_changes_of_waits",
     "gantt": "replays:draw_gantt",
+    "queues": "replays:draw_queues",
     "timeline": "replays:draw_timeline",
     "trace": "logs:draw_log",
+    "waits": "waits:draw_waits",
     "whatif": "changes:draw_changes",
 }
 """Modules and functions by the kind of a picture; matplotlib is imported once one is drawn."""

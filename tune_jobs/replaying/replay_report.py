@@ -1,22 +1,21 @@
 """What ``metasched replay`` does: plays a whole log under policies."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Schedule
+from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate
 from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.worlds import get_heuristic
 from tune_jobs.comparing.comparison import check_specs
 from tune_jobs.comparing.policy_specs import (
     PolicySpec,
@@ -28,6 +27,7 @@ from tune_jobs.comparing.policy_specs import (
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
 from tune_jobs.replaying.choices import LogOptions, task_of_log
+from tune_jobs.replaying.crowds import Edges, Stretch
 from tune_jobs.replaying.outcomes import (
     AS_RECORDED,
     as_recorded,
@@ -41,14 +41,17 @@ from tune_jobs.replaying.outcomes import (
     overloaded,
     timeline,
 )
+from tune_jobs.replaying.schedule_pictures import edges_of, jobs_of, origin_of, pictures_of
+from tune_jobs.replaying.stretch import stretch_of
+from tune_jobs.replaying.trace_report import TODAY
+from tune_jobs.replaying.trust import Trust
 from tune_jobs.tables.printing import as_data
 from tune_jobs.tables.report import Picture, Report, tables_of, text_of
 from tune_jobs.terminal.progress import Progress
 
-STRETCHES = 160
-"""Points of a line in the pictures of use and queue."""
-
-LINES, GANTT = "timeline", "gantt"
+_LIKE_SITES = ("fcfs", "priority")
+LINES = "timeline"
+"""Name of the picture of use and queue, and of its table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +71,16 @@ class Replay:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayOptions(LogOptions):
-    """A log, and what plays it: ``names``, if there are none the world's baselines."""
+    """A log, what plays it, and what time pictures show (see `stretch_of`).
+
+    Without ``names`` the world's baselines play.
+    """
 
     names: Sequence[str] = ()
     seed: int = 0
     decode: Decode = "argmax"
+    since: str = ""
+    until: str = ""
 
 
 def replay_log(options: ReplayOptions, progress: Progress) -> Report:
@@ -95,6 +103,7 @@ def replay_log(options: ReplayOptions, progress: Progress) -> Report:
         runs=every,
         seed=options.seed,
     )
+    stretch = stretch_of(jobs, options.since, options.until)
     specs: list[PolicySpec] = []
     for name in chosen or task.spec.baselines:
         specs += [] if name in runs else [heuristic_spec(name)]
@@ -103,14 +112,17 @@ def replay_log(options: ReplayOptions, progress: Progress) -> Report:
     protocol = EvaluationProtocol(task, num_jobsets=1)
     specs = beside_holding(specs)
     check_specs(protocol, specs)
-    return _report(options.path, task, jobs, play(protocol, specs, progress), remarks)
+    replays = play(protocol, specs, progress)
+    heuristics = [spec.key for spec in specs if not spec.learned]
+    return _report(task, jobs, replays, heuristics, stretch, remarks)
 
 
 def _report(
-    path: Path,
     task: Task,
     jobs: RecordedJobs,
     replays: Sequence[Replay],
+    heuristics: Sequence[str],
+    stretch: Stretch,
     remarks: list[str],
 ) -> Report:
     """The tables and pictures of replays of a log."""
@@ -127,38 +139,56 @@ def _report(
         remarks += beyond_simulation(outcomes, numbers)
     remarks += overloaded(schedules)
     shown = schedules if recorded is None else {AS_RECORDED: recorded, **schedules}
+    last = max(int(one.end.max()) for one in shown.values())
+    stretch = replace(stretch, end=min(stretch.end, max(last, 1)))
+    trust = None if recorded is None else _trust(task, jobs, schedules, heuristics)
+    if trust is not None:
+        best = min(outcomes, key=lambda name: outcomes[name]["mean_wait"])
+        remarks += [trust.sentence, *trust.gained(best, outcomes[best]["mean_wait"])]
     sheets = [
         in_all(outcomes, jobs, numbers),
         *(by_partition(shown, jobs, world.site) if world.site is not None else []),
         by_size(schedules),
         *by_user(schedules, jobs),
     ]
-    files = {one.name: _file_name(one.name) for one in replays}
+    played = {key: jobs_of(one, jobs) for key, one in shown.items()}
+    tables, pictures = pictures_of(played, jobs, int(world.capacity[0]), stretch)
     return Report(
-        text=text_of(_head(path, jobs, replays[0].schedule), sheets, remarks),
-        tables=tables_of(sheets)
-        | {LINES: partial(_lines_of, replays)}
-        | {f"schedule-{files[key]}": partial(_jobs_of, schedules[key], jobs) for key in schedules},
+        text=text_of(_head(jobs, replays[0].schedule), sheets, remarks),
+        tables={**tables_of(sheets), LINES: partial(_lines_of, shown, edges_of(stretch)), **tables},
         data={
             "jobs": jobs.num_jobs,
             "dropped": [{"count": one.count, "reason": one.reason} for one in jobs.dropped],
             "seconds": {one.name: one.seconds for one in replays},
             "remarks": remarks,
+            **({} if trust is None else {"trust": trust.data}),
             **as_data(sheets),
         },
         remarks=remarks,
-        pictures={LINES: Picture(LINES, [LINES])}
-        | {
-            f"{GANTT}-{files[key]}": Picture(
-                GANTT,
-                [f"schedule-{files[key]}"],
-                {"processors": int(one.capacity[0]), "policy": key},
-            )
-            for key, one in schedules.items()
-        },
+        pictures={LINES: Picture(LINES, [LINES], {"origin": origin_of(jobs)}), **pictures},
         hint="Next     the same with --out FOLDER keeps schedules and draws them",
-        written=f"Wrote {{out}}: schedules, tables, {LINES}.png, and {GANTT}-*.png of each policy",
+        written=f"Wrote {{out}}: schedules, tables, and pictures: {', '.join([LINES, *pictures])}",
     )
+
+
+def _trust(
+    task: Task, jobs: RecordedJobs, schedules: Mapping[str, Schedule], heuristics: Sequence[str]
+) -> Trust | None:
+    """How near the heuristics come to the record; None where jobs do not start under one of them.
+
+    A rule in order of arrival or priority stands among them, as sites have it.
+    """
+    played = {name: schedules[name] for name in heuristics}
+    if not any(name.startswith(_LIKE_SITES) for name in played):
+        policy, jobsets = get_heuristic(TODAY, task.world), task.jobsets(Split.HELD_OUT, [0])
+        played[TODAY] = evaluate(policy, jobsets, task.world, run_seed=task.seed)
+    waits = {}
+    for name, schedule in played.items():
+        if schedule.job.size < jobs.num_jobs or (schedule.start < 0).any():
+            return None
+        waits[name] = np.empty(jobs.num_jobs, np.int64)
+        waits[name][schedule.job] = schedule.start - schedule.arrival
+    return Trust.of(jobs.submit, jobs.wait, waits, as_it_was=True)
 
 
 def play(
@@ -178,52 +208,20 @@ def play(
     return replays
 
 
-def _jobs_of(schedule: Schedule, jobs: RecordedJobs) -> pd.DataFrame:
-    """What became of each job, in whole seconds of the log's clock."""
-    started = schedule.start >= 0
-    submit = jobs.submit[schedule.job]
-    wait = np.where(started, schedule.start - schedule.arrival, -1)
-    finished = schedule.finish >= 0
-    columns: dict[str, NDArray[Any]] = {
-        "line": jobs.line[schedule.job],
-        "submit": submit,
-        "start": np.where(started, submit + wait, -1),
-        "finish": np.where(finished, submit + schedule.finish - schedule.arrival, -1),
-        "wait": wait,
-        "duration": schedule.duration,
-        "estimate": jobs.estimate[schedule.job],
-        **{name: schedule.demand[:, k] for k, name in enumerate(jobs.resources)},
-    }
-    for name in jobs.ids:
-        columns[name] = jobs.names[name][jobs.ids[name][schedule.job]]
-    return pd.DataFrame(columns)
-
-
-def _lines_of(replays: Sequence[Replay]) -> pd.DataFrame:
+def _lines_of(schedules: Mapping[str, Schedule], edges: Edges) -> pd.DataFrame:
     """Use and queue over time, the same stretches for all policies."""
-    last = max(int(one.schedule.end.max()) for one in replays)
-    edges = np.unique(np.linspace(0, max(last, 1), STRETCHES + 1).astype(np.int64))
     frames = []
-    for one in replays:
-        columns = {
-            "policy": one.name,
-            "begin_s": edges[:-1],
-            "end_s": edges[1:],
-            "window_s": int(one.schedule.window[0]),
-        }
-        frames.append(pd.DataFrame({**columns, **timeline(one.schedule, edges)}))
+    for policy, schedule in schedules.items():
+        times = {"begin_s": edges[:-1], "end_s": edges[1:], "window_s": int(schedule.window[0])}
+        frames.append(pd.DataFrame({"policy": policy, **times, **timeline(schedule, edges)}))
     return pd.concat(frames)
 
 
-def _file_name(policy: str) -> str:
-    return re.sub(r"[^\w.-]+", "-", policy).strip("-")
-
-
-def _head(path: Path, jobs: RecordedJobs, schedule: Schedule) -> str:
+def _head(jobs: RecordedJobs, schedule: Schedule) -> str:
     num_lost = sum(one.count for one in jobs.dropped)
     reasons = "; ".join(f"{one.count:,} because the job {one.reason}" for one in jobs.dropped)
     lost = f"; left out: {reasons}" if num_lost else ""
     machine = ", ".join(
         f"{units:,} {name}" for name, units in zip(jobs.resources, schedule.capacity, strict=True)
     )
-    return f"{path}: {jobs.num_jobs:,} jobs on {machine}{lost}"
+    return f"{jobs.path}: {jobs.num_jobs:,} jobs on {machine}{lost}"

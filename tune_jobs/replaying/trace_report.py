@@ -16,6 +16,9 @@ from cluster_env.workloads.site_of_log import site_text
 from cluster_env.worlds import get_heuristic
 from tune_jobs.replaying import description
 from tune_jobs.replaying.choices import LogOptions, task_of_log
+from tune_jobs.replaying.crowds import Stretch
+from tune_jobs.replaying.outcomes import AS_RECORDED
+from tune_jobs.replaying.schedule_pictures import jobs_started, pictures_of
 from tune_jobs.replaying.site_sheets import partitions
 from tune_jobs.tables.columns import shown
 from tune_jobs.tables.frames import frame_of, plain
@@ -57,24 +60,28 @@ def describe_log(options: LogOptions) -> Report:
     ]
     known: dict[str, Any] = {name: value for name, (value, _) in facts.items()}
     points = partial(frame_of, description.points(jobs, capacity, played))
+    end = int((played.start + jobs.run).max() - jobs.submit[0])
+    name = AS_RECORDED if jobs.wait is not None else TODAY
+    schedules = {name: jobs_started(jobs, played.start)}
+    tables, pictures = pictures_of(schedules, jobs, capacity[0], Stretch(0, end))
     return Report(
         text=_text(path, facts, sheets, remarks),
-        tables=tables_of(sheets) | {FIGURE: points},
+        tables={**tables_of(sheets), FIGURE: points, **tables},
         data={"facts": plain([known])[0], "remarks": remarks, **as_data(sheets)},
         remarks=remarks,
         files={SITE_FILE: site_text(jobs)},
-        pictures={FIGURE: Picture(FIGURE, [FIGURE])},
+        pictures={FIGURE: Picture(FIGURE, [FIGURE]), **pictures},
         hint=KEEP_HINT,
         written=f"Wrote {{out}}/{SITE_FILE}: partitions as the log shows them. Correct it and "
         f"replay\n         the log on it: metasched replay {path} --site {{out}}/{SITE_FILE}\n\n"
-        f"{kept(FIGURE)}",
+        f"{kept(FIGURE)};\nalso {', '.join(pictures)}",
     )
 
 
 def _played(task: Task, jobs: RecordedJobs) -> description.Played:
     """When the jobs started: as the log says it, or as today's usual rule would start them."""
     if jobs.wait is not None:
-        return description.Played(jobs.submit + jobs.wait, "as recorded")
+        return description.Played(jobs.submit + jobs.wait, AS_RECORDED)
     jobset = task.jobsets(Split.HELD_OUT, [0])
     schedule = evaluate(get_heuristic(TODAY, task.world), jobset, task.world)
     start = np.empty(jobs.num_jobs, np.int64)

@@ -261,10 +261,9 @@ def _effects(now: _Case, played: Sequence[_Played]) -> tuple[RecordedJobs, Effec
 def _trust(now: _Case, jobs: RecordedJobs, side: Side) -> Trust:
     workload: Any = now.task.workload
     return Trust.of(
-        now.spec.key,
         jobs.submit,
         jobs.wait,
-        side.wait.astype(np.int64),
+        {now.spec.key: side.wait.astype(np.int64)},
         as_it_was=workload.stretch == 1 and not workload.scaled_load,
     )
 

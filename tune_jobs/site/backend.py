@@ -12,7 +12,7 @@ class Site:
     """What does not change while it is watched.
 
     Attributes:
-        name: of the cluster.
+        name: of the cluster and its controller.
         with_memory: whether it counts memory.
         ranks: whether it starts jobs by priorities that can be set.
         operator: account that may do everything there.
@@ -35,11 +35,11 @@ class Backend(Protocol):
     def read(self) -> Snapshot:
         """Its jobs and nodes now."""
 
-    def start(self, jobs: Sequence[str]) -> int:
-        """Releases jobs, so that it starts them; returns how many commands were refused."""
+    def start(self, jobs: Sequence[str]) -> list[str]:
+        """Releases jobs, so that it starts them; returns an error of each refused command."""
 
-    def hold(self, jobs: Sequence[str]) -> int:
-        """Takes that back where they have not started; returns how many commands were refused."""
+    def hold(self, jobs: Sequence[str]) -> list[str]:
+        """Takes that back where they have not started; returns the same."""
 
     def rank(self, priorities: Sequence[tuple[str, int]]) -> None:
         """Sets priorities, one after the other; the higher, the earlier."""

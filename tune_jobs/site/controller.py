@@ -1,14 +1,11 @@
-"""Slurm's commands, called without a shell; nothing but the standard library is imported.
+"""Which jobs a Slurm holds, and what is done to them; it imports the standard library alone."""
 
-So the watchdog starts in a moment, and what breaks an import of ours does not keep it from working.
-"""
-
-import os
 import re
-import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 
-TIMEOUT_S = 30.0
+from tune_jobs.site.commands import SQUEUE_TIMEOUT_S, TIMEOUT_S, Forbidden, Refused, SiteAway, call
+
 AT_ONCE = 100
 """Jobs that one command names."""
 
@@ -16,23 +13,12 @@ HELD_BY_USER = "JobHeldUser"
 """Reason of jobs that a steerer, a plugin or the user holds. What an administrator holds has
 another, and is nobody else's to release."""
 
-
 _JOB = re.compile(r"\d{1,10}(_\d{1,10})?")
-
-
-class SiteAway(RuntimeError):
-    """The site does not answer, or not in time; it may come back."""
-
-
-class Refused(SiteAway):
-    """A command ended with an error: the site is away, or does not do what was asked for."""
-
-
-class Forbidden(Refused):
-    """The account that asks may not do that."""
-
-
-_DENIED = ("invalid user id", "permission denied")
+_ROW = re.compile(r"(\d\S*) (\S+) (.+)")  # job, its partitions, reason
+_RECORD = re.compile(r"^JobId=(\d{1,10}) ", re.MULTILINE)
+_STATE = re.compile(r"JobState=(\S+) Reason=(\S+)")
+_PARTITIONS = re.compile(r" Partition=(\S+)")
+_SHOW_JOBS = ("scontrol", "-a", "-o", "show", "job")
 
 
 def is_job(text: str) -> bool:
@@ -40,46 +26,13 @@ def is_job(text: str) -> bool:
     return _JOB.fullmatch(text) is not None
 
 
-def call(program: str, *arguments: str, text: str = "", timeout_s: float = TIMEOUT_S) -> str:
-    """What a program of Slurm prints.
-
-    Args:
-        program: found on PATH.
-        arguments: one by one; no shell ever sees them.
-        text: what it reads.
-        timeout_s: seconds after which it is killed.
-
-    Raises:
-        Refused: if it fails.
-        Forbidden: if it says that the account may not do that.
-        SiteAway: if it is missing or takes too long.
-    """
-    environment = {**os.environ, "SLURM_TIME_FORMAT": "%s", "LC_ALL": "C.UTF-8"}
-    try:
-        done = subprocess.run(
-            [program, *arguments],
-            input=text,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            env=environment,
-            timeout=timeout_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise SiteAway(f"{program} did not answer within {timeout_s:g} s") from None
-    except OSError as error:
-        raise SiteAway(f"{program} cannot be called: {error.strerror}") from None
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or ["no message"]
-        denied = any(words in done.stderr.lower() for words in _DENIED)
-        how = Forbidden if denied else Refused
-        raise how(f"{program} failed: {' '.join(lines[-1].split())[:200]}")
-    return done.stdout
+def is_in(named: str, partitions: Collection[str]) -> bool:
+    """Whether a job or node of some partitions, ``a,b``, counts: of all if none is chosen."""
+    return not partitions or any(name in partitions for name in named.split(","))
 
 
-def change(action: str, jobs: Sequence[str], timeout_s: float = TIMEOUT_S) -> int:
-    """Does something to jobs: ``release``, ``uhold``; returns how many commands were refused.
+def change(action: str, jobs: Sequence[str], timeout_s: float = TIMEOUT_S) -> list[str]:
+    """Does something to jobs: ``release``, ``uhold``; returns an error of each refused command.
 
     A job that is gone by now is refused, and the next look at the queue shows what became of it.
 
@@ -87,7 +40,7 @@ def change(action: str, jobs: Sequence[str], timeout_s: float = TIMEOUT_S) -> in
         SiteAway: if the site does not answer in time.
         Forbidden: if the account may not do that to some of the jobs; it is done to the others.
     """
-    refused, forbidden = 0, None
+    refusals, forbidden = [], None
     for first in range(0, len(jobs), AT_ONCE):
         named = [job for job in jobs[first : first + AT_ONCE] if is_job(job)]
         if not named:
@@ -96,20 +49,59 @@ def change(action: str, jobs: Sequence[str], timeout_s: float = TIMEOUT_S) -> in
             call("scontrol", action, ",".join(named), timeout_s=timeout_s)
         except Forbidden as error:
             forbidden = error
-        except Refused:
-            refused += 1
+        except Refused as error:
+            refusals.append(str(error))
     if forbidden:
         raise forbidden
-    return refused
+    return refusals
 
 
-def held_jobs(partitions: Iterable[str]) -> list[str]:
+def held_jobs(partitions: Collection[str], squeue_timeout_s: float = SQUEUE_TIMEOUT_S) -> list[str]:
     """Numbers of the jobs that are held, but not by an administrator; of all partitions if none.
 
+    If squeue fails, or prints nothing that can be read, scontrol is asked.
+
     Raises:
-        SiteAway: if the site does not answer.
+        SiteAway: if neither answers.
     """
-    chosen = ["-p", ",".join(partitions)] if partitions else []
-    rows = call("squeue", "-h", "-r", "-t", "PENDING", *chosen, "-o", "%i %r").splitlines()
-    pairs = [row.split(" ") for row in rows]
-    return [pair[0] for pair in pairs if pair[1:] == [HELD_BY_USER] and is_job(pair[0])]
+    try:
+        text = call("squeue", "-h", "-r", "-a", "-o", "%i %P %r", timeout_s=squeue_timeout_s)
+    except SiteAway as error:
+        try:
+            return held_by_scontrol(partitions)
+        except SiteAway:
+            raise error from None
+    rows = [row.groups() for line in text.split("\n") if (row := _ROW.fullmatch(line.strip()))]
+    if not rows:
+        return held_by_scontrol(partitions)
+    return [
+        job
+        for job, named, reason in rows
+        if reason == HELD_BY_USER and is_job(job) and is_in(named, partitions)
+    ]
+
+
+def held_by_scontrol(partitions: Collection[str], timeout_s: float = TIMEOUT_S) -> list[str]:
+    """The same by scontrol alone, with an array as one job.
+
+    Its records hold names and paths that users write freely, and that may look like records. So
+    each job is asked for once more by itself: a forged state then stands beside the true one.
+
+    Raises:
+        SiteAway: if it does not answer.
+    """
+    _, *parts = _RECORD.split(call(*_SHOW_JOBS, timeout_s=timeout_s))
+    records = zip(parts[::2], parts[1::2], strict=True)
+    jobs = dict.fromkeys(job for job, record in records if _is_held(record, partitions))
+    held = []
+    for job in jobs:
+        with suppress(Refused):  # it is gone by now
+            if _is_held(call(*_SHOW_JOBS, job, timeout_s=timeout_s), partitions):
+                held.append(job)
+    return held
+
+
+def _is_held(record: str, partitions: Collection[str]) -> bool:
+    reasons = {reason for state, reason in _STATE.findall(record) if state == "PENDING"}
+    named = ",".join(_PARTITIONS.findall(record))
+    return reasons == {HELD_BY_USER} and " HetJobId=" not in record and is_in(named, partitions)

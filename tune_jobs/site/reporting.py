@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,24 +18,23 @@ from rllib_configs.snapshot import Adviser, Snapshot
 from tune_jobs.replaying.choices import task_of_log
 from tune_jobs.site.backend import Backend
 from tune_jobs.site.choosing import choose_adviser
-from tune_jobs.site.controller import TIMEOUT_S, Forbidden, SiteAway
+from tune_jobs.site.commands import SQUEUE_TIMEOUT_S, TIMEOUT_S, Forbidden, SiteAway
 from tune_jobs.site.deciding import Decision, Limits
 from tune_jobs.site.journal import Write, decided_anew, open_journal
+from tune_jobs.site.safety import Safety, Timing
 from tune_jobs.site.shadow_table import shadow_table
-from tune_jobs.site.shadowing import Ticks, shadow
+from tune_jobs.site.shadowing import shadow
 from tune_jobs.site.simulated import SimulatedBackend
 from tune_jobs.site.slurm import SlurmBackend, require_slurm
 from tune_jobs.site.starting import foresee_by
 from tune_jobs.site.steering import NEEDS_OPERATOR, PRIORITY, RELEASE, Steerer, Steering
-from tune_jobs.site.watchdog import Watchdog, release_all
+from tune_jobs.site.ticks import Ticks
+from tune_jobs.site.watchdog import PATIENCE_S, release_all
 from tune_jobs.terminal.progress import is_terminal
 from tune_jobs.terminal.signals import StopRequest
 
 SITE_RULE = "fcfs:easy"
 """What starts the jobs of a simulated site."""
-
-CALLS_BETWEEN_SIGNS = 9
-"""More commands than a steerer ever calls between two signs of life; each may time out."""
 
 
 def report_shadow(
@@ -83,18 +81,15 @@ def report_steer(
     release_everything: bool,
     as_root: bool,
     watchdog_s: float,
+    squeue_timeout_s: float | None,
     **options: Any,
 ) -> int:
     """Steers a site; the arguments are the command's options. Returns the exit status."""
     names = ("mode", "act", "rehold_s", "hold_new", "until_empty")
     steering = Steering(**{name: options.pop(name) for name in names})
+    timing = Timing.of(watchdog_s, options["tick_s"], squeue_timeout_s)
     if release_everything:
-        require_slurm()
-        try:
-            release_all(options["partitions"], stay=False, announce=_announce_waiting)
-        except Forbidden as error:
-            raise Failure(f"{NEEDS_OPERATOR} ({error})") from None
-        return 0
+        return _release_everything(options["partitions"], timing)
     if policy is None:
         raise InputError("name the policy that steers: a rule such as fcfs:easy, or a run")
     limits, adviser = _limits(options), choose_adviser(policy)
@@ -106,48 +101,55 @@ def report_steer(
             "steer does not run as root: use an account with AdminLevel=Operator; where "
             "there is none, as without slurmdbd, give --as-root"
         )
-    if watchdog_s <= options["tick_s"]:
-        raise InputError("--watchdog must be longer than --tick (both in seconds)")
-    write = open_journal(options["out"])
-    backend = _backend(
-        options, held=steering.mode == RELEASE, timeout_s=watchdog_s / CALLS_BETWEEN_SIGNS
-    )
-    watched = steering.act and steering.mode == RELEASE and not simulated
-    name = _first_answer(backend).name if watched else ""
+    write, stop = open_journal(options["out"]), StopRequest(_announce)
+    safety = Safety(timing, options["partitions"], _say)
+
+    def stopping() -> bool:
+        return bool(stop) or _is_over(backend) or bool(safety.reason_to_end())
+
+    backend = _backend(options, held=steering.mode == RELEASE, stopping=stopping, timing=timing)
     if steering.mode == PRIORITY and not _first_answer(backend).ranks:
         raise InputError(
             "priorities count only where PriorityType is priority/multifactor; take --mode release"
         )
     if limits.max_wait_s:
-        bound = duration(limits.max_wait_s)
-        click.echo(
-            f"metasched: a job that waits longer than {bound} goes first (--max-wait)", err=True
-        )
-    watchdog = _start_watchdog(watchdog_s, options["partitions"], name) if watched else None
-    try:
-        with StopRequest(_announce) as stop:
-            ticks = _ticks(
-                options,
-                backend,
-                write,
-                lambda: bool(stop) or _is_over(backend),
-                meanwhile=watchdog.beat if watchdog else lambda: None,
-            )
-            steerer = Steerer(
-                backend,
-                ticks,
-                adviser,
-                policy,
-                limits,
-                steering,
-                write,
-                alive=watchdog.beat if watchdog else lambda: True,
-            )
-            summary = steerer.run()
-    finally:
-        if watchdog is not None and not watchdog.stop(watchdog_s):
-            click.echo(f"metasched: the watchdog, process {watchdog.pid}, keeps running", err=True)
+        _say(f"a job that waits longer than {duration(limits.max_wait_s)} goes first (--max-wait)")
+    watched = steering.act and steering.mode == RELEASE and not simulated
+    cluster = _first_answer(backend).name if watched else ""
+    ticks = _ticks(options, backend, write, stopping)
+    steerer = Steerer(
+        backend,
+        ticks,
+        adviser,
+        policy,
+        limits,
+        steering,
+        write,
+        safety,
+        (lambda: time.monotonic() * options["speed"]) if simulated else time.monotonic,
+    )
+    with safety, stop:
+        if watched:
+            safety.begin(cluster, ticks)
+        summary = steerer.run()
     _summarize(summary)
+    return 0
+
+
+def _release_everything(partitions: Sequence[str], timing: Timing) -> int:
+    require_slurm()
+    try:
+        release_all(
+            partitions,
+            stay=False,
+            patience_s=PATIENCE_S,
+            squeue_timeout_s=timing.squeue_s,
+            announce=_say,
+        )
+    except Forbidden as error:
+        raise Failure(f"{NEEDS_OPERATOR} ({error})") from None
+    except SiteAway as error:
+        raise Failure(f"not all held jobs could be released: {error}") from None
     return 0
 
 
@@ -156,16 +158,21 @@ def _backend(
     *,
     held: bool,
     nodes_every_s: float = 0.0,
-    timeout_s: float = TIMEOUT_S,
+    stopping: Callable[[], bool] = lambda: False,
+    timing: Timing | None = None,
 ) -> Backend:
     if options["log"] is None:
         if options["task_options"]:
             first = next(iter(options["task_options"]))
             raise InputError(f"--{first} describes a simulated site; add --simulate")
         require_slurm(otherwise=", or try --simulate LOG")
-        timeout_s = min(timeout_s, TIMEOUT_S)
         return SlurmBackend(
-            options["partitions"], nodes_every_s, timeout_s, announce=_announce_problem
+            options["partitions"],
+            nodes_every_s,
+            timing.command_s if timing else TIMEOUT_S,
+            timing.squeue_s if timing else SQUEUE_TIMEOUT_S,
+            stopping=stopping,
+            announce=_say,
         )
     task, _, _ = task_of_log(options["log"], (), options["task_options"], guess=True)
     (jobset,) = sample_jobsets(task.workload, 0, Split.HELD_OUT, [0])
@@ -192,7 +199,6 @@ def _ticks(
     backend: Backend,
     write: Write,
     stopping: Callable[[], bool],
-    meanwhile: Callable[[], object] = lambda: None,
 ) -> Ticks:
     return Ticks(
         backend,
@@ -200,7 +206,7 @@ def _ticks(
         tick_s=options["tick_s"],
         most=options["num_ticks"],
         stopping=stopping,
-        meanwhile=meanwhile,
+        announce=_say,
         hide_users=options["hash_users"],
     )
 
@@ -220,16 +226,6 @@ def _first_answer(backend: Backend, attempts: int = 5) -> Any:
     raise AssertionError
 
 
-def _start_watchdog(limit_s: float, partitions: tuple[str, ...], cluster: str) -> Watchdog:
-    folder = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
-    word = "".join(c if c.isalnum() else "-" for c in cluster)
-    lock = Path(folder, f"metasched-steer-{word}-{os.getuid()}.lock")
-    try:
-        return Watchdog(limit_s, partitions, str(lock))
-    except RuntimeError as error:
-        raise InputError(f"there is no watchdog, so nothing is steered: {error}") from None
-
-
 def _repeat(path: Path, adviser: Adviser) -> int:
     """Says whether the same decisions come out again; 1 if not."""
     found = list(decided_anew(path, adviser))
@@ -246,15 +242,11 @@ def _write_nothing(entry: Mapping[str, Any]) -> None:
     """Where people see a table, and no file was named."""
 
 
-def _announce_waiting(problem: str) -> None:
-    click.echo(f"metasched: waiting for Slurm, to release all held jobs: {problem}", err=True)
-
-
 def _announce(name: str) -> None:
-    click.echo(f"metasched: {name}, stopping", err=True)
+    _say(f"{name}, stopping")
 
 
-def _announce_problem(sentence: str) -> None:
+def _say(sentence: str) -> None:
     click.echo(f"metasched: {sentence}", err=True)
 
 

@@ -22,7 +22,8 @@ from rllib_configs.snapshot import (
     Snapshot,
 )
 from tune_jobs.site.backend import Site
-from tune_jobs.site.controller import HELD_BY_USER, SiteAway
+from tune_jobs.site.commands import SiteAway
+from tune_jobs.site.controller import HELD_BY_USER
 from tune_jobs.site.placing import fits, in_all, less
 
 
@@ -85,11 +86,11 @@ class SimulatedBackend:
         node = SiteNode("all", *self._capacity, *free)
         return Snapshot(self._time, tuple(self._jobs.values()), (node,))
 
-    def start(self, jobs: Sequence[str]) -> int:
+    def start(self, jobs: Sequence[str]) -> list[str]:
         """See `Backend.start`."""
         return self._turn(jobs, HELD, WAITING, "None")
 
-    def hold(self, jobs: Sequence[str]) -> int:
+    def hold(self, jobs: Sequence[str]) -> list[str]:
         """See `Backend.hold`."""
         return self._turn(jobs, WAITING, HELD, HELD_BY_USER)
 
@@ -105,17 +106,17 @@ class SimulatedBackend:
         self._jobs.pop(job, None)
         self._ends.pop(job, None)
 
-    def _turn(self, jobs: Sequence[str], before: str, after: str, reason: str) -> int:
+    def _turn(self, jobs: Sequence[str], before: str, after: str, reason: str) -> list[str]:
         self._advance()
-        refused = 0
+        refusals = []
         for name in jobs:
             job = self._jobs.get(name)
             if job is not None and job.state == before:
                 self._jobs[name] = replace(job, state=after, reason=reason)
             else:
-                refused += 1
+                refusals.append(f"job {name} is not {before}")
         self._start_waiting()
-        return refused
+        return refusals
 
     def _advance(self) -> None:
         """Lets happen what has happened since the last look, one moment after the other."""

@@ -13,7 +13,7 @@ from cluster_env.workloads.clock import Clock
 from cluster_env.workloads.slurm.exports import read_associations, read_qos, read_reservations
 from cluster_env.workloads.slurm.hosts import host_names
 from cluster_env.workloads.slurm.values import count, limit_s
-from tune_jobs.site.controller import SiteAway
+from tune_jobs.site.commands import SiteAway
 
 EVERY_S = 60.0
 Call = Callable[..., str]

@@ -23,7 +23,7 @@ from rllib_configs.snapshot import (
     SiteJob,
     SiteNode,
 )
-from tune_jobs.site.controller import HELD_BY_USER, is_job
+from tune_jobs.site.controller import HELD_BY_USER, is_in, is_job
 from tune_jobs.site.holding import Holding, Holdings
 
 JOB_FIELDS = (
@@ -61,11 +61,13 @@ class QueueListing:
     Attributes:
         jobs: that count.
         holdings: what any job holds, also in other partitions.
+        readable: rows that could be read, also of jobs that do not count.
         unreadable: rows that could not be read.
     """
 
     jobs: tuple[SiteJob, ...]
     holdings: Holdings
+    readable: int
     unreadable: int
 
 
@@ -74,6 +76,7 @@ class NodeListing:
     """What sinfo said; free is also what no job may have as long as another is cleaned up."""
 
     nodes: tuple[SiteNode, ...]
+    readable: int
     unreadable: int
 
 
@@ -85,7 +88,7 @@ def read_jobs(text: str, *, with_memory: bool, partitions: tuple[str, ...] = ())
         with_memory: whether the site counts memory.
         partitions: whose jobs count; all if none is named.
     """
-    jobs, holdings, unreadable = [], {}, 0
+    jobs, holdings, readable, unreadable = [], {}, 0, 0
     for values in _rows(text):
         try:
             job, ending = _job(values, with_memory)
@@ -94,9 +97,10 @@ def read_jobs(text: str, *, with_memory: bool, partitions: tuple[str, ...] = ())
         except ValueError:
             unreadable += 1
             continue
-        if job is not None and _is_in(job.partition, partitions):
+        readable += 1
+        if job is not None and is_in(job.partition, partitions):
             jobs.append(job)
-    return QueueListing(tuple(jobs), holdings, unreadable)
+    return QueueListing(tuple(jobs), holdings, readable, unreadable)
 
 
 def read_nodes(
@@ -117,33 +121,30 @@ def read_nodes(
     states = (*TAKES_JOBS, *((RESERVED,) if with_reserved else ()))
     nodes: dict[str, SiteNode] = {}
     others: dict[str, list[str]] = {}
-    unreadable = 0
+    readable = unreadable = 0
     for values in _rows(text):
         try:
             node = _node(values, with_memory, states)
         except Unreadable:
             unreadable += 1
             continue
+        readable += 1
         if node is None:
             continue
-        if node.name in nodes or _is_in(node.partitions, partitions):
+        if node.name in nodes or is_in(node.partitions, partitions):
             # A node stands in a row for each of its partitions, in any order.
             known = nodes[node.name].partitions.split(",") if node.name in nodes else []
             names = sorted({*known, *others.pop(node.name, ()), node.partitions})
             nodes[node.name] = replace(node, partitions=",".join(names))
         else:
             others.setdefault(node.name, []).append(node.partitions)
-    return NodeListing(tuple(nodes.values()), unreadable)
+    return NodeListing(tuple(nodes.values()), readable, unreadable)
 
 
 def _rows(text: str) -> Iterator[list[str]]:
     for row in text.split("\n"):
         if row.strip():
             yield [value.strip() for value in row.split("|")]
-
-
-def _is_in(named: str, partitions: tuple[str, ...]) -> bool:
-    return not partitions or any(name in partitions for name in named.split(","))
 
 
 def _job(values: list[str], with_memory: bool) -> tuple[SiteJob | None, bool]:

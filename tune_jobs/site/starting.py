@@ -2,23 +2,23 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-import click
 
 from cluster_env.core.durations import duration, seconds_of
 from cluster_env.core.errors import Failure, InputError
 from cluster_env.workloads.formats import READ_OPTIONS
 from rllib_configs.snapshot import RUNNING, WAITING, Queue, Snapshot, StartTime
 from tune_jobs.site.choosing import choose_foreseer
-from tune_jobs.site.controller import SiteAway
+from tune_jobs.site.commands import SiteAway
 from tune_jobs.site.journal import TICK, read_journal
 from tune_jobs.site.placing import in_all
 from tune_jobs.site.slurm import SlurmBackend, require_slurm
 from tune_jobs.tables.columns import Column
+from tune_jobs.tables.frames import frame_of
 from tune_jobs.tables.printing import Sheet, folded, format_sheet
-from tune_jobs.terminal.output import print_json, silent
+from tune_jobs.tables.report import Report
 
 Foresee = Callable[[Snapshot], tuple[StartTime, ...]]
 
@@ -67,10 +67,9 @@ def report_starts(
     repeat: Path | None,
     max_wait: str,
     task_options: Mapping[str, str],
-    as_json: bool,
     **options: Any,
-) -> None:
-    """Looks once and prints when jobs start; the arguments are the command's options.
+) -> Report:
+    """Looks once and tells when jobs start; the arguments are the command's options.
 
     Raises:
         InputError: if the log, the policy or the record cannot be used.
@@ -87,15 +86,16 @@ def report_starts(
     foresee = foresee_by(policy, past, task_options, bound, **options)
     snapshot = _last_look(repeat) if repeat is not None else _look(partitions)
     found = foresee(snapshot)
-    if as_json:
-        print_json({"time": snapshot.time, "policy": policy, "starts": list(map(asdict, found))})
-    say = silent if as_json else click.echo
-    if not found:
-        say("No job waits that the policy could start.")
-        return
-    say(format_sheet(_sheet(found, snapshot, policy)))
-    if found[0].latest is not None:
-        say("\n" + "\n".join(folded([ASSUMPTIONS])))
+    text = "No job waits that the policy could start."
+    if found:
+        under = [] if found[0].latest is None else ["\n".join(folded([ASSUMPTIONS]))]
+        text = "\n\n".join([format_sheet(_sheet(found, snapshot, policy)), *under])
+    rows = list(map(asdict, found))
+    return Report(
+        text=text,
+        tables={"starts": partial(frame_of, rows)},
+        data={"time": snapshot.time, "policy": policy, "starts": rows},
+    )
 
 
 def _look(partitions: Sequence[str]) -> Snapshot:

@@ -1,18 +1,19 @@
 """A policy in charge of a site's queue."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from cluster_env.core.errors import Failure
 from rllib_configs.snapshot import HELD, RUNNING, WAITING, Adviser, Snapshot
 from tune_jobs.site.backend import Backend
-from tune_jobs.site.controller import Forbidden, SiteAway
+from tune_jobs.site.commands import Forbidden, SiteAway
 from tune_jobs.site.deciding import NO_PAST, Decision, Limits, Past, decide
 from tune_jobs.site.journal import Write, tick_entry
 from tune_jobs.site.ranking import new_priorities
 from tune_jobs.site.releases import Releases
-from tune_jobs.site.shadowing import Ticks
+from tune_jobs.site.ticks import Ticks
 
 NEEDS_OPERATOR = (
     "Slurm does not let this account change others' jobs; as an administrator, "
@@ -42,18 +43,40 @@ class Steering:
     until_empty: bool = False
 
 
+class Watch(Protocol):
+    """What watches a steerer."""
+
+    def beat(self) -> None:
+        """Takes a sign of progress: a tick was completed."""
+
+    def reason_to_end(self) -> str:
+        """Why nothing more may be done; nothing if it may."""
+
+
+class Unwatched:
+    """Nothing watches a steerer that holds no jobs, or does nothing."""
+
+    def beat(self) -> None:
+        """See `Watch.beat`."""
+
+    def reason_to_end(self) -> str:
+        """See `Watch.reason_to_end`."""
+        return ""
+
+
 class Steerer:
-    """Decides at each look, records it, and acts.
+    """Decides at each tick, records it, and acts.
 
     Args:
         backend: the site.
-        ticks: the looks.
+        ticks: when it is read.
         adviser: the policy.
         policy: its name.
         limits: of the guard.
         steering: how.
         write: takes a line for all that is decided and done.
-        alive: tells the watchdog so, and returns whether it still watches.
+        watch: what watches it.
+        clock: seconds of the site that go by, and that nobody sets back.
     """
 
     def __init__(
@@ -65,19 +88,20 @@ class Steerer:
         limits: Limits,
         steering: Steering,
         write: Write,
-        alive: Callable[[], bool] = lambda: True,
+        watch: Watch | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._backend, self._ticks, self._adviser, self._policy = backend, ticks, adviser, policy
-        self._limits, self._steering, self._write, self._alive = limits, steering, write, alive
-        self._releases = Releases(steering.rehold_s)
+        self._limits, self._steering, self._write = limits, steering, write
+        self._watch, self._clock = watch or Unwatched(), clock
+        self._releases, self._refusal = Releases(steering.rehold_s), ""
         self._summary = {"ticks": 0, "started": 0, "reheld": 0, "refused": 0}
 
     def run(self) -> dict[str, Any]:
-        """Steers until somebody stops it; returns what was done.
+        """Steers until somebody stops it, or it may do nothing more; returns what was done.
 
         Raises:
-            Failure: if the watchdog is gone, or the site forbids what is to be done: then nothing
-                more is done.
+            Failure: if the site forbids what is to be done.
         """
         while (found := self._ticks.look()) is not None:
             snapshot, _ = found
@@ -85,7 +109,7 @@ class Steerer:
                 break
             releasing = self._steering.mode == RELEASE
             state = HELD if releasing else WAITING
-            past = self._releases.past(snapshot) if releasing else NO_PAST
+            past = self._releases.past(snapshot, self._clock()) if releasing else NO_PAST
             decision = decide(snapshot, self._adviser, self._limits, state, past)
             entry = tick_entry(
                 self._ticks.num, self._policy, self._limits, state, snapshot, past, decision
@@ -93,8 +117,16 @@ class Steerer:
             changes = self._changes(snapshot, past, decision)
             self._write({**entry, **changes, "acts": self._steering.act})
             self._summary["ticks"] += 1
-            if self._steering.act:
-                self._act(snapshot, changes)
+            if self._watch.reason_to_end():
+                break
+            try:
+                if self._steering.act:
+                    self._act(changes)
+                self._note_outcome()
+            except Forbidden as error:
+                raise Failure(f"{NEEDS_OPERATOR} ({error})") from None
+            except SiteAway as error:
+                self._ticks.note_away(error)
         return self._summary
 
     def _changes(self, snapshot: Snapshot, past: Past, decision: Decision) -> dict[str, Any]:
@@ -106,30 +138,35 @@ class Steerer:
         new = [job for job in waiting if job not in self._releases]
         return {
             "release": [one.job for one in decision.starts],
-            "rehold": self._releases.late(snapshot, past),
+            "rehold": self._releases.late(snapshot, past, self._clock()),
             "hold": new if self._steering.hold_new else [],
         }
 
-    def _act(self, snapshot: Snapshot, changes: dict[str, Any]) -> None:
-        if not self._alive():
-            raise Failure(
-                "the watchdog has ended or has taken over, so steering stops; release all "
-                "jobs that are still held with `metasched steer --release-all`"
-            )
-        try:
-            if self._steering.mode == PRIORITY:
-                self._backend.rank(changes["ranks"])
-                self._summary["started"] = 0
-                return
-            self._releases.note(changes["release"], snapshot.time)  # also if no answer comes
-            self._releases.note_held(changes["rehold"], snapshot.time)
-            refused = self._backend.start(changes["release"])
-            self._summary["started"] += len(changes["release"])
-            if back := [*changes["rehold"], *changes["hold"]]:
-                refused += self._backend.hold(back)
-                self._summary["reheld"] += len(changes["rehold"])
-            self._summary["refused"] += refused
-        except Forbidden as error:
-            raise Failure(f"{NEEDS_OPERATOR} ({error})") from None
-        except SiteAway as error:
-            self._ticks.note_away(error)
+    def _act(self, changes: dict[str, Any]) -> None:
+        if self._steering.mode == PRIORITY:
+            self._backend.rank(changes["ranks"])
+            return
+        self._releases.note(changes["release"], self._clock())  # also if no answer comes
+        self._releases.note_held(changes["rehold"], self._clock())
+        refusals = self._backend.start(changes["release"])
+        self._summary["started"] += len(changes["release"])
+        if back := [*changes["rehold"], *changes["hold"]]:
+            refusals += self._backend.hold(back)
+            self._summary["reheld"] += len(changes["rehold"])
+        self._summary["refused"] += len(refusals)
+        self._refusal = refusals[-1] if refusals else self._refusal
+
+    def _note_outcome(self) -> None:
+        """A tick is progress, unless several jobs stay held although they were released.
+
+        One alone may have a reason of its own, and does not end the steering of all others.
+        """
+        refused = sorted(self._releases.refused)
+        problem = f"job {refused[0]} stays held when it is released" if refused else ""
+        if problem and self._refusal:
+            problem += f": {self._refusal}"
+        if len(refused) > 1:
+            self._ticks.note_failure(problem)
+            return
+        self._ticks.note_completed(problem)
+        self._watch.beat()

@@ -1,6 +1,7 @@
 """Tables for people: aligned for a terminal, as Markdown, and sheets of one or the other."""
 
 import io
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,6 +61,16 @@ def markdown(lines: Sequence[Sequence[str]], *, names: int) -> str:
     head, *rows = [[printable(cell).replace("|", r"\|") for cell in line] for line in lines]
     rule = [":--" if place < names else "--:" for place in range(len(head))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
+
+
+def code_span(name: str) -> str:
+    """A name as code in Markdown, whatever it holds: it may be a stranger's."""
+    return f"`{name.replace('`', chr(39))}`"
+
+
+def as_markdown(text: str) -> str:
+    """A text with names in it, of which nothing becomes an image, a link, code or HTML."""
+    return re.sub(r"[*`<]", r"\\\g<0>", text).replace("](", r"]\(")
 
 
 def title_case(text: str) -> str:

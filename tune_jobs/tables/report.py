@@ -66,7 +66,7 @@ class Report(Mapping[str, pd.DataFrame]):
 
     text: str
     tables: Mapping[str, Callable[[], pd.DataFrame]]
-    data: Mapping[str, object]
+    data: object = None
     remarks: Sequence[str] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     pictures: Mapping[str, Picture] = field(default_factory=dict)

@@ -296,10 +296,10 @@ def list_option(
 
 
 def first_comment(path: Path) -> str:
-    """The comment at the top of a YAML file, as one line."""
+    """The first paragraph of the comment at the top of a YAML file, as one line."""
     lines = []
     for line in path.read_text().splitlines():
-        if not line.startswith("#"):
+        if not line.startswith("# "):
             break
         lines.append(line.lstrip("# "))
     return " ".join(lines)

@@ -58,6 +58,15 @@ def test_records_that_are_no_end_of_a_run_are_counted_by_their_type(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
+    ("memory", "mib"),
+    [("2048kb", 2), ("4096mb", 4096), ("1GB", 1024), ("512kw", 4), ("3gw", 24_576), ("1", 1)],
+)
+def test_memory_has_units_of_bytes_or_of_words(tmp_path: Path, memory: str, mib: int) -> None:
+    jobs = read(tmp_path, line(pairs=PLAIN.replace("mem=3gb", f"mem={memory}")))
+    assert jobs.demand[0][1] == mib
+
+
+@pytest.mark.parametrize(
     ("asked", "processors", "gpus"),
     [
         ("Resource_List.ncpus=6 Resource_List.ngpus=3", 6, 3),

@@ -248,6 +248,26 @@ def test_what_is_given_back_goes_to_those_with_least_to_do() -> None:
     assert alone.take_all() == (0, 1)
 
 
+def test_what_a_lost_runner_had_not_begun_goes_to_the_others() -> None:
+    """Also what it got from another one that was lost before."""
+    queue = _Queue({1: [0], 2: [1], 3: [2, 3]}, fixed=True)
+    _, second, third = (queue.take(runner) for runner in (1, 2, 3))
+    queue.give_back(third, 3, [1, 2])
+    queue.give_back(second, 2, [1])
+    assert sorted(queue.take(1)) == [1, 2, 3]
+    assert queue.is_empty
+
+
+def test_units_are_played_with_the_weights_of_the_beginning() -> None:
+    """Learning changes the module meanwhile, and a later call sends what it began with."""
+    group, weights = Group({}), {"w": PARAMETERS.copy()}
+    iteration = Iteration(group, UNITS, weights)  # type: ignore[arg-type]
+    weights["w"] += 1
+    iteration.play()
+    (request,) = group.here.asked
+    assert np.array_equal(request.round.start["w"], PARAMETERS)
+
+
 def test_the_limit_grows_with_the_slowest_unit() -> None:
     timeouts = Timeouts()
     for seconds in (40.0, 20.0):

@@ -43,7 +43,7 @@ def test_a_simulated_site_is_steered_to_its_end_and_decided_anew(folder, capsys)
         (("steer",), "name the policy that steers"),
         (("steer", "sjf:easy", "--max-wait", "x2"), "a time is 0 or a number with s, m, h or d"),
         (("steer", "sjf:easy", "--act"), "steer does not run as root"),
-        (("steer", "sjf:easy", "--tick", "60"), "--watchdog must be longer than --tick"),
+        (("steer", "sjf:easy", "--tick", "300"), "--watchdog must be longer than --tick"),
         (("steer", "sjf:easy", "--processors", "9"), "add --simulate"),
         (("steer", "sjf:easy", "--repeat", "jobs.csv"), "line 1 of jobs.csv is no line"),
         (("steer", "sjf:easy", "--repeat", "none.jsonl"), "cannot be read as a journal"),

@@ -9,10 +9,10 @@ import pytest
 from rllib_configs.snapshot import SiteJob, SiteNode, Snapshot
 from tests.conftest import REPOSITORY
 from tune_jobs.site import slurm
-from tune_jobs.site.controller import Refused, SiteAway
-from tune_jobs.site.shadowing import without_users
+from tune_jobs.site.commands import Refused, SiteAway
 from tune_jobs.site.slurm import SlurmBackend
 from tune_jobs.site.slurm_restrictions import read_partitions
+from tune_jobs.site.ticks import without_users
 
 RECORDED = REPOSITORY / "tests" / "slurm" / "recorded"
 CONFIG = "ClusterName = lab\nSelectTypeParameters = CR_CPU\nAccountingStorageEnforce = {}\n"

@@ -12,12 +12,13 @@ from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.hpc import HPC
 from rllib_configs.snapshot import HELD, RUNNING, WAITING, Advice, SiteJob, SiteNode, Snapshot
 from tune_jobs.site.choosing import choose_adviser
-from tune_jobs.site.controller import Forbidden, SiteAway
+from tune_jobs.site.commands import Forbidden, SiteAway
 from tune_jobs.site.deciding import POLICY, Decision, Limits, Start
 from tune_jobs.site.journal import decided_anew, open_journal
-from tune_jobs.site.shadowing import Agreement, Ticks, shadow
+from tune_jobs.site.shadowing import Agreement, shadow
 from tune_jobs.site.simulated import SimulatedBackend
 from tune_jobs.site.steering import PRIORITY, Steerer, Steering
+from tune_jobs.site.ticks import Ticks
 
 
 class Clock:
@@ -60,11 +61,36 @@ def looks(backend, clock, write=lambda entry: None, **options):
     return Ticks(backend, write, sleep=clock.sleep, clock=clock, **settings)
 
 
-def steer(backend, clock, adviser, lines, limits=None, alive=lambda: True, **steering):
-    write = lines.append
-    ticks = looks(backend, clock, write)
+class Watch:
+    """Counts the ticks that were completed, and wants an end from some time on."""
+
+    def __init__(self, clock, ends_at=float("inf")):
+        self._clock, self._ends_at, self.beats = clock, ends_at, 0
+
+    def beat(self):
+        self.beats += 1
+
+    def reason_to_end(self):
+        return "enough" if self._clock() >= self._ends_at else ""
+
+
+def steerer(backend, ticks, adviser, lines, watch=None, clock=None, **steering):
     how = Steering(act=True, **steering)
-    return Steerer(backend, ticks, adviser, "sjf:easy", limits or Limits(), how, write, alive).run()
+    return Steerer(
+        backend,
+        ticks,
+        adviser,
+        "sjf:easy",
+        Limits(),
+        how,
+        lines.append,
+        watch,
+        clock or ticks._clock,
+    )
+
+
+def steer(backend, clock, adviser, lines, watch=None):
+    return steerer(backend, looks(backend, clock, lines.append), adviser, lines, watch).run()
 
 
 def test_a_steered_site_does_what_the_policy_does_in_the_simulator(clock, sjf):
@@ -135,23 +161,36 @@ def test_a_site_that_follows_the_advice_agrees_and_another_does_not():
     assert agreement.since(first)["agreement"] is None
 
 
-def test_a_site_that_is_away_is_asked_again_after_longer_and_longer_pauses(clock, sjf):
-    backend, lines = site(clock, held=True), []
-    backend.away = True
-    ticks = looks(backend, clock, lines.append, stopping=lambda: clock.now > 40, most=0, tick_s=5.0)
-    times = []
+def test_a_site_that_is_away_is_asked_again_after_longer_and_longer_pauses(clock):
+    backend, lines, said, times = site(clock, held=True), [], [], []
 
-    def meanwhile():
-        times.append(clock.now)
-        backend.away = clock.now < 20
+    class Away(SimulatedBackend):
+        def read(self):
+            times.append(clock.now)
+            if clock.now < 20:
+                raise SiteAway("no answer" if clock.now < 5 else f"garbage in row {clock.now}")
+            return super().read()
 
-    ticks._meanwhile = meanwhile
-    found = []
-    while (look := ticks.look()) is not None:
-        found.append(look)
-    assert [line["kind"] for line in lines] == ["away"] * 5  # at 0, 1, 3, 7 and 15 seconds
-    assert len(found) >= 2
-    assert max(np.diff(times)) <= 0.2 + 1e-9  # signs of life do not pause
+    backend = site(clock, held=True, backend=Away)
+    ticks = looks(backend, clock, lines.append, announce=said.append, most=2, tick_s=5.0)
+    while ticks.look() is not None:
+        ticks.note_completed()
+    assert np.allclose(times, [0, 1, 3, 7, 15, 31, 36])
+    # The first failure, each other one, and the recovery; the same stands in the journal.
+    assert [line["kind"] for line in lines] == ["away", "away", "back"]
+    assert ["no answer" in said[0], "garbage" in said[1], said[2]] == [
+        *(True, True),
+        "Slurm answers again",
+    ]
+
+
+def test_the_time_without_progress_counts_from_the_last_completed_tick(clock):
+    ticks = looks(site(clock, held=True), clock, most=3)
+    for _ in range(3):
+        assert ticks.look() is not None
+    assert ticks.without_progress_s == pytest.approx(2)
+    ticks.note_completed()
+    assert ticks.without_progress_s == 0
 
 
 class Fickle(SimulatedBackend):
@@ -176,12 +215,60 @@ def test_what_changes_meanwhile_stops_nobody(clock, sjf):
     assert [line["kind"] for line in lines].count("away") == 1
 
 
-def test_nothing_is_done_once_the_watchdog_is_gone(clock, sjf):
+def test_nothing_is_done_once_steering_must_end(clock, sjf):
     backend, lines = site(clock, held=True), []
-    with pytest.raises(Failure, match="watchdog"):
-        steer(backend, clock, sjf, lines, alive=lambda: clock.now < 5)
+    steer(backend, clock, sjf, lines, watch=Watch(clock, ends_at=5))
     assert clock.now < 7
     assert backend.read().in_state(HELD)
+
+
+def test_a_beat_is_a_completed_tick(clock, sjf):
+    backend, lines, watch = site(clock, held=True, backend=Fickle), [], Watch(clock)
+    steer(backend, clock, sjf, lines, watch)
+    ticks = [line["kind"] for line in lines].count("tick")
+    assert watch.beats == ticks - 1  # not the tick whose release did not come through
+
+
+class Refusing(SimulatedBackend):
+    """It releases no job, or all but one."""
+
+    heeds = ()
+
+    def start(self, jobs):
+        super().start([job for job in jobs if job in self.heeds])
+        return ["scontrol failed: Unexpected message received"]
+
+
+@pytest.mark.parametrize(
+    ("heeds", "progress"), [((), False), (tuple(map(str, range(2, 13))), True)]
+)
+def test_where_no_release_is_heeded_there_is_no_progress(heeds, progress, clock, sjf):
+    """One job that is refused has a reason of its own, and others are released meanwhile."""
+    backend, lines, said, watch = site(clock, True, backend=Refusing), [], [], Watch(clock)
+    backend.heeds = heeds
+    ticks = looks(backend, clock, lines.append, most=60, announce=said.append)
+    steerer(backend, ticks, sjf, lines, watch, rehold_s=30.0).run()
+    assert (watch.beats > 50) == progress
+    assert said[0].endswith(
+        "job 1 stays held when it is released: scontrol failed: Unexpected message received"
+    )
+    assert (len(backend.history) > 0) == progress
+
+
+def test_a_release_without_an_answer_is_awaited(clock, sjf):
+    """The job may start all the same: nothing else is released before it has."""
+
+    class Silent(Stubborn):
+        def start(self, jobs):
+            super().start(jobs)
+            raise SiteAway("scontrol did not answer within 30 s")
+
+    backend, lines = site(clock, held=True, backend=Silent), []
+    ticks = looks(backend, clock, most=2)
+    steerer(backend, ticks, sjf, lines).run()
+    first, second = [line for line in lines if line["kind"] == "tick"]
+    assert first["release"] == ["1"]
+    assert (second["past"]["awaited"], second["release"]) == (("1",), [])
 
 
 class Forbidding(SimulatedBackend):
@@ -207,9 +294,7 @@ class Stubborn(SimulatedBackend):
 
 def test_a_released_job_that_does_not_start_is_held_again(clock, sjf):
     backend, lines = site(clock, held=True, backend=Stubborn), []
-    how = Steering(act=True, rehold_s=4)
-    ticks = looks(backend, clock, most=6)
-    Steerer(backend, ticks, sjf, "", Limits(), how, lines.append).run()
+    steerer(backend, looks(backend, clock, most=6), sjf, lines, rehold_s=4).run()
     assert [line["release"] for line in lines[:5]] == [["1"], [], [], [], []]
     assert [line["rehold"] for line in lines[:5]] == [[], [], [], [], ["1"]]
     assert lines[5]["release"] == ["2"]
