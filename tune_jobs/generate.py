@@ -36,9 +36,9 @@ def command(**options: Any) -> None:
 
     \b
     Examples:
-      metasched generate jobs.csv
+      metasched generate generated.csv
       metasched generate site.swf --jobs 10000 --set task.workload.estimates=tsafrir --seed 3
-      metasched generate jobs.csv --processors 64 --set task.workload.kind=lognormal
+      metasched generate lognormal.csv --processors 64 --set task.workload.kind=lognormal
     """
     from tune_jobs.replaying.generating import generate_log
 

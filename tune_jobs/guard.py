@@ -76,8 +76,8 @@ def command(**options: Any) -> None:
     Examples:
       metasched guard runs/MY_RUN
       metasched guard runs/MY_RUN --set task.workload.load=1.5 --window 200
-      metasched guard runs/MY_RUN --set task.workload.trace=jobs.csv --out decision.json
-      metasched guard hpc-order --set task.workload.trace=jobs.csv --processors 16 --gpus 4
+      metasched guard runs/MY_RUN --out decision.json
+      metasched guard hpc-order --set task.workload.trace=example
     """
     from tune_jobs.comparing.guard_report import GuardOptions, decide
     from tune_jobs.terminal.progress import NoProgress, Progress

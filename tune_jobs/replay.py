@@ -75,11 +75,11 @@ def command(**options: Any) -> None:
 
     \b
     Examples:
-      metasched replay jobs.csv --policy fcfs:easy --policy sjf:easy --processors 16 --gpus 4
-      metasched replay jobs.csv --policy fcfs,hpc-order --processors 16 --gpus 4 --out replayed
-      metasched replay jobs.csv --processors 16 --gpus 4 --out replayed --from 1h --to 2h
-      metasched replay jobs.csv --processors 16 --gpus 4 --kill-at-estimate true --json
-      metasched replay jobs.csv --policy fcfs:easy --processors 16 --gpus 4 --starts
+      metasched replay example --policy fcfs:easy --policy sjf:easy
+      metasched replay example --max-wait x2 --policy fcfs,saf,hpc-order --out replayed
+      metasched replay example --out replayed --from 1d --to 3d
+      metasched replay example --kill-at-estimate true --json
+      metasched replay example --policy fcfs:easy --starts
     """
     from tune_jobs.figures.pictures import with_pictures
     from tune_jobs.replaying.replay_report import ReplayOptions, replay_log

@@ -49,11 +49,10 @@ def command(**options: Any) -> None:
 
     \b
     Examples:
-      metasched trace jobs.csv --processors 16 --gpus 4
-      metasched trace jobs.csv --processors 16 --gpus 4 --out jobs-described
-      metasched trace jobs.csv --json
-      metasched trace jobs.txt --processors 512 --calibrate --rule priority:easy,fcfs:easy
-      metasched trace jobs.txt --slurm-conf slurm.conf --calibrate
+      metasched trace example
+      metasched trace example --out described
+      metasched trace example --json
+      metasched trace example --calibrate --rule priority:easy,fcfs:easy
     """
     from tune_jobs.figures.pictures import with_pictures
     from tune_jobs.replaying.choices import LogOptions

@@ -89,7 +89,7 @@ def command(settings: bool, **options: Any) -> None:
       metasched train --run runs/mine
       metasched train deeprm-smoke
       metasched train deeprm --set task.workload.load=1.1 --seed 3
-      metasched train deeprm-ppo --set training.lr=3e-4 --print-config > my-experiment.yaml
+      metasched train deeprm-ppo-large-batch --set seed=3 --print-config > my-experiment.yaml
       metasched train my-experiment.yaml --address 10.0.0.5:6379 --runners 16
       metasched train deeprm --run /shared/runs/a --continue --address auto
       metasched train --resume runs/deeprm-20260101-120000-s0 --set training.iterations=2000

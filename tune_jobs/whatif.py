@@ -58,10 +58,9 @@ def command(**options: Any) -> None:
 
     \b
     Examples:
-      metasched whatif jobs.csv --processors 16 --gpus 4 --change policy=sjf:easy
-      metasched whatif jobs.csv --processors 16 --gpus 4 --change processors=+8 --change load=+10%
-      metasched whatif jobs.txt --slurm-conf slurm.conf --change max-wait=5d --change load=0.8
-      metasched whatif jobs.txt --site slurm.conf --change partition.main.nodes=+16
+      metasched whatif example --change policy=sjf:easy
+      metasched whatif example --change processors=+8 --change load=+10%
+      metasched whatif example --change max-wait=5d --change load=0.8
     """
     from tune_jobs.figures.pictures import with_pictures
     from tune_jobs.replaying.what_if import WhatIfOptions, compare_changes
