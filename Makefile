@@ -43,7 +43,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 	@echo "Installed. Next: make demo, or $(BIN)/metasched --help."
 
-demo: install ## Train a scheduler, compare it with the heuristics, adapt another to an unseen task, draw the figures
+demo: install ## Train a scheduler, compare it with rules, replay a log, adapt to unseen tasks
 	@$(BIN)/metasched demo
 
 results: install ## Make the recorded results of DeepRM's world (under three hours on two cores; goes on where it was); NAME=ppo for one

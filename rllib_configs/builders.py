@@ -1,42 +1,20 @@
 """From an experiment config to an RLlib algorithm, and from its results to plain metrics."""
 
-import logging
 from typing import Any
 
 import torch
 from ray.rllib.algorithms.algorithm import Algorithm
-from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
 from rllib_configs.algorithms.batched import METRICS
+from rllib_configs.algorithms.config import BatchedConfig
 from rllib_configs.registries import ALGORITHMS, found
 from rllib_configs.schema import ExperimentConfig
 
-# Loggers whose warnings say nothing that a user could act on: the new API stack is chosen on
-# purpose, the deprecated calls are RLlib's own, and there is no GPU to watch.
-_CHATTY = (
-    "ray.rllib.algorithms.algorithm_config",
-    "ray.tune.utils.util",
-    "ray._common.deprecation",
-)
 
-
-def algorithm_config(config: ExperimentConfig) -> AlgorithmConfig:
+def algorithm_config(config: ExperimentConfig) -> BatchedConfig:
     """RLlib's config of an experiment."""
-    for name in _CHATTY:
-        logging.getLogger(name).setLevel(logging.ERROR)
-    made: AlgorithmConfig = found(ALGORITHMS.get(config.training.algorithm).config)()
-    made.experiment = config
-    # No seed for RLlib: our algorithms draw from streams of their own, and a
-    # seed would make each process import PyTorch's compiler, which takes two seconds.
-    made.debugging(log_level="ERROR")
-    # `UnitAlgorithm` starts the others: RLlib would wait for them without a limit.
-    made.env_runners(num_env_runners=0, num_cpus_per_env_runner=1)
-    made.learners(num_learners=0)  # in this process: it takes one step along a sum
-    made.fault_tolerance(
-        restart_failed_env_runners=True,
-        ignore_env_runner_failures=False,
-    )
-    return made
+    made: BatchedConfig = found(ALGORITHMS.get(config.training.algorithm).config)()
+    return made.take(config)
 
 
 def build_algorithm(config: ExperimentConfig) -> Algorithm:

@@ -374,7 +374,7 @@ class DenseSection(CriticOption):
 ALGORITHMS.register("reinforce")(
     Algorithm(ReinforceOptions, "rllib_configs.algorithms.reinforce:ReinforceConfig")
 )
-ALGORITHMS.register("ppo")(Algorithm(PPOOptions, "rllib_configs.algorithms.ppo:BatchedPPOConfig"))
+ALGORITHMS.register("ppo")(Algorithm(PPOOptions, "rllib_configs.algorithms.ppo:PPOConfig"))
 ALGORITHMS.register("evolution")(
     Algorithm(
         EvolutionOptions,

@@ -1,6 +1,7 @@
 """Trained policies and their files: the weights and the config. Needs no Ray."""
 
 import json
+import pickletools
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.json_text import read_json
 from cluster_env.core.world import State, World
 from cluster_env.worlds import policy_in, present_name, shipped_policies
 from rllib_configs.loading import parse_config, read_yaml, write_config
@@ -31,6 +33,19 @@ WEIGHTS_FILE = "weights.pt"
 TEXT_FILE = "weights.json"
 """Few weights can be kept as text: lists of numbers by name."""
 POLICY_FOLDER = "policy"
+
+_KINDS = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
+_GLOBALS = {
+    *("collections OrderedDict", "torch._utils _rebuild_tensor_v2"),
+    *(f"torch {kind}Storage" for kind in _KINDS),
+}
+_CODES = {
+    *("PROTO", "STOP", "MARK", "GLOBAL", "REDUCE", "BINPERSID", "BINUNICODE", "NONE"),
+    *("NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT"),
+    *("EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_LIST", "APPEND", "APPENDS"),
+    *("EMPTY_DICT", "SETITEM", "SETITEMS", "BINPUT", "LONG_BINPUT", "BINGET", "LONG_BINGET"),
+}
+"""What a table of tensors by name is made from, as PyTorch writes it."""
 
 
 @dataclass(frozen=True)
@@ -206,7 +221,7 @@ def read_weights(path: str | Path) -> tuple[Weights, ExperimentConfig]:
     try:
         if file.name == TEXT_FILE:
             with np.errstate(over="ignore"):  # what is infinite then is refused
-                data = json.loads(file.read_text())
+                data = read_json(file)
                 weights = {str(name): np.array(value, np.float32) for name, value in data.items()}
         else:
             import torch  # see `write_policy`
@@ -230,18 +245,26 @@ def read_weights(path: str | Path) -> tuple[Weights, ExperimentConfig]:
 
 
 def _require_plain_archive(file: Path) -> None:
-    """Makes sure that a file is no larger when it is unpacked; PyTorch compresses nothing.
+    """Makes sure that a file holds a table of tensors and no more than its own size.
+
+    PyTorch compresses nothing. What it allows with ``weights_only`` can still ask for any amount of
+    memory: ``bytearray(10**10)`` is ten characters long.
 
     Raises:
-        UnpicklingError: if it is no archive.
+        UnpicklingError: if it is no archive, or its table is made from anything but tensors.
         ValueError: if it is larger.
     """
     if not zipfile.is_zipfile(file):
         raise UnpicklingError
     with zipfile.ZipFile(file) as archive:
         size = sum(entry.file_size for entry in archive.infolist())
-    if size > file.stat().st_size:
-        raise ValueError(f"it unpacks to {size:,} bytes, but weights are not compressed")
+        if size > file.stat().st_size:
+            raise ValueError(f"it unpacks to {size:,} bytes, but weights are not compressed")
+        tables = [name for name in archive.namelist() if name.endswith("data.pkl")]
+        for name in tables:
+            for code, argument, _ in pickletools.genops(archive.read(name)):
+                if code.name not in _CODES or (code.name == "GLOBAL" and argument not in _GLOBALS):
+                    raise UnpicklingError
 
 
 def policy_folder(path: str | Path) -> Path:

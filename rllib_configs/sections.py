@@ -23,6 +23,7 @@ from pydantic_core import PydanticCustomError
 
 from cluster_env.core.checks import FromFile, converted
 from cluster_env.core.errors import InputError
+from cluster_env.workloads.shipped import is_shipped
 from rllib_configs.extensions import load_extensions
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -63,8 +64,10 @@ class DerivedSection(Section):
     @field_validator("*")
     @classmethod
     def _make_paths_absolute(cls, value: Any) -> Any:
-        """Lets a run be resumed from elsewhere."""
-        return value.expanduser().absolute() if isinstance(value, Path) else value
+        """Lets a run be resumed from elsewhere; a name of a shipped log is one everywhere."""
+        if not isinstance(value, Path) or is_shipped(value):
+            return value
+        return value.expanduser().absolute()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """See `restored`."""

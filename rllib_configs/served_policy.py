@@ -5,7 +5,6 @@ its loader. So it works where metasched is not installed. It needs no Ray.
 """
 
 import importlib
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.json_text import read_json
 from rllib_configs.policy_files import LearnedPolicy, load_policy
 
 OBSERVATIONS, MASK = "observations", "action_mask"
@@ -93,7 +93,7 @@ def _load_pyfunc(path: str) -> PolicyModel:
 def _import_extensions(file: Path) -> list[str]:
     """Imports what a policy was trained beside; returns what is missing, perhaps without need."""
     missing = []
-    for name in json.loads(file.read_text()) if file.is_file() else ():
+    for name in read_json(file) if file.is_file() else ():
         try:
             importlib.import_module(name)
         except Exception:  # whatever the code of others raises

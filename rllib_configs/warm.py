@@ -26,7 +26,7 @@ from rllib_configs.runners.unit_runner import UnitEnvRunner
 from rllib_configs.runners.units import Request, Round
 
 PRESETS = ("deeprm-smoke", "deeprm-ppo")
-SEARCHED = ("deeprm-operation", "panda-populations")
+ACTING = ("deeprm-operation", "hpc-smoke", "panda-populations")
 
 
 def warm() -> None:
@@ -34,7 +34,7 @@ def warm() -> None:
     for preset in PRESETS:
         small = ["training.jobsets=2", "training.jobsets_per_unit=1"]
         _iterate(load_config(preset, [*small, "resources.num_runners=0"]))
-    for preset in SEARCHED:
+    for preset in ACTING:
         _act(load_config(preset))
 
 
@@ -45,7 +45,7 @@ def _runner(config: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
 
 
 def _act(config: Any) -> None:
-    """Decides for a jobset that has just begun, with the weights that a search begins with."""
+    """Decides for a jobset that has just begun, with the weights that training begins with."""
     runner, weights = _runner(config)
     task = config.task.build()
     simulator = task.world.simulator()
@@ -72,7 +72,7 @@ def _iterate(config: Any) -> None:
     """Samples, and computes a gradient of each unit, as a runner does."""
     runner, weights = _runner(config)
     units = dict(enumerate(iteration_units(config, 0)))
-    played = runner.sample(request=Request(units, Round(0, weights, len(units))))
+    played = runner.answer(Request(units, Round(0, weights, len(units))))
     if played.error:
         raise RuntimeError(played.error)
     part = total(played.parts, len(units))
@@ -80,6 +80,6 @@ def _iterate(config: Any) -> None:
         return
     step = next(steps_of(config.training, part, 0, 1.0))
     at = flat_parameters(runner.module)
-    learned = runner.sample(request=Request(units, Round(0, weights, len(units), step, at)))
+    learned = runner.answer(Request(units, Round(0, weights, len(units), step, at)))
     if learned.error:
         raise RuntimeError(learned.error)

@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,8 @@ RAY_CONFIG = {
 os.environ.update(RAY_CONFIG)
 # Several processes share the cores: threads that wait for each other at barriers cost most of them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# What commands remember in the user's folders, they remember elsewhere; all processes share it.
+os.environ["XDG_STATE_HOME"] = os.path.join(tempfile.gettempdir(), f"metasched-state-{os.getuid()}")
 os.environ["METASCHED_IMPORTS"] = "tests"  # configs may name distributions of the tests
 prepare_environment()  # whichever test comes first, Ray finds the same settings
 

@@ -79,8 +79,7 @@ def command(**options: Any) -> None:
       metasched adapt runs/MY_RUN --task objectives:3
       metasched adapt runs/MY_RUN --task objective=makespan --task workload.load=1.1 --steps 10
       metasched adapt runs/MY_RUN --task 'objective=class_slowdown(0.1, 1, 10)' --out adapted
-      metasched adapt runs/MY_RUN --task my_task.yaml --task workload.trace=jobs.csv
-      metasched adapt runs/MY_RUN --trace jobs.csv --objective completion_time
+      metasched adapt runs/MY_RUN --task my_task.yaml
       metasched compare --policies sjf,tetris,runs/MY_RUN,adapted
     """
     from tune_jobs.adapting.one_task import AdaptationOptions, adapt_to_task

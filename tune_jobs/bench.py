@@ -1,5 +1,6 @@
 """``metasched bench``: throughput against a reference that is measured in the same run."""
 
+from functools import partial
 from typing import Any
 
 import click
@@ -56,9 +57,12 @@ def command(**options: Any) -> None:
       metasched bench runners --preset deeprm-maml
       metasched bench tracking
     """
-    from tune_jobs.benchmarks.reporting import report_benchmarks
+    from tune_jobs.benchmarks.reporting import measure_subjects
+    from tune_jobs.terminal.output import silent
 
-    report_benchmarks(**options)
+    as_json = options.pop("as_json")
+    say = silent if as_json else partial(click.echo, err=True)
+    measure_subjects(**options, say=say).show(as_json=as_json)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,8 @@ def command(**options: Any) -> None:
     """
     from tune_jobs.runs.choosing import choose_run
 
-    choose_run(**options)
+    as_json = options.pop("as_json")
+    choose_run(**options).show(as_json=as_json)
 
 
 if __name__ == "__main__":

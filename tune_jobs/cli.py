@@ -13,7 +13,7 @@ from tune_jobs.terminal.running import add_debug_option, run
 # Said here and not only in the modules, so that --help imports none of them.
 GROUPS = {
     "Train": {
-        "demo": "Train, compare and draw, in a few minutes.",
+        "demo": "Train, compare, replay and adapt, in a few minutes.",
         "train": "Train a scheduler on Ray.",
         "tune": "Try many settings, on Ray Tune.",
         "adapt": "Adapt a trained policy to a task, in seconds.",
@@ -118,7 +118,7 @@ def metasched(verbose: bool) -> None:
 
     \b
     Examples:
-      metasched demo                               train, compare and draw, in a few minutes
+      metasched demo                               train, compare, replay and adapt
       metasched train deeprm --set task.workload.load=1.1
       metasched tune learning-rate                 search for the best settings
       metasched compare --policies sjf,tetris,runs/MY_RUN --loads 0.7,1.1

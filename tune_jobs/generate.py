@@ -4,12 +4,20 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, OutPath, count, seed_option, set_option
+from tune_jobs.terminal.options import (
+    CONTEXT,
+    OutPath,
+    count,
+    force_option,
+    seed_option,
+    set_option,
+)
 from tune_jobs.terminal.task_command import TaskCommand
 
 
 @click.command(name="generate", cls=TaskCommand, context_settings=CONTEXT)
 @click.argument("path", metavar="FILE", type=OutPath(dir_okay=False))
+@force_option
 @click.option(
     "--config",
     "source",
@@ -28,13 +36,13 @@ def command(**options: Any) -> None:
 
     \b
     Examples:
-      metasched generate jobs.csv
+      metasched generate generated.csv
       metasched generate site.swf --jobs 10000 --set task.workload.estimates=tsafrir --seed 3
-      metasched generate jobs.csv --processors 64 --set task.workload.kind=lognormal
+      metasched generate lognormal.csv --processors 64 --set task.workload.kind=lognormal
     """
     from tune_jobs.replaying.generating import generate_log
 
-    generate_log(**options)
+    generate_log(**options).show()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from tune_jobs.terminal.options import (
     OutPath,
     count,
     decode_option,
+    force_option,
     limit_option,
     runner_options,
     seed_option,
@@ -52,6 +53,7 @@ from tune_jobs.terminal.task_command import TaskCommand
     type=OutPath(dir_okay=False),
     help="File for the decision, as JSON; tune_jobs.comparing.guarding.load_decided reads it.",
 )
+@force_option
 @runner_options
 def command(**options: Any) -> None:
     """Decide whether to use the policy of RUN or the best heuristic on a task.
@@ -74,13 +76,19 @@ def command(**options: Any) -> None:
     Examples:
       metasched guard runs/MY_RUN
       metasched guard runs/MY_RUN --set task.workload.load=1.5 --window 200
-      metasched guard runs/MY_RUN --set task.workload.trace=jobs.csv --out decision.json
-      metasched guard hpc-order --set task.workload.trace=jobs.csv --processors 16 --gpus 4
+      metasched guard runs/MY_RUN --out decision.json
+      metasched guard hpc-order --set task.workload.trace=example
     """
-    from tune_jobs.comparing.guard_report import GuardOptions, report_decision
+    from tune_jobs.comparing.guard_report import GuardOptions, decide
+    from tune_jobs.terminal.progress import NoProgress, Progress
 
-    shown = {name: options.pop(name) for name in ("as_json", "wide", "out")}
-    report_decision(GuardOptions(**options), **shown)
+    as_json, wide, out = (options.pop(name) for name in ("as_json", "wide", "out"))
+    decided = decide(GuardOptions(**options), NoProgress() if as_json else Progress())
+    decided.report(wide).show(as_json=as_json)
+    if out is not None:
+        decided.write(out)
+        if not as_json:
+            click.echo(f"Wrote {out}")
 
 
 if __name__ == "__main__":

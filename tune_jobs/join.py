@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, OutPath
+from tune_jobs.terminal.options import CONTEXT, OutPath, force_option
 
 
 @click.command(name="join", context_settings=CONTEXT)
@@ -21,6 +21,7 @@ from tune_jobs.terminal.options import CONTEXT, OutPath
     required=True,
     help="CSV file for the rows of all tables.",
 )
+@force_option
 def command(tables: str, by: str, out: Path) -> None:
     """Join the CSV files of several commands into one.
 
@@ -33,7 +34,7 @@ def command(tables: str, by: str, out: Path) -> None:
     """
     from tune_jobs.tables.joining import join_tables
 
-    join_tables(tables, by, out)
+    join_tables(tables, by, out).show()
 
 
 if __name__ == "__main__":

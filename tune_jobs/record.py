@@ -9,6 +9,7 @@ from tune_jobs.terminal.options import (
     ZERO_OR_MORE,
     OutPath,
     count,
+    force_option,
     seed_option,
     set_option,
 )
@@ -17,6 +18,7 @@ from tune_jobs.terminal.options import (
 @click.command(name="record", context_settings=CONTEXT)
 @click.argument("source", metavar="POLICY")
 @click.argument("path", metavar="FILE", type=OutPath(dir_okay=False))
+@force_option
 @set_option("training.advisor=flat", "the preset")
 @click.option("--jobsets", "num_jobsets", type=count(1), default=16, help="Training jobsets.")
 @click.option("--episodes", type=count(1), default=8, help="Episodes of each jobset.")
@@ -42,7 +44,7 @@ def command(**options: Any) -> None:
     """
     from tune_jobs.replaying.consumer_records import record_consumers
 
-    record_consumers(**options)
+    record_consumers(**options).show()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """``metasched replay``: a whole job log under policies."""
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -47,12 +46,21 @@ from tune_jobs.terminal.task_command import LogCommand
     default=1000,
     help="With --starts: moments of the log; those of the earlier half correct the intervals.",
 )
+@click.option(
+    "--from",
+    "since",
+    metavar="TIME",
+    default="",
+    help="Begin of what pictures over time show: a date such as 2024-03-01 (UTC), or a time since "
+    "the first submission such as 5d. By default all, and of a Gantt chart the fullest week.",
+)
+@click.option("--to", "until", metavar="TIME", default="", help="End of what they show, likewise.")
 @seed_option("the policies' random numbers")
 @decode_option("argmax", help_text="How learned policies choose.")
 @json_option("Print everything as JSON.")
 @out_option(
-    "Folder for schedules and tables (CSV), figures of utilization and queue, and a Gantt chart "
-    "for each policy."
+    "Folder for schedules and tables (CSV), and pictures of them: utilization and queue, who "
+    "waits, waits by size and hour, changes of waits, and a Gantt chart for each policy."
 )
 def command(**options: Any) -> None:
     """Play a whole job log under policies, and compare their schedules.
@@ -67,52 +75,38 @@ def command(**options: Any) -> None:
 
     \b
     Examples:
-      metasched replay jobs.csv --policy fcfs:easy --policy sjf:easy --processors 16 --gpus 4
-      metasched replay jobs.csv --policy fcfs,hpc-order --processors 16 --gpus 4 --out replayed
-      metasched replay jobs.csv --processors 16 --gpus 4 --kill-at-estimate true --json
-      metasched replay jobs.csv --policy fcfs:easy --processors 16 --gpus 4 --starts
+      metasched replay example --policy fcfs:easy --policy sjf:easy
+      metasched replay example --max-wait x2 --policy fcfs,saf,hpc-order --out replayed
+      metasched replay example --out replayed --from 1d --to 3d
+      metasched replay example --kill-at-estimate true --json
+      metasched replay example --policy fcfs:easy --starts
     """
-    from tune_jobs.replaying.replay_report import ReplayOptions, report_replay
+    from tune_jobs.figures.pictures import with_pictures
+    from tune_jobs.replaying.replay_report import ReplayOptions, replay_log
+    from tune_jobs.terminal.progress import NoProgress, Progress
 
-    shown = {name: options.pop(name) for name in ("as_json", "out")}
-    num_instants, starts = options.pop("num_instants"), options.pop("starts")
-    if starts:
-        if options.pop("calibrate"):
-            raise click.UsageError("--starts and --calibrate measure two things; give one of them")
-        from tune_jobs.replaying.start_report import report_starts
-
-        report_starts(ReplayOptions(**options), num_instants=num_instants, **shown)
-        return
-    if options.pop("calibrate"):
-        from tune_jobs.replaying.calibration import report_calibration
-
-        replayed = ReplayOptions(**options)
-        report_calibration(replayed, replayed.names, None, **shown, draw=_draw_calibration)
-        return
-    report_replay(
-        ReplayOptions(**options),
-        **shown,
-        draw_lines=_draw_lines,
-        draw_gantt=_draw_gantt,
+    as_json, out, num_instants, starts, calibrate = (
+        options.pop(name) for name in ("as_json", "out", "num_instants", "starts", "calibrate")
     )
+    progress = NoProgress() if as_json else Progress()
+    if starts and calibrate:
+        raise click.UsageError("--starts and --calibrate measure two things; give one of them")
+    if (options["since"] or options["until"]) and (starts or calibrate or out is None):
+        raise click.UsageError(
+            "--from and --to say what pictures of schedules show; give --out FOLDER for these"
+        )
+    if calibrate:
+        from tune_jobs.replaying.calibration import CalibrationOptions, calibrate_log
 
+        of_log = {name: options[name] for name in options.keys() & vars(CalibrationOptions)}
+        report = calibrate_log(CalibrationOptions(**of_log))
+    elif starts:
+        from tune_jobs.replaying.start_report import foresee_starts
 
-def _draw_lines(table: Path, image: Path) -> None:
-    from tune_jobs.figures.replays import draw_timeline  # matplotlib, once all has been played
-
-    draw_timeline(table, image)
-
-
-def _draw_calibration(table: Path, image: Path) -> None:
-    from tune_jobs.figures.logs import draw_calibration
-
-    draw_calibration(table, image)
-
-
-def _draw_gantt(table: Path, image: Path, processors: int, policy: str) -> None:
-    from tune_jobs.figures.replays import draw_gantt
-
-    draw_gantt(table, image, processors, policy)
+        report = foresee_starts(ReplayOptions(**options), num_instants, progress)
+    else:
+        report = replay_log(ReplayOptions(**options), progress)
+    with_pictures(report).show(as_json=as_json, out=out)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def command(**options: Any) -> int:
       metasched shadow hpc-order --partition batch --tick 30 --hash-users
       metasched shadow fcfs:easy --starts jobs.txt --tick 60
       metasched shadow sjf:easy --repeat shadow.jsonl
-      metasched shadow sjf:easy --simulate jobs.csv --processors 16 --gpus 4 --speed 600 --tick 1
+      metasched shadow sjf:easy --simulate example --speed 600 --tick 1
     """
     from tune_jobs.site.reporting import report_shadow
 

@@ -51,8 +51,9 @@ def command(**options: Any) -> None:
       metasched figure headroom --rows adaptation
     """
     from tune_jobs.adapting.specialists import train_specialists
+    from tune_jobs.terminal.progress import Progress
 
-    train_specialists(**options)
+    train_specialists(**options, progress=Progress()).show()
 
 
 if __name__ == "__main__":

@@ -52,7 +52,8 @@ def command(**options: Any) -> None:
     """
     from tune_jobs.site.starting import report_starts
 
-    report_starts(**options)
+    as_json = options.pop("as_json")
+    report_starts(**options).show(as_json=as_json)
 
 
 if __name__ == "__main__":

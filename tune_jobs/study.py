@@ -106,9 +106,10 @@ def command(**options: Any) -> None:
       metasched figure adaptation --rows adaptation
     """
     from tune_jobs.adapting.many_tasks import StudyOptions, study_adaptation
+    from tune_jobs.terminal.progress import Progress
 
     out, track = options.pop("out"), options.pop("track")
-    study_adaptation(StudyOptions(**options), out=out, track=track)
+    study_adaptation(StudyOptions(**options), Progress(), out=out, track=track).show()
 
 
 if __name__ == "__main__":

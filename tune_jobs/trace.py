@@ -49,46 +49,28 @@ def command(**options: Any) -> None:
 
     \b
     Examples:
-      metasched trace jobs.csv --processors 16 --gpus 4
-      metasched trace jobs.csv --processors 16 --gpus 4 --out jobs-described
-      metasched trace jobs.csv --json
-      metasched trace jobs.txt --processors 512 --calibrate --rule priority:easy,fcfs:easy
-      metasched trace jobs.txt --slurm-conf slurm.conf --calibrate
+      metasched trace example
+      metasched trace example --out described
+      metasched trace example --json
+      metasched trace example --calibrate --rule priority:easy,fcfs:easy
     """
+    from tune_jobs.figures.pictures import with_pictures
     from tune_jobs.replaying.choices import LogOptions
 
     calibrate, names, slurm_conf, as_json, out = (
         options.pop(name) for name in ("calibrate", "names", "slurm_conf", "as_json", "out")
     )
     if calibrate:
-        from tune_jobs.replaying.calibration import report_calibration
+        from tune_jobs.replaying.calibration import CalibrationOptions, calibrate_log
 
-        report_calibration(
-            LogOptions(**options),
-            names,
-            slurm_conf,
-            as_json=as_json,
-            out=out,
-            draw=_draw_calibration,
-        )
+        report = calibrate_log(CalibrationOptions(**options, names=names, slurm_conf=slurm_conf))
+        with_pictures(report).show(as_json=as_json, out=out)
         return
     if names or slurm_conf:
         raise InputError("--rule and --slurm-conf describe how the site schedules; add --calibrate")
-    from tune_jobs.replaying.trace_report import report_trace
+    from tune_jobs.replaying.trace_report import describe_log
 
-    report_trace(LogOptions(**options), as_json=as_json, out=out, draw=_draw_log)
-
-
-def _draw_log(table: Path, image: Path) -> None:
-    from tune_jobs.figures.logs import draw_log  # matplotlib, once the log has been read
-
-    draw_log(table, image)
-
-
-def _draw_calibration(table: Path, image: Path) -> None:
-    from tune_jobs.figures.logs import draw_calibration
-
-    draw_calibration(table, image)
+    with_pictures(describe_log(LogOptions(**options))).show(as_json=as_json, out=out)
 
 
 if __name__ == "__main__":

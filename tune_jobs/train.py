@@ -20,7 +20,8 @@ from tune_jobs.terminal.options import (
 def _presets() -> list[tuple[str, str]]:
     from rllib_configs.loading import PRESETS, preset_names
 
-    return [(name, first_comment(PRESETS / f"{name}.yaml")) for name in preset_names()]
+    listed = [(name, first_comment(PRESETS / f"{name}.yaml")) for name in preset_names()]
+    return sorted(listed, key=lambda preset: not preset[1].startswith("First choice"))
 
 
 @click.command(name="train", context_settings=CONTEXT)
@@ -88,7 +89,7 @@ def command(settings: bool, **options: Any) -> None:
       metasched train --run runs/mine
       metasched train deeprm-smoke
       metasched train deeprm --set task.workload.load=1.1 --seed 3
-      metasched train deeprm-ppo --set training.lr=3e-4 --print-config > my-experiment.yaml
+      metasched train deeprm-ppo-large-batch --set seed=3 --print-config > my-experiment.yaml
       metasched train my-experiment.yaml --address 10.0.0.5:6379 --runners 16
       metasched train deeprm --run /shared/runs/a --continue --address auto
       metasched train --resume runs/deeprm-20260101-120000-s0 --set training.iterations=2000

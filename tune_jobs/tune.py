@@ -93,9 +93,13 @@ def command(**options: Any) -> None:
       metasched tune --resume runs/learning-rate-20260101-120000-s0
     """
     from tune_jobs.figures import draw_figure
-    from tune_jobs.sweeps.launching import SweepOptions, launch_sweep
+    from tune_jobs.sweeps.launching import SweepOptions, launch_sweep, report
 
-    launch_sweep(SweepOptions(**options), draw_figure)
+    as_json = options.pop("as_json")
+    result = launch_sweep(SweepOptions(**options), draw_figure)
+    report(result, as_json)
+    if result.exit_status:  # a trial failed, or a signal has stopped the sweep
+        raise click.exceptions.Exit(result.exit_status)
 
 
 if __name__ == "__main__":

@@ -58,21 +58,17 @@ def command(**options: Any) -> None:
 
     \b
     Examples:
-      metasched whatif jobs.csv --processors 16 --gpus 4 --change policy=sjf:easy
-      metasched whatif jobs.csv --processors 16 --gpus 4 --change processors=+8 --change load=+10%
-      metasched whatif jobs.txt --slurm-conf slurm.conf --change max-wait=5d --change load=0.8
-      metasched whatif jobs.txt --site slurm.conf --change partition.main.nodes=+16
+      metasched whatif example --change policy=sjf:easy
+      metasched whatif example --change processors=+8 --change load=+10%
+      metasched whatif example --change max-wait=5d --change load=0.8
     """
-    from tune_jobs.replaying.what_if import WhatIfOptions, report_what_if
+    from tune_jobs.figures.pictures import with_pictures
+    from tune_jobs.replaying.what_if import WhatIfOptions, compare_changes
+    from tune_jobs.terminal.progress import NoProgress, Progress
 
-    shown = {name: options.pop(name) for name in ("as_json", "out")}
-    report_what_if(WhatIfOptions(**options), **shown, draw=_draw)
-
-
-def _draw(table: Path, image: Path) -> None:
-    from tune_jobs.figures.changes import draw_changes  # matplotlib, once all has been played
-
-    draw_changes(table, image)
+    as_json, out = options.pop("as_json"), options.pop("out")
+    report = compare_changes(WhatIfOptions(**options), NoProgress() if as_json else Progress())
+    with_pictures(report).show(as_json=as_json, out=out)
 
 
 if __name__ == "__main__":

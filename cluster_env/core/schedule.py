@@ -46,7 +46,7 @@ class Pieces:
             )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Schedule:
     """The jobs of several episodes, one entry per job; every metric is computed from this alone.
 
@@ -86,6 +86,24 @@ class Schedule:
         given = classes_or_zeros(self.job_class, int(self.job.size))
         object.__setattr__(self, "job_class", given)
         object.__setattr__(self, "attributes", Attributes(self.attributes, int(self.job.size)))
+
+    def __repr__(self) -> str:
+        """The first jobs as a table, below what the schedule is of."""
+        episodes = f"{self.num_episodes:,} episode{'s' * (self.num_episodes != 1)}"
+        capacity = ", ".join(map(str, self.capacity))
+        names = ("episode", "job", "arrival", "start", "finish", "duration", "demand")
+        rows = [
+            [str(getattr(self, name)[k]) for name in names] for k in range(min(self.job.size, 5))
+        ]
+        widths = [max(map(len, cells)) for cells in zip(names, *rows, strict=True)]
+        lines = [
+            "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+            for cells in (names, *rows)
+        ]
+        more = self.job.size - len(rows)
+        lines += [f"... and {more:,} more jobs"] if more else []
+        head = f"Schedule of {self.job.size:,} jobs in {episodes}, capacity {capacity}"
+        return "\n".join([head, *lines])
 
     @property
     def num_episodes(self) -> int:

@@ -152,7 +152,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
         return observation, float(self._rewards[0]), ended and not truncated, truncated, info
 
     def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
-        """Draws the state as in the paper's figure 2, uint8 ``(height, width, 3)``."""
+        """Draws the state, uint8 ``(height, width, 3)``."""
         draw = spec_of(self.world).environments.draw
         if self.render_mode is None or draw is None:
             return None

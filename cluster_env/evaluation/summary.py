@@ -16,7 +16,7 @@ from cluster_env.evaluation.metrics import METRICS, get_metric
 from cluster_env.objectives import Metric
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Summary:
     """What a policy achieved on some jobsets, all of their jobs or those that are measured.
 
@@ -39,6 +39,13 @@ class Summary:
     num_jobs: NDArray[np.int64]
     num_episodes: int
     slowdown_p95: float
+
+    def __repr__(self) -> str:
+        """The means as a table, below what they are over."""
+        width = max(map(len, self.means))
+        lines = [f"{name:<{width}}  {value:>14,.4f}" for name, value in self.means.items()]
+        head = f"Summary of {self.num_jobsets:,} jobsets, {self.num_episodes:,} episodes"
+        return "\n".join([head, *lines])
 
     @property
     def num_jobsets(self) -> int:

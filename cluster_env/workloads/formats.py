@@ -17,6 +17,7 @@ from cluster_env.workloads.numbers import as_shown, read_number
 from cluster_env.workloads.record_jobs import jobs_of
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.records import Findings, Record
+from cluster_env.workloads.shipped import find_log
 from cluster_env.workloads.slurm import jobcomp, sacct, sacct_json
 from cluster_env.workloads.swf import read_swf
 
@@ -70,7 +71,7 @@ def read_log(
     The latest files are remembered as long as they do not change.
 
     Args:
-        path: the file.
+        path: the file, or the name of a log that comes with the package, such as ``example``.
         log_format: one of `FORMATS`. By default what the first lines look like.
         time_zone: of times that name none; by default UTC.
         num_resources: of jobs in a CSV in time steps, where resources have names of one's own; None
@@ -84,7 +85,7 @@ def read_log(
         InputError: if the file cannot be read, too many lines are wrong, or no job can be
             scheduled.
     """
-    path = Path(path)
+    path = find_log(path)
     if log_format not in FORMATS:
         raise unknown("format of logs", log_format, FORMATS)
     partition, missing_limits = str(partition), str(missing_limits)

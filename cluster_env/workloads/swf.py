@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from cluster_env.workloads.files import GZIP, encoding_of
+from cluster_env.workloads.files import encoding_of, open_bytes
 from cluster_env.workloads.limits import LONGEST, estimates_of
 from cluster_env.workloads.numbers import as_shown, read_number, rounded_up
 from cluster_env.workloads.recorded import NOTHING, RecordedJobs, to_ids
@@ -257,9 +257,8 @@ def write_swf(
 def _lines(path: Path) -> list[str]:
     """The lines of a log without blanks at their ends."""
     try:
-        data = path.read_bytes()
-        if data.startswith(GZIP):
-            data = gzip.decompress(data)
+        with open_bytes(path) as file:
+            data = file.read()
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise InputError(f"cannot read the log {path}: {error}") from None
     # Comments may be in any encoding; numbers are the same in all that have one byte for a digit.

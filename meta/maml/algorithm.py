@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, generator
 from meta.maml.collapse import CollapseDetector, Weights
 from meta.maml.module import ENTROPY, MetaSetScorerModule, meta_model_config
@@ -24,11 +22,10 @@ from meta.maml.runner import MetaWork, OuterStep, is_warm_up, iteration_tasks
 from meta.maml.stages import StageScore
 from rllib_configs.algorithms.batched import (
     AdamLearner,
-    BatchedConfig,
     UnitAlgorithm,
     module_weights,
 )
-from rllib_configs.registries import prepare
+from rllib_configs.algorithms.config import BatchedConfig
 from rllib_configs.runners.dispatch import Iteration
 from rllib_configs.schema import ExperimentConfig
 
@@ -102,50 +99,14 @@ class MAMLLearner(AdamLearner):
         return module
 
 
-class MAMLConfig(BatchedConfig):
-    """Config of `MAML`; everything of ours is in `experiment`, with `MAMLOptions`."""
-
-    def __init__(self, algo_class: type[Algorithm] | None = None) -> None:
-        super().__init__(algo_class=algo_class or MAML)
-
-    def make_work(self, module: Any) -> MetaWork:
-        """See `MetaWork`."""
-        return MetaWork(self.experiment, module)
-
-    def get_default_rl_module_spec(self) -> RLModuleSpec:
-        """The experiment's network, with what is learned beside it."""
-        return RLModuleSpec(
-            module_class=MetaSetScorerModule, model_config=meta_model_config(self.experiment)
-        )
-
-    def get_default_learner_class(self) -> type[MAMLLearner]:
-        """See `MAMLLearner`."""
-        return MAMLLearner
-
-
 class MAML(UnitAlgorithm):
     """Several passes over the tasks of an iteration, in updates of a few tasks.
 
     One algorithm with several names; see `meta.maml.options.MAMLOptions`.
     """
 
-    @classmethod
-    def get_default_config(cls) -> MAMLConfig:
-        """See `meta.maml.options.MAMLOptions`."""
-        return MAMLConfig()
-
     def setup(self, config: AlgorithmConfig) -> None:
-        """Builds runners and learner.
-
-        Raises:
-            InputError: if the experiment's task is not the base of its family.
-        """
-        experiment = config.experiment
-        if prepare(experiment) != experiment:
-            raise InputError(
-                "the task of a maml run is the base of its family; "
-                "rllib_configs.registries.prepare puts it there"
-            )
+        """Builds runners and learner."""
         self._detector = CollapseDetector()
         super().setup(config)
 
@@ -289,3 +250,21 @@ def _scores(scores: Sequence[Scores], headline: str) -> dict[str, float]:
 
 def _decisions(scores: Sequence[Scores]) -> int:
     return sum(score.num_decisions for task in scores for score in task)
+
+
+class MAMLConfig(BatchedConfig):
+    """Config of `MAML`; options are those of `meta.maml.options.MAMLOptions`."""
+
+    algorithm_class = MAML
+    default_learner = MAMLLearner
+    preset = "deeprm-maml"
+
+    def make_work(self, module: Any) -> MetaWork:
+        """See `MetaWork`."""
+        return MetaWork(self.experiment, module)
+
+    def get_default_rl_module_spec(self) -> RLModuleSpec:
+        """The experiment's network, with what is learned beside it."""
+        return RLModuleSpec(
+            module_class=MetaSetScorerModule, model_config=meta_model_config(self.experiment)
+        )

@@ -11,11 +11,11 @@ from meta.panda.offline import RegressionData, regression_data, regression_loss
 from meta.panda.records import Records
 from rllib_configs.algorithms.batched import (
     AdamLearner,
-    BatchedConfig,
     UnitAlgorithm,
     Vector,
     module_weights,
 )
+from rllib_configs.algorithms.config import BatchedConfig
 from rllib_configs.learning.flat import flat_gradient, load_flat
 from rllib_configs.runners.sums import Part
 from rllib_configs.runners.units import Arrays
@@ -70,28 +70,8 @@ class OfflineWork:
         return Part(flat_gradient(loss, self._module), {"loss": loss.item()})
 
 
-class OfflineConfig(BatchedConfig):
-    """Config of `Offline`."""
-
-    def __init__(self, algo_class: type["Offline"] | None = None) -> None:
-        super().__init__(algo_class=algo_class or Offline)
-
-    def get_default_learner_class(self) -> type[AdamLearner]:
-        """See `AdamLearner`."""
-        return AdamLearner
-
-    def make_work(self, module: Any) -> OfflineWork:
-        """See `OfflineWork`."""
-        return OfflineWork(self.experiment, module)
-
-
 class Offline(UnitAlgorithm):
     """Regression on recorded weights that did well; see `meta.panda.offline.regression_data`."""
-
-    @classmethod
-    def get_default_config(cls) -> OfflineConfig:
-        """See `meta.panda.options.OfflineOptions`."""
-        return OfflineConfig()
 
     def training_step(self) -> None:
         """Some steps of Adam; each is one round trip, weights out and a gradient in."""
@@ -117,3 +97,14 @@ class Offline(UnitAlgorithm):
                 "time/iteration_s": ended - started,
             }
         )
+
+
+class OfflineConfig(BatchedConfig):
+    """Config of `Offline`; options are those of `meta.panda.options.OfflineOptions`."""
+
+    algorithm_class = Offline
+    default_learner = AdamLearner
+
+    def make_work(self, module: Any) -> OfflineWork:
+        """See `OfflineWork`."""
+        return OfflineWork(self.experiment, module)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -13,9 +13,18 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.utils.metrics import (
+    ENV_RUNNER_RESULTS,
+    EPISODE_LEN_MEAN,
+    EPISODE_RETURN_MEAN,
+    NUM_ENV_STEPS_SAMPLED,
+    NUM_ENV_STEPS_SAMPLED_LIFETIME,
+    NUM_EPISODES,
+    NUM_EPISODES_LIFETIME,
+)
 
 from cluster_env.core.spec import spec_of
+from rllib_configs.algorithms.config import BatchedConfig, config_class
 from rllib_configs.learning.finite import FiniteUpdates, judge_skipped
 from rllib_configs.learning.flat import (
     flat_parameters,
@@ -25,56 +34,14 @@ from rllib_configs.learning.flat import (
     shaped,
 )
 from rllib_configs.learning.optimizers import Adam
-from rllib_configs.networks.registry import Weights, network_of
+from rllib_configs.networks.registry import Weights
 from rllib_configs.runners.dispatch import Iteration, Runners
 from rllib_configs.runners.rollout import Rollouts
-from rllib_configs.runners.unit_runner import UnitEnvRunner
-from rllib_configs.runners.units import Arrays, FunctionUnit, FunctionWork, Unit, UnitWork
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.runners.units import Arrays, FunctionUnit, FunctionWork, Unit
 
 METRICS = "metasched"
 T = TypeVar("T")
 Vector = NDArray[np.float32]  # (num_learned,)
-
-
-class BatchedConfig(AlgorithmConfig):
-    """Config of a `UnitAlgorithm`; everything of ours is in `experiment`.
-
-    Attributes:
-        algorithm_class: what it configures.
-        default_learner: what takes the steps.
-    """
-
-    algorithm_class: ClassVar[type[Algorithm] | None] = None
-    default_learner: "ClassVar[type[UnitLearner]]"
-
-    def __init__(self, algo_class: type[Algorithm] | None = None) -> None:
-        super().__init__(algo_class=algo_class or self.algorithm_class)
-        self.experiment = ExperimentConfig()
-        self.env_runner_cls = UnitEnvRunner
-        self.max_requests_in_flight_per_env_runner = 8  # RLlib's 1 drops messages silently
-        self.delay_between_env_runner_restarts_s = 1.0
-        self.grad_clip = None
-        # Runners hold no state that would have to go round after each iteration.
-        self.merge_env_runner_states = self.broadcast_env_runner_states = False
-
-    def get_default_learner_class(self) -> "type[UnitLearner]":
-        """What takes the steps."""
-        return self.default_learner
-
-    def get_default_rl_module_spec(self) -> RLModuleSpec:
-        """The experiment's network."""
-        network = network_of(self.experiment)
-        config = network.model_config(self.experiment, self.experiment.task.world)
-        return RLModuleSpec(module_class=network.module(), model_config=config)
-
-    def make_work(self, module: Any) -> UnitWork:
-        """What runners do with units; to be said by whoever learns so.
-
-        Args:
-            module: the runner's own, to compute gradients with.
-        """
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,12 +146,13 @@ class WeightsHolder(UnitLearner):
 class UnitAlgorithm(Algorithm):
     """Has units done by runners, learns from their sums, and logs what happened in an iteration."""
 
+    config: Any  # a `BatchedConfig`
     runners: Runners
 
     @classmethod
     def get_default_config(cls) -> BatchedConfig:
-        """The defaults of all algorithms here."""
-        return BatchedConfig(cls)
+        """The config that names this algorithm, with its preset's experiment."""
+        return config_class(cls)(cls)
 
     def _setup_logdir(self) -> None:
         """Makes no folder for logs, which nothing of ours writes.
@@ -197,9 +165,19 @@ class UnitAlgorithm(Algorithm):
             super()._setup_logdir()
 
     def setup(self, config: AlgorithmConfig) -> None:
-        """Builds what RLlib builds, with the driver's own runner alone, and starts the others."""
+        """Builds what RLlib builds, with the driver's own runner alone, and starts the others.
+
+        RLlib would wait for the others without a limit.
+        """
+        given: BatchedConfig = self.config
+        self.config = given.copy(copy_frozen=False)
+        self.config.num_env_runners = 0
+        self.config.freeze()
         super().setup(config)
-        resources = config.experiment.resources
+        self.config = given
+        resources = given.experiment.resources
+        # RLlib has given the first bundles of a trial's resources to runners that evaluate.
+        self.env_runner_group._pg_offset = given.evaluation_num_env_runners
         self.runners = Runners(
             self.env_runner_group, resources.num_runners, resources.runner_timeout_s
         )
@@ -212,6 +190,10 @@ class UnitAlgorithm(Algorithm):
     def headline(self) -> str:
         """Name of the headline metric of the experiment's world."""
         return spec_of(self.config.experiment.task.world).headline
+
+    def _before_evaluate(self) -> None:
+        """Has the driver's runner evaluate on the same jobsets each time, as RLlib has others."""
+        (self.eval_env_runner or self.env_runner).start_over()
 
     def cleanup(self) -> None:
         """Ends the runners first, because RLlib would wait for one that hangs."""
@@ -283,6 +265,24 @@ class UnitAlgorithm(Algorithm):
             self.metrics.log_value((METRICS, name), float(value), window=1)
         for name, total in totals.items():
             self.metrics.log_value((METRICS, f"total/{name}"), total, reduce="lifetime_sum")
+        self._log_as_rllib(values, totals)
+
+    def _log_as_rllib(self, values: Mapping[str, float], totals: Mapping[str, int]) -> None:
+        """The same under the names that RLlib's env runners give it."""
+        means = {
+            EPISODE_RETURN_MEAN: values.get("train/return_mean"),
+            EPISODE_LEN_MEAN: values.get("train/decisions_per_episode"),
+        }
+        for name, value in means.items():
+            if value is not None:
+                self.metrics.log_value((ENV_RUNNER_RESULTS, name), float(value), window=1)
+        for name, lifetime, total in (
+            (NUM_ENV_STEPS_SAMPLED, NUM_ENV_STEPS_SAMPLED_LIFETIME, "decisions"),
+            (NUM_EPISODES, NUM_EPISODES_LIFETIME, "episodes"),
+        ):
+            sampled = totals.get(total, 0)
+            self.metrics.log_value((ENV_RUNNER_RESULTS, name), sampled, reduce="sum")
+            self.metrics.log_value((ENV_RUNNER_RESULTS, lifetime), sampled, reduce="lifetime_sum")
 
     def count_skipped(self) -> dict[str, int]:
         """How many updates of this iteration were left out, as a metric.

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from cluster_env.core.seeding import Split
 from rllib_configs.algorithms.batched import (
-    BatchedConfig,
     UnitAlgorithm,
     WeightsHolder,
     module_weights,
 )
+from rllib_configs.algorithms.config import BatchedConfig
 from rllib_configs.learning.evolution import CandidateSearch, Vector
 from rllib_configs.networks.registry import network_of
 from rllib_configs.runners.candidates import (
@@ -160,6 +160,7 @@ class EvolutionConfig(BatchedConfig):
 
     algorithm_class = Evolution
     default_learner = WeightsHolder
+    preset = "deeprm-operation"
 
     def make_work(self, module: Any) -> CandidateWork:
         """See `CandidateWork`."""

@@ -14,11 +14,11 @@ from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, nonnegative_cost
 from cluster_env.evaluation.metrics import episode_means
 from rllib_configs.algorithms.batched import (
-    BatchedConfig,
     UnitAlgorithm,
     WeightsHolder,
     module_weights,
 )
+from rllib_configs.algorithms.config import BatchedConfig
 from rllib_configs.learning.distillation import Fitted, Targets, fit, targets_of
 from rllib_configs.learning.flat import flat_parameters, load_flat
 from rllib_configs.networks.registry import Weights
@@ -196,6 +196,7 @@ class ExpertIterationConfig(BatchedConfig):
 
     algorithm_class = ExpertIteration
     default_learner = FittingLearner
+    preset = "deeprm-expert"
 
     def make_work(self, module: Any) -> LabelWork:
         """See `LabelWork`."""

@@ -9,11 +9,11 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 
 from rllib_configs.algorithms.batched import (
     AdamLearner,
-    BatchedConfig,
     UnitAlgorithm,
     episode_metrics,
     module_weights,
 )
+from rllib_configs.algorithms.config import BatchedConfig
 from rllib_configs.algorithms.ppo_units import PPOStep, PPOWork, UnitRows
 from rllib_configs.learning.equalizing import Equalizer, Spreads
 from rllib_configs.runners.dispatch import Gathered, Iteration
@@ -79,11 +79,13 @@ class BatchedPPO(UnitAlgorithm):
         return found
 
 
-class BatchedPPOConfig(BatchedConfig):
-    """Config of `BatchedPPO`."""
+class PPOConfig(BatchedConfig):
+    """Config of `BatchedPPO`; options are those of `rllib_configs.options.PPOOptions`."""
 
     algorithm_class = BatchedPPO
     default_learner = AdamLearner
+    preset = "deeprm-ppo"
+    samples_episodes = True
 
     def make_work(self, module: Any) -> PPOWork:
         """See `PPOWork`."""

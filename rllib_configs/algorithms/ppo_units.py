@@ -112,22 +112,22 @@ class PPOWork:
     def __init__(self, experiment: ExperimentConfig, module: Any) -> None:
         self._experiment, self._module = experiment, module
         self._training = experiment.training
-        self._sample = UnitSampler(experiment)
-        self.expect = self._sample.expect
+        self.sampler = UnitSampler(experiment)
+        self.expect = self.sampler.expect
         self._policy: Sampler
         self._compiled: UnitGradient | None = None
         network = getattr(module, "network", None)
         if isinstance(network, SetScorer) and not self._training.critic:
-            self._compiled = UnitGradient(network, self._sample.task.world)
+            self._compiled = UnitGradient(network, self.sampler.task.world)
 
     def set_weights(self, weights: Arrays) -> None:
         """Takes the weights that sample, and say what states are worth."""
-        self._policy = make_sampler(self._experiment, weights, self._sample.task.world)
+        self._policy = make_sampler(self._experiment, weights, self.sampler.task.world)
         self._module.set_state(dict(weights))
 
     def play(self, unit: SampleUnit) -> tuple[Part, HeldRows]:
         """Samples, and weighs the decisions."""
-        rollouts = self._sample(unit, self._policy)
+        rollouts = self.sampler(unit, self._policy)
         sums: dict[str, float] = episode_sums(rollouts)
         values = np.zeros(rollouts.num_rows)
         trace = 1.0

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from ray.rllib.core.columns import Columns as Names
 
 from rllib_configs.algorithms.batched import (
-    BatchedConfig,
     UnitAlgorithm,
     UnitLearner,
     episode_metrics,
     episode_sums,
     module_weights,
 )
+from rllib_configs.algorithms.config import BatchedConfig
 from rllib_configs.learning.advantages import returns_to_go, subtract_decision_baseline
 from rllib_configs.learning.flat import flat_gradient
 from rllib_configs.learning.losses import policy_gradient_loss
@@ -38,13 +38,13 @@ class ReinforceWork:
 
     def __init__(self, experiment: ExperimentConfig, module: Any) -> None:
         self._experiment, self._module = experiment, module
-        self._sample = UnitSampler(experiment)
-        self.expect = self._sample.expect
+        self.sampler = UnitSampler(experiment)
+        self.expect = self.sampler.expect
         self._policy: Sampler
 
     def set_weights(self, weights: Arrays) -> None:
         """Takes the weights for both."""
-        self._policy = make_sampler(self._experiment, weights, self._sample.task.world)
+        self._policy = make_sampler(self._experiment, weights, self.sampler.task.world)
         self._module.set_state(dict(weights))
 
     def play(self, unit: SampleUnit) -> tuple[Part, None]:
@@ -53,7 +53,7 @@ class ReinforceWork:
         As in figure 3 the gradient is a plain sum; RMSProp takes no notice of its scale.
         """
         started = perf_counter()
-        rollouts = self._sample(unit, self._policy)
+        rollouts = self.sampler(unit, self._policy)
         sampled = perf_counter()
         logits = self._module.forward_train({Names.OBS: torch.from_numpy(rollouts.states)})
         loss, entropy = policy_gradient_loss(
@@ -140,6 +140,7 @@ class ReinforceConfig(BatchedConfig):
 
     algorithm_class = Reinforce
     default_learner = ReinforceLearner
+    samples_episodes = True
 
     def make_work(self, module: Any) -> ReinforceWork:
         """See `ReinforceWork`."""

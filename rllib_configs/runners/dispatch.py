@@ -114,11 +114,11 @@ class Runners:
 
     def call(self, runner: int, request: Request) -> Any:
         """Sends a request to a runner, and returns a reference to its `Answer`."""
-        return self._handles[runner].sample.remote(request=request)
+        return self._handles[runner].answer.remote(request)
 
     def run_locally(self, request: Request) -> Answer:
         """Has the driver do what no runner is left for."""
-        return self._group.local_env_runner.sample(request=request)
+        return self._group.local_env_runner.answer(request)
 
     def lose(self, runner: int, *, hangs: bool) -> None:
         """Calls a runner no more until it answers again; Ray starts its process anew.

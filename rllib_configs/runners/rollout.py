@@ -42,6 +42,7 @@ class Rollouts:
             ``headline_count``, whose quotient is the mean of the world's headline metric, to which
             unfinished jobs add what they have spent in the system; ``num_jobs`` and
             ``num_unfinished``.
+        final: ``(deciders, state_size)``, the states in which deciders end; None if nobody asked.
     """
 
     states: State
@@ -54,6 +55,7 @@ class Rollouts:
     time: NDArray[Any]
     jobset: NDArray[np.int32]
     outcome: Mapping[str, NDArray[Any]]
+    final: State | None = None
 
     @property
     def num_rows(self) -> int:
@@ -93,6 +95,8 @@ def rollout(
     objective: Objective,
     episodes_per_jobset: int,
     keys: NDArray[np.uint64],
+    *,
+    keep_final: bool = False,
 ) -> Rollouts:
     """Runs the episodes of a unit to their ends.
 
@@ -104,6 +108,7 @@ def rollout(
         episodes_per_jobset: episodes of each jobset.
         keys: uint64 ``(len(jobsets) * episodes_per_jobset,)``, key of each episode's random
             stream; see `cluster_env.core.seeding.episode_keys`.
+        keep_final: whether to keep the states in which episodes end.
     """
     simulator = world.simulator()
     simulator.load(jobsets, objective, episodes_per_jobset)
@@ -140,6 +145,7 @@ def rollout(
         time=time,
         jobset=schedule.jobset,
         outcome=_outcome(schedule, get_metric(spec_of(world).headline)),
+        final=simulator.states.copy() if keep_final else None,
     )
 
 

@@ -1,6 +1,6 @@
 """Units of jobsets of one task, and the episodes of a unit."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,6 +36,9 @@ class UnitSampler:
     """Samples with compiled simulators, hundreds of episodes side by side.
 
     What it keeps from unit to unit saves time and changes no number.
+
+    Attributes:
+        on_rollouts: called with the episodes of each unit, if somebody wants them.
     """
 
     def __init__(self, experiment: ExperimentConfig) -> None:
@@ -47,6 +50,7 @@ class UnitSampler:
         self._fixed_jobsets: dict[int, JobSet] = {}
         self._expected: Sequence[SampleUnit] = ()
         self._ahead: dict[SampleUnit, Rollouts] = {}
+        self.on_rollouts: Callable[[Rollouts], None] | None = None
 
     def expect(self, units: Sequence[SampleUnit]) -> None:
         """Takes note of the units that are sampled next, so that some can be side by side."""
@@ -61,7 +65,10 @@ class UnitSampler:
                 first = self._expected.index(unit)
                 units = list(self._expected[first : first + max(1, EPISODES // size)])
             self._ahead = dict(zip(units, self._sample(units, policy), strict=True))
-        return self._ahead.pop(unit)
+        rollouts = self._ahead.pop(unit)
+        if self.on_rollouts is not None:
+            self.on_rollouts(rollouts)
+        return rollouts
 
     def _sample(self, units: Sequence[SampleUnit], policy: Sampler) -> list[Rollouts]:
         training, seed = self._experiment.training, self._experiment.seed

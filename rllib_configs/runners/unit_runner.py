@@ -11,10 +11,13 @@ import torch
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
 from ray.rllib.env.env_runner import EnvRunner
+from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils.checkpoints import Checkpointable
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
 from cluster_env.core.world import World
+from rllib_configs.runners.episodes import EpisodePlayer, episodes_of, log_episodes, spaces_of
+from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.sums import Part, merged
 from rllib_configs.runners.units import (
     Answer,
@@ -45,6 +48,10 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
         self._iteration: int | None = None
         self._current: UnitWork | FunctionWork = self._work  # of the iteration
         self._rows: dict[int, Any] = {}
+        self._player: EpisodePlayer | None = None
+        self._at_end = config.callback("on_episode_end")
+        if self._at_end and not config.in_evaluation:
+            self._work.sampler.on_rollouts = self._end_episodes_of
 
     def make_module(self) -> None:
         """Builds the policy; its weights come with each request."""
@@ -53,7 +60,58 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
         spec.observation_space, spec.action_space = spaces_of(self._world)
         self.module = spec.build()
 
-    def sample(self, *, request: Request, **kwargs: Any) -> Answer:
+    def sample(
+        self,
+        *,
+        num_timesteps: int | None = None,
+        num_episodes: int | None = None,
+        explore: bool | None = None,
+        force_reset: bool = False,
+        **kwargs: Any,
+    ) -> list[SingleAgentEpisode]:
+        """Plays whole episodes of validation jobsets, one after the other, as RLlib's runners do.
+
+        Training does not need it: there, runners answer requests. Where several agents decide in an
+        episode, each gets an episode of its own. See `rllib_configs.runners.episodes`.
+
+        Args:
+            num_timesteps: how many decisions at least, if no number of episodes is given.
+            num_episodes: how many; by default one.
+            explore: whether actions are drawn; else the likeliest is taken. By default as the
+                config says. Policies that were found by a search always take the best.
+            force_reset: whether to begin again with the runner's first jobset.
+            kwargs: of RLlib's, which have no effect.
+        """
+        if force_reset:
+            self.start_over()
+        if self._player is None:
+            self._player = EpisodePlayer(self.config, self.worker_index, self.num_workers)
+        explore = self.config.explore if explore is None else explore
+        num_steps = 0 if num_episodes is not None else num_timesteps
+        episodes = self._player.play(self.module.get_state(), explore, num_episodes, num_steps)
+        for episode in episodes:
+            self.end_episode(episode)
+        log_episodes(self.metrics, episodes)
+        return episodes
+
+    def start_over(self) -> None:
+        """Has the next episodes begin with the runner's first jobset."""
+        self._player = None
+
+    def end_episode(self, episode: SingleAgentEpisode) -> None:
+        """Calls what RLlib's users have do something at the end of each episode."""
+        for callback in self._at_end:
+            callback(
+                episode=episode,
+                prev_episode_chunks=[],
+                env_runner=self,
+                metrics_logger=self.metrics,
+                env=None,
+                env_index=0,
+                rl_module=self.module,
+            )
+
+    def answer(self, request: Request) -> Answer:
         """Does the units of a request.
 
         Raises:
@@ -96,6 +154,10 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
             self._iteration = given.iteration
         if given.step is not None:
             self._work.set_parameters(_fetched(given.parameters))
+
+    def _end_episodes_of(self, rollouts: Rollouts) -> None:
+        for episode in episodes_of(rollouts, self._world):
+            self.end_episode(episode)
 
     def get_spaces(self) -> dict[str, tuple[gym.Space, gym.Space]]:
         """Spaces of the states and actions."""
@@ -151,8 +213,3 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
 
 def _fetched(weights: Any) -> Any:
     return ray.get(weights) if isinstance(weights, ray.ObjectRef) else weights
-
-
-def spaces_of(world: World) -> tuple[gym.Space, gym.Space]:
-    """Spaces of the states and the actions of a world."""
-    return world.state_space, gym.spaces.Discrete(world.num_actions)

@@ -5,7 +5,10 @@ import csv
 import json
 import os
 import pickle
+import re
 import sqlite3
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,17 +28,20 @@ from rllib_configs.secrets import hide_secrets, holds_secret
 from tests.tune_jobs.sweeps.tiny import sweep
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import cli, sync
+from tune_jobs.comparing.markdown import _name
 from tune_jobs.runs.checkpoints import MANIFEST, Checkpoints
 from tune_jobs.runs.resuming import find_resumption
 from tune_jobs.sweeps import launching
 from tune_jobs.sweeps.folder import SweepFolder, create_sweep
 from tune_jobs.tables.frames import write_table
+from tune_jobs.tables.printing import as_markdown, code_span
 from tune_jobs.tracking import Tracker, local_store, local_uri, tracking_dir
 from tune_jobs.tracking.notes import NOTE_TAG
 from tune_jobs.tracking.places import server_uri
+from tune_jobs.tracking.process import is_gone, this_process
 from tune_jobs.tracking.recording import record_result
 from tune_jobs.tracking.run_file import read_run_file
-from tune_jobs.tracking.store import LocalStore, Store, escapes
+from tune_jobs.tracking.store import LocalStore, Store, StoreAway, escapes
 
 PLANTED = "pl4nted-s3cret"
 
@@ -396,3 +402,48 @@ def test_planted_secrets_are_nowhere_in_the_records(
         assert PLANTED not in text
     # The password is found again in the environment.
     assert server_uri(tmp_path, "http://127.0.0.1:9") == uri
+
+
+def test_a_folder_of_artifacts_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "victim").mkdir()
+    store = LocalStore(tmp_path)
+    run_id = store.create_run(store.experiment("mine"), "run", 0, {})
+    (tmp_path / "mlartifacts").symlink_to(tmp_path / "victim")
+    with pytest.raises(InputError, match="lead out of"):
+        store.artifacts_of(run_id)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON metrics BEGIN DELETE FROM metrics; END",
+        "CREATE VIEW v AS SELECT * FROM runs",
+    ],
+)
+def test_a_store_with_triggers_is_not_opened(tmp_path: Path, made: str) -> None:
+    LocalStore(tmp_path)
+    with sqlite3.connect(local_store(tmp_path)) as database:
+        database.execute(made)
+    with pytest.raises(StoreAway, match=r"trigger|view"):
+        LocalStore(tmp_path)
+
+
+@pytest.mark.parametrize("pid", ["../../etc", "self", None, 1.5, True])
+def test_the_number_of_a_process_is_no_path(pid: object) -> None:
+    assert is_gone({**this_process(), "pid": pid}) in (None, True)
+
+
+@pytest.mark.parametrize(
+    "name", ["a` ![x](http://host/p.png) `b", "<script>alert(1)</script>", "[x](javascript:1)"]
+)
+def test_no_name_becomes_an_image_or_a_link_in_a_note(name: str) -> None:
+    rule = {"learned": "False", "policy": name}
+    for text in (as_markdown(name), code_span(name), _name(rule)):
+        shown = re.sub(r"`[^`]*`", "", text.replace(r"\`", ""))
+        assert not re.search(r"(?<!\\)<|\]\(", shown)
+
+
+def test_a_closed_output_ends_nothing(tmp_path: Path) -> None:
+    line = f"{sys.executable} -m tune_jobs.cli train --presets >&-"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

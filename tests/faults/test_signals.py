@@ -28,7 +28,9 @@ def step_of_something_long(reached: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("interruptible")
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+)
 @pytest.mark.parametrize("go_on", [loop_that_nobody_ends, step_of_something_long])
 def test_a_signal_that_a_library_catches_ends_what_comes_next(number, status, go_on) -> None:
     reached: list[str] = []

@@ -26,7 +26,10 @@ import pytest
 from tests.mutations.listed import REPOSITORY, Mutation, mutations
 
 TIMEOUT_S = 400.0
-PRELOADED = ("gymnasium", "hypothesis", "numba", "pydantic", "pytest", "scipy.stats", "torch")
+PRELOADED = (
+    *("click", "gymnasium", "hypothesis", "matplotlib.pyplot", "mlflow", "numba", "pandas"),
+    *("pydantic", "pytest", "ray.rllib", "scipy.stats", "torch"),
+)
 STATES = {0: "survived", 1: "killed"}  # by pytest's exit status; any other tells nothing
 _MADE = {"runs", "build", "dist"}  # by commands, at the root; tune_jobs has a package of that name
 

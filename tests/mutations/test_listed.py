@@ -50,9 +50,17 @@ def marks_of(file: str) -> dict[str, set[str]]:
 
 
 def test_there_are_many_and_no_two_are_the_same() -> None:
-    assert len(mutations()) >= 45
+    assert len(mutations()) >= 200
     assert len({one.fault for one in mutations()}) == len(mutations())
     assert len({(one.file, one.before, one.after) for one in mutations()}) == len(mutations())
+
+
+@pytest.mark.parametrize(
+    "room",
+    ["adapting", "api", "benchmarks", "comparing", "figures", "replaying", "runs", "tables"],
+)
+def test_what_users_touch_has_faults(room: str) -> None:
+    assert sum(one.file.startswith(f"tune_jobs/{room}/") for one in mutations()) >= 5
 
 
 @pytest.mark.parametrize("mutation", mutations(), ids=lambda one: one.fault)

@@ -13,8 +13,8 @@ from rllib_configs.builders import algorithm_config
 from rllib_configs.learning.flat import flat_gradient, flat_parameters, load_flat
 from rllib_configs.learning.losses import log_probabilities_of, symlog
 from rllib_configs.loading import load_config
+from rllib_configs.runners.episodes import spaces_of
 from rllib_configs.runners.sampling import iteration_units
-from rllib_configs.runners.unit_runner import spaces_of
 
 
 def work_of(*changes: str, preset: str = "deeprm-ppo") -> tuple[Any, Any, PPOWork]:

@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +35,17 @@ _LINE = re.compile(r"^ {4,}(?:\w+=\S+ )*metasched .+$|python -m tune_jobs\.\w+ .
 _INLINE = re.compile(r"`(metasched \w+ [^`.]*)`")
 _PLACEHOLDER = re.compile(r"^[A-Z_]+(,\.\.\.)?$")
 _OUTPUTS = ("--run", "--out", "--set", "--at", "--loads", "--objective")
+_LOGS = re.compile(r"^(?:task\.workload\.(?:trace|path)|workload\.trace)=(.+)$")
+_LOG_OPTIONS = ("--trace", "--past", "--simulate", "--site", "--slurm-conf", "--repeat", "--starts")
+FROM_SLURM = ("jobs.txt", "slurm.conf", "qos.txt")
+"""What a site exports or has; the pages below say so."""
+
+PUBLIC = {
+    "tune_jobs/figures/hpc.md": ("lublin_1.swf", "lublin_2.swf", "nasa.swf.gz", "theta.swf.gz")
+}
+"""Logs of others that a page of results is about."""
+
+AT_SLURM = ("cluster_env/workloads/slurm/README.md", "tune_jobs/site/README.md")
 _READ = ("--policies", "--runs", "--rows", "--resume")
 
 
@@ -46,12 +58,14 @@ class Shown:
         words: of the command line, from the name of the command on.
         environment: variables that stand before it.
         block: whether it stands in a block of its own, and not in a sentence.
+        output: file that a shell writes its output to.
     """
 
     place: str
     words: tuple[str, ...]
     environment: tuple[tuple[str, str], ...] = ()
     block: bool = True
+    output: str = ""
 
     def __str__(self) -> str:
         return f"{self.place}: {shlex.join(self.words)}"
@@ -64,7 +78,7 @@ def shown_commands() -> list[Shown]:
         command = cli.metasched.get_command(None, name) if name else cli.metasched  # type: ignore[arg-type]
         lines = re.findall(r"^ *metasched (.+)$", command.help or "", re.MULTILINE)
         # A remark stands two spaces behind the command.
-        found += [_read(f"{name or 'metasched'} --help", f"metasched {line}") for line in lines]
+        found += [read_line(f"{name or 'metasched'} --help", f"metasched {line}") for line in lines]
     return list(dict.fromkeys(found))
 
 
@@ -73,21 +87,45 @@ def on_page(path: Path) -> Iterator[Shown]:
     text = path.read_text(encoding="utf-8").replace("\\\n", " ")
     place = path.relative_to(REPOSITORY).as_posix()
     for line in _LINE.findall(text):
-        yield _read(place, line)
+        yield read_line(place, line)
     for line in _INLINE.findall(text):
-        shown = replace(_read(place, line), block=False)
+        shown = replace(read_line(place, line), block=False)
         if shown.words[0] in cli.COMMANDS and not any(map(_PLACEHOLDER.match, shown.words)):
             yield shown
 
 
-def _read(place: str, line: str) -> Shown:
+def read_line(place: str, line: str) -> Shown:
+    """A command as a page or a help text shows it."""
     line = re.sub(r"python -m tune_jobs\.", "metasched ", line.strip())
     words = shlex.split(re.split(r"(?<=\S) {2,}(?=[a-z])| > ", line)[0], comments=True)
     begin = words.index("metasched")
     variables = (word.partition("=") for word in words[:begin])
+    output = re.search(r" > (\S+)", line)
     return Shown(
-        place, tuple(words[begin + 1 :]), tuple((key, value) for key, _, value in variables)
+        place,
+        tuple(words[begin + 1 :]),
+        tuple((key, value) for key, _, value in variables),
+        output=output[1] if output else "",
     )
+
+
+def logs_read(words: tuple[str, ...]) -> list[str]:
+    """Logs, and files about their sites, that a command reads."""
+    name, *rest = words
+    logs = rest[:1] if name in ("trace", "replay", "whatif") else []
+    for option, value in pairwise([name, *rest, ""]):
+        if option in _LOG_OPTIONS and value and not value.startswith("--"):
+            logs += value.split(",")
+        elif found := _LOGS.match(option):
+            logs.append(found[1])
+    return [log for log in logs if not _PLACEHOLDER.match(log) and log != "null"]
+
+
+def files_made(shown: Shown) -> list[str]:
+    """Files that a command writes, as its line names them."""
+    words = shown.words
+    made = [value for option, value in pairwise(words) if option == "--out"]
+    return [*made, shown.output, *(words[1:2] if words[0] == "generate" else ())]
 
 
 def prepare_for(words: tuple[str, ...]) -> None:

@@ -314,8 +314,11 @@ def test_meta_curves_are_what_runs_recorded(tmp_path: Path) -> None:
     found = read_table(table, meta_curves.TEXTS)
     assert len(found) == 120
     assert number(found[10], "after") == pytest.approx(-1.0 + 0.002 * 11)
-    left, right = meta_curves.CURVES.draw(table).axes
-    before, after = [line for line in left.lines if len(line.get_xdata()) > 1]
+    figure = meta_curves.CURVES.draw(table)
+    left, right = figure.axes
+    baseline, before, after = [line for line in left.lines if len(line.get_xdata()) > 1]
+    assert list(baseline.get_ydata()) == [-1, -1]  # returns are costs, and so is the baseline's
+    assert "K: inner steps; FOMAML" in texts(figure).replace("\n", " ")
     # 60 iterations in 25 parts: the first is the mean of the first 3, over both seeds.
     assert after.get_ydata()[0] == pytest.approx(-1.0 + 0.002 * 2 + 0.05)
     assert before.get_ydata()[0] == pytest.approx(-1.2 + 0.001 * 2)

@@ -7,20 +7,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
+from cluster_env.evaluation import evaluate
 from cluster_env.objectives import get_objective
 from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.image import image
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from cluster_env.worlds.hpc import HPC
 from rllib_configs.worlds.deeprm.plain import PlainCluster
 from tests.cluster_env.worlds.stepping import step_all
 from tests.tune_jobs.untrained_scorers import make_family
 from tune_jobs import bench, cli
 from tune_jobs.benchmarks import measuring, replay, reporting, training
 from tune_jobs.benchmarks.measuring import Entry, rate, rates
+from tune_jobs.benchmarks.plain_easy import LoopJob, plain_easy
 
 KEYS = {"name", "value", "unit", "reference", "reference_value", "ratio"}
 
@@ -54,9 +61,9 @@ def test_the_plain_cluster_computes_what_the_compiled_one_does(workload):
 
 
 def test_a_rate_is_work_over_time(monkeypatch):
-    clock = iter([0.0, 0.5, 1.0])
+    clock = iter([0.0, 0.5, 1.5])
     monkeypatch.setattr(measuring.time, "process_time", lambda: next(clock))
-    assert rate(lambda: 30.0, seconds=1.0) == 60.0
+    assert rate(lambda: 30.0, seconds=1.0) == 40.0  # the last call ends when it ends
 
 
 def test_both_are_warmed_up_and_measured_in_turns():
@@ -72,7 +79,27 @@ def test_the_ratio_says_how_many_times_better():
     fast, slow = (9.0, 10.0, 30.0), (2.0,)
     assert Entry("x", "steps/s", fast, "", slow).ratio == 5
     assert Entry("x", "s", slow, "", fast, higher_is_better=False).ratio == 5
-    assert Entry("x", "s", fast, "", slow).as_dict()["max"] == 30
+    shown = Entry("x", "s", fast, "", slow).as_dict()
+    assert [shown[name] for name in ("min", "value", "max")] == [9, 10, 30]
+
+
+JOB = st.tuples(st.integers(0, 9), st.integers(1, 30), st.integers(1, 30), st.integers(1, 8))
+
+
+@given(st.lists(JOB, min_size=1, max_size=20))
+def test_the_plain_loop_and_the_simulator_agree_whatever_was_estimated(jobs):
+    gap, run, estimate, size = (np.array(column) for column in zip(*jobs, strict=True))
+    arrival = np.cumsum(gap)
+    plain = [LoopJob(*map(int, row)) for row in zip(arrival, run, estimate, size, strict=True)]
+    plain_easy(plain, 8)
+    jobset = JobSet.of(arrival, run, size[:, None], attributes={"estimate": estimate})
+    world = HPC(processors=8)
+    schedule = evaluate(get_heuristic("fcfs:easy", world), [jobset], world)
+    starts = dict(zip(schedule.job.tolist(), schedule.start.tolist(), strict=True))
+    first = int(arrival[0]) if len(arrival) else 0
+    assert [starts[k] for k in range(len(plain))] == [
+        job.start - first + int(jobset.arrival[0]) for job in plain
+    ]
 
 
 def measured(capsys, *args: str) -> dict[str, dict]:

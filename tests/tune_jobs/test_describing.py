@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tune_jobs.runs.describing import describe, headline
+from tune_jobs.runs.training import _Loop
 
 
 def trainer(evaluation: dict[str, float], *, higher_is_better: bool = False) -> Any:
@@ -42,8 +43,8 @@ EVALUATION = {
 def test_the_description_says_the_result_in_words_and_with_its_price() -> None:
     words, _, rest = describe(trainer(EVALUATION), "stopped by a signal").partition("\n\n")
     assert words == (
-        "**Validation slowdown 3** [2.5, 3.5] after iteration 10; sjf, the best heuristic, has 4: "
-        "25.0% less. 12 of 20 iterations, stopped by a signal."
+        "**Validation slowdown 3** [2.5, 3.5] after iteration 10; sjf, the best of sjf and "
+        "tetris, has 4: 25.0% less. 12 of 20 iterations, stopped by a signal."
     )
     assert rest.splitlines()[:5] == [
         "| policy | slowdown | utilization | longest_wait |",
@@ -55,9 +56,18 @@ def test_the_description_says_the_result_in_words_and_with_its_price() -> None:
 
 
 def test_the_best_heuristic_is_the_largest_where_more_is_better() -> None:
-    assert "tetris, the best heuristic, has 5: 40.0% less" in describe(
+    assert "tetris, the best of sjf and tetris, has 5: 40.0% less" in describe(
         trainer(EVALUATION, higher_is_better=True), "finished"
     )
+
+
+def test_the_line_of_an_iteration_begins_with_the_policy_beside_the_best_rule() -> None:
+    """A narrow terminal cuts off the end."""
+    shown = trainer(EVALUATION)
+    shown.validation.headline = "slowdown"
+    row = {"train/return_mean": -5.0, "train/slowdown": 9.0}
+    line = _Loop._line(SimpleNamespace(_trainer=shown), row)  # type: ignore[arg-type]
+    assert line == "validation slowdown 3 (sjf 4)  reward -5.0  slowdown 9.00"
 
 
 def test_before_the_first_evaluation_it_says_what_there_is_to_beat() -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cluster_env.core.errors import InputError
@@ -17,7 +18,7 @@ from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.figures import FIGURES, comparison, learning_curves
 from tune_jobs.figures.registry import OPTIONS, FigureRequest
 from tune_jobs.figures.style import color_of, marker_of, spread
-from tune_jobs.tables.frames import number, read_table, write_table
+from tune_jobs.tables.frames import number, read_frame, read_table, write_table
 
 RECORDED = Path(figures.__file__).parent / "recorded"
 HEURISTICS = get_spec("deeprm").heuristics.names()
@@ -133,6 +134,32 @@ def test_fig4_draws_the_numbers_of_its_table_and_says_what_it_rests_on(fig4: Pat
     assert f"load (%); 110% is impossible, so {used:.0%} is shown" in shown
     expected = [number(row, "slowdown") for row in rows if row["key"] == "sjf"]
     assert any(np.array_equal(line.get_ydata(), expected) for line in figure.axes[0].get_lines())
+
+
+def test_one_policy_that_is_far_away_hides_no_interval_and_no_text_crosses_a_side(
+    fig4: Path, tmp_path: Path
+) -> None:
+    """In operation first come, first served stretched a linear axis until markers hid intervals."""
+    rows = read_frame(fig4 / "deeprm-fig4.csv")
+    rows = rows[rows["load"] == rows["load"].iloc[0]].copy()
+    for k, (value, unfinished) in enumerate([(8, 0), (9, 19), (100, 1258)]):
+        place = rows.index[k]
+        rows.loc[place, ["slowdown", "slowdown_low", "slowdown_high", "unfinished"]] = [
+            str(number) for number in (value, 0.9 * value, 1.1 * value, unfinished)
+        ]
+    write_table(tmp_path / "comparison.csv", rows.head(3))
+    figure = comparison.draw(tmp_path / "comparison.csv")
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    assert axes.get_xscale() == "log"
+    low, high = (axes.transData.transform((end, 0))[0] for end in (0.9 * 8, 1.1 * 8))
+    assert high - low > 3 * 7 / 72 * figure.dpi  # an interval is thrice as wide as its marker
+    inside = axes.get_window_extent()
+    shown = [text for text in axes.texts if "lower bound" in text.get_text()]
+    assert len(shown) == 2
+    for text in shown:
+        box = text.get_window_extent()
+        assert inside.x0 <= box.x0 < box.x1 <= inside.x1
 
 
 def test_fig6_holds_the_curves_and_the_heuristics_on_the_same_jobsets(fig6: Path) -> None:
@@ -287,3 +314,17 @@ def test_no_two_heuristics_of_a_world_look_alike(world: str) -> None:
     names = get_spec(world).heuristics.names()
     looks = {(color_of(name, learned=False), marker_of(name, learned=False)) for name in names}
     assert len(looks) == len(names) > 1
+
+
+def test_means_of_what_was_left_unfinished_are_said_to_be_lower_bounds() -> None:
+    rows = pd.DataFrame({"unfinished": [0.0, 3.0]})
+    assert comparison.cut_texts(rows, ["5.10", "7.20"]) == [
+        "5.10",
+        "7.20, 3 jobs unfinished: a lower bound",
+    ]
+
+
+@pytest.mark.parametrize(("metric", "first"), [("slowdown", "low"), ("utilization", "high")])
+def test_the_best_policy_stands_first(metric: str, first: str) -> None:
+    rows = pd.DataFrame({"key": ["low", "high", "middle"], metric: [0.2, 0.9, 0.5]})
+    assert comparison.ranked(rows, metric, metric)["key"].iloc[0] == first

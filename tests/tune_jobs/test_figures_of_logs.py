@@ -12,6 +12,7 @@ from cluster_env.worlds import get_spec
 from tests.tune_jobs.drawing import all_texts, run
 from tune_jobs.figures import cunha, ratios, run_times, scenarios
 from tune_jobs.figures.registry import FigureRequest, make_figure
+from tune_jobs.figures.scenarios import Scenario
 from tune_jobs.tables.frames import read_table
 
 
@@ -58,6 +59,17 @@ def test_the_whole_price_stands_beside_the_headline(log: Path, tmp_path: Path) -
     fcfs = next(row for row in read_table(table, ("place",)) if row["policy"] == "fcfs")
     assert get_spec("hpc").presentation.time(float(fcfs["longest_wait"])) in shown
     assert f"{float(fcfs['utilization_to_end']):.1%}" in shown
+
+
+def test_ratios_are_paired_with_the_best_rule() -> None:
+    settings = {"workload.jobs": 60, "world.processors": 32, "workload.load": 0.9}
+    tiny = ratios.Ratios("tiny", lambda request: [Scenario("here", "hpc-smoke", settings)])
+    rows = {row["key"]: row for row in tiny.collect(FigureRequest(num_jobsets=5))}
+    baselines = get_spec("hpc").baselines
+    best = rows[str(rows["fcfs"]["best_rule"])]
+    assert best["ratio"] == best["ratio_low"] == best["ratio_high"] == 1.0
+    assert all(float(rows[name]["ratio"]) >= 1 for name in baselines)
+    assert any(float(rows[name]["ratio"]) > 1 for name in baselines)
 
 
 def test_many_scenarios_are_columns_of_one_table(

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 from rllib_configs.loading import load_config
@@ -12,6 +13,7 @@ from tune_jobs.experiments.checking import check_calls
 from tune_jobs.experiments.definition import experiment_names, in_order, load_experiment
 from tune_jobs.experiments.listing import list_calls
 from tune_jobs.tables.frames import read_table
+from tune_jobs.terminal.options import OF_PLAN
 from tune_jobs.terminal.running import run
 
 RECORDED = REPOSITORY / "tune_jobs" / "figures" / "recorded"
@@ -43,6 +45,7 @@ COUNTS = {
     "operation": {"train": 8, "figure": 1},
     "cunha": {"train": 60, "figure": 9, "compare": 7, "join": 1},
     "expert": {"train": 5, "compare": 2, "join": 1},
+    "demo": {"train": 5, "compare": 6, "join": 1},
     "sites": {"figure": 1},
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
@@ -55,6 +58,12 @@ COUNTS = {
 
 # A line of each kind that names what is easily lost: what varies, several values, doubled braces.
 LINES = {
+    "demo": [
+        "metasched compare --policies sjf,tetris,hold,R/demo-4 --at 0.7 --window 700 --warmup 100 "
+        "--jobsets 300 --out R/figures/4",
+        "metasched join 'R/figures/{trained}/comparison.csv' --by trained=0,1,2,3,4,all "
+        "--out R/figures/demo.csv",
+    ],
     "deeprm": [
         "metasched train deeprm-released --set task.workload.load=1.1 "
         "--set evaluation.jobsets=1000 --set training.iterations=250 --seed 2 "
@@ -237,7 +246,9 @@ def test_everything_that_an_experiment_names_exists(name, tmp_path):
     for call in calls:
         # The line that is shown means the same to the program.
         command = cli.metasched.get_command(None, call.name)
-        context = command.make_context(call.name, list(call.words[1:]))
+        plan = click.Context(command)
+        plan.meta[OF_PLAN] = True
+        context = command.make_context(call.name, list(call.words[1:]), parent=plan)
         assert call.context().params == context.params
         if call.run:
             config = load_config(call.texts("preset")[0], call.texts("set"))

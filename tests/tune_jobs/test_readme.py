@@ -6,6 +6,7 @@ import pytest
 
 from tests.conftest import REPOSITORY
 from tests.tune_jobs.shown_commands import PAGES
+from tune_jobs import cli
 
 
 def test_every_package_has_a_readme():
@@ -47,3 +48,9 @@ def test_every_fault_has_a_test():
 
 def faults_of(page: str) -> str:
     return page.partition("\n## What a run survives\n")[2].partition("\n## ")[0]
+
+
+def test_all_commands_are_listed():
+    page = (REPOSITORY / "tune_jobs" / "README.md").read_text(encoding="utf-8")
+    listed = page.partition("\n## Commands\n")[2].partition("\n## ")[0]
+    assert {*re.findall(r"^- `(\w+)", listed, re.MULTILINE)} == {*cli.COMMANDS}

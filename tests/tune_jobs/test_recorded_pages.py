@@ -10,7 +10,6 @@ import pytest
 from tests.conftest import REPOSITORY
 from tests.tune_jobs.shown_commands import PAGES
 from tune_jobs.experiments.tables import markdown_of
-from tune_jobs.figures.registry import FIGURES
 from tune_jobs.tables.frames import number, read_frame, read_table, write_table
 
 PAGES_OF_RESULTS = REPOSITORY / "tune_jobs" / "figures"
@@ -146,11 +145,6 @@ def test_every_recorded_file_stands_on_a_page_and_the_other_way_round() -> None:
         assert re.search(rf"\b{re.escape(path.stem)}\b", pages), path.name
     for name in re.findall(r"recorded/([\w.-]+\.(?:csv|png))", pages):
         assert (RECORDED / name).is_file(), name
-
-
-def test_the_index_names_every_figure() -> None:
-    index = (PAGES_OF_RESULTS / "README.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"`([\w.-]+)`", index)) >= set(FIGURES.names())
 
 
 def test_gains_by_objective_are_those_of_the_figure() -> None:

@@ -7,7 +7,7 @@ New ones are found by themselves. What takes long is not done, in one of these w
 - The function that does the long part is left out (`LONG`). All before it runs: options, presets,
   keys and values of configs, sweeps and experiments, globs, policies. So it is with train, tune,
   study, specialists and figures.
-- Commands at a live site (shadow, starts, steer) read their options and look for a named rule.
+- Commands at a live site (shadow, starts, steer) read their options, the policy and its log.
 - Commands that give other commands (demo, results) have each of these checked by its parser.
 """
 
@@ -19,12 +19,19 @@ from typing import Any
 import click
 import pytest
 
+from cluster_env.core.durations import seconds_of
+from cluster_env.workloads.shipped import shipped_logs
 from rllib_configs.registries import prepare
 from tests.conftest import REPOSITORY
 from tests.registries import EXAMPLES, OF_EXTENSIONS, own_registrations
 from tests.tune_jobs.replaying.slurm_export import write_export
 from tests.tune_jobs.shown_commands import (
+    AT_SLURM,
+    FROM_SLURM,
+    PUBLIC,
     Shown,
+    files_made,
+    logs_read,
     prepare_for,
     shown_commands,
 )
@@ -33,6 +40,8 @@ from tune_jobs.comparing import protocol
 from tune_jobs.experiments import record
 from tune_jobs.figures.registry import FIGURES, FigureRequest
 from tune_jobs.site.choosing import choose_adviser
+from tune_jobs.site.starting import foresee_by
+from tune_jobs.sweeps.points import check_sweep
 
 SHORTER = {
     "compare": ("--jobsets", "4"),
@@ -59,13 +68,7 @@ COMMANDS = shown_commands()
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A working folder with jobs of a user's own, and what Slurm says of a site."""
-    lines = [f"{step},{1 + step % 7},{1 + step % 10},{step % 3}" for step in range(0, 9000, 3)]
-    for name in ("jobs.csv", "steps.csv"):
-        (tmp_path / name).write_text("\n".join(["arrival,duration,cpu,gpu", *lines, ""]))
-    lines = [f"{60 * k},{1 + 90 * (k % 7)},{1 + k % 64},3600" for k in range(300)]
-    header = "arrival,duration,processors,estimate"
-    (tmp_path / "generated.csv").write_text("\n".join([header, *lines, ""]))
+    """A working folder with what Slurm says of a site, and nothing else."""
     write_export(tmp_path / "jobs.txt", [(60 * k, k % 7, 90, 120, 4, 0, "ada") for k in range(99)])
     (tmp_path / "slurm.conf").write_text("NodeName=n[1-4] CPUs=4\nPartitionName=main Nodes=ALL\n")
     (tmp_path / "qos.txt").write_text("Name|Priority|MaxJobsPU\nnormal|0|8\n")
@@ -104,10 +107,16 @@ def left_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         def end(*args: Any, **options: Any) -> Any:
             reached.append(name)
             if name == "train":
-                prepare(args[0])
+                prepare(args[0]).require_units()  # which a cluster is asked after
+            elif name == "tune":
+                check_sweep(getattr(args[0], "sweep", args[0]))
+            elif name == "starts":
+                past, said = options["past"], options["task_options"]
+                bound, few = seconds_of(options["max_wait"]), {"num_futures": 2, "num_instants": 2}
+                foresee_by(options["policy"], past, said, bound, **few)
             elif name == "figure":
                 check_figure(*args)
-            elif name in ("shadow", "starts", "steer") and ":" in (options["policy"] or ""):
+            elif name in ("shadow", "steer") and options["policy"]:
                 choose_adviser(options["policy"])
             elif name == "results":
                 for call in args[0].values():
@@ -129,6 +138,18 @@ def check_figure(name: str, request: FigureRequest, *_: object) -> None:
     if request.runs:
         request.load()
     assert all(path.is_dir() for path in request.rows)
+
+
+@pytest.mark.parametrize("page", sorted({shown.place for shown in COMMANDS}))
+def test_logs_that_a_page_names_are_there_or_made_before(page: str) -> None:
+    there = {
+        *shipped_logs(),
+        *PUBLIC.get(page, ()),
+        *(FROM_SLURM if page in AT_SLURM or "--help" in page else ()),
+    }
+    for shown in (one for one in COMMANDS if one.place == page):
+        assert {*logs_read(shown.words)} <= there, shown
+        there |= {*files_made(shown)}
 
 
 def test_there_are_many_and_every_command_is_among_them() -> None:
@@ -178,7 +199,7 @@ def understood(words: Sequence[str]) -> click.Context:
 
 
 def demo_lines(shown: Shown) -> list[list[str]]:
-    from tune_jobs.demo import command_lines
+    from tune_jobs.demo import Demo
 
     options = understood(shown.words).params
-    return command_lines(options["runs"], "made-up", options["seed"], quick=options["quick"])
+    return Demo(options["runs"], "made-up", options["seed"], options["quick"]).command_lines()

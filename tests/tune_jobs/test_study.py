@@ -1,5 +1,6 @@
 """Rows of adaptation: which method a run is, what a row says, and what is measured again."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,13 @@ from tests.tune_jobs.untrained_scorers import (
 )
 from tune_jobs import cli
 from tune_jobs.adapting import rows
-from tune_jobs.adapting.rows import COLUMNS, HEURISTICS_FILE, measure_source, read_rows
+from tune_jobs.adapting.rows import (
+    COLUMNS,
+    HEURISTICS_FILE,
+    measure_heuristics,
+    measure_source,
+    read_rows,
+)
 from tune_jobs.adapting.sources import Source, method_of, trained_on
 from tune_jobs.study import command
 from tune_jobs.tables.frames import number, read_table
@@ -168,6 +175,34 @@ def test_what_is_complete_is_left_alone_and_what_has_changed_is_measured_again(
     monkeypatch.setattr(made, lambda: {"git.commit": "another", "git.dirty": "yes"})
     run(*args)
     assert {file.name: file.read_bytes() for file in files} == another
+
+
+def test_what_another_plan_has_measured_is_measured_again(tmp_path: Path) -> None:
+    family = str(make_family(tmp_path / "small.yaml"))
+    source = Source(make_scorer(tmp_path / "run", *ONE_TASK), rate=1.0)
+    first = StudyPlan(
+        num_tasks=1,
+        num_seeds=1,
+        steps=(0, 1),
+        num_episodes=2,
+        num_jobsets=1,
+        num_evaluation_jobsets=2,
+    )
+    measured = {}
+    for plan in (first, replace(first, steps=(0, 2)), replace(first, num_episodes=4), first):
+        measure_heuristics(family, plan, tmp_path)
+        path = measure_source(source, family, plan, tmp_path)
+        (mark,) = {row["fingerprint"] for row in read_table(path, COLUMNS)}
+        assert measured.setdefault(mark, plan) == plan
+        assert [number(row, "step") for row in read_table(path, COLUMNS)] == list(plan.steps)
+    assert len(measured) == 3
+
+
+def test_policies_without_training_differ_in_their_weights(tmp_path: Path) -> None:
+    path = make_scorer(tmp_path / "run", *ONE_TASK)
+    weights = [Source(path, scratch=seed).load().weights for seed in (0, 1, 1)]
+    name = next(iter(weights[0]))
+    assert weights[1][name].tolist() == weights[2][name].tolist() != weights[0][name].tolist()
 
 
 def test_means_can_be_tracked(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Tables: recorded files come out as they went in, and numbers are written for people."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -160,7 +161,7 @@ def test_sentences_are_folded_between_words() -> None:
 def test_a_sheet_has_a_head_and_leaves_empty_what_is_missing() -> None:
     sheet = Sheet("users", "Users", ["user", "mean_wait"], [{"user": "ada"}, {"user": "bob"}])
     assert sheet.cells() == [["user", "wait"], ["ada", ""], ["bob", ""]]
-    assert format_sheet(sheet, 1).splitlines()[1:] == [
+    assert format_sheet(replace(sheet, most=1)).splitlines()[1:] == [
         "user  wait",
         "ada",
         "  (and 1 more in users.csv with --out)",
@@ -178,3 +179,11 @@ def test_times_are_read_with_their_units(text: str, seconds: int) -> None:
 def test_what_is_no_time_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="a time is 0 or a number with s, m, h or d"):
         seconds_of(text)
+
+
+@pytest.mark.parametrize("cell", ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1"])
+def test_a_spreadsheet_takes_no_cell_for_a_formula(cell: str, tmp_path: Path) -> None:
+    write_table(tmp_path / "users.csv", [{"user": cell, "jobs": -3}, {"user": "ada", "jobs": 1}])
+    first, second = read_table(tmp_path / "users.csv", ("user", "jobs"))
+    assert first["user"].startswith("'")
+    assert (first["jobs"], second["user"]) == ("-3", "ada")

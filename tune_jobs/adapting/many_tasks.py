@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import click
+import pandas as pd
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
@@ -16,6 +17,7 @@ from rllib_configs.policy_files import Decode
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.tables.frames import read_frame
+from tune_jobs.tables.report import Report
 from tune_jobs.terminal.pieces import Spread
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.spreading import spreading
@@ -67,8 +69,10 @@ class StudyOptions:
         )
 
 
-def study_adaptation(options: StudyOptions, *, out: Path, track: bool) -> None:
-    """Measures runs and writes their rows; keywords are options of the command.
+def study_adaptation(
+    options: StudyOptions, progress: Progress, *, out: Path, track: bool = False
+) -> Report:
+    """Measures runs, writes their rows, and tells where; keywords are options of the command.
 
     Raises:
         InputError: if no run is named, or one cannot be measured.
@@ -84,13 +88,15 @@ def study_adaptation(options: StudyOptions, *, out: Path, track: bool) -> None:
     sources = sources_of(runs, options.num_scratch, options.rate, options.scratch_times)
     for source in sources:  # so that what cannot be measured is known before anything is
         source.load().after(first, replace(plan, steps=(0,)), 0)
-    progress = Progress()
     with spreading(options.num_runners, options.address, progress.say) as spread:
         paths = _measure_all(sources, options.family, plan, out, spread, progress)
-    click.echo(f"Wrote {', '.join(str(path) for path in paths)}")
     if track:
         _track(paths, runs[0])
-    click.echo(f"Next: metasched figure adaptation --rows {out}")
+    return Report(
+        text=f"Wrote {', '.join(str(path) for path in paths)}\n"
+        f"Next: metasched figure adaptation --rows {out}",
+        tables={path.stem: partial(pd.read_csv, path) for path in paths},
+    )
 
 
 def _track(paths: Sequence[Path], run: Path) -> None:

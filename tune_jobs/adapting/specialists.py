@@ -1,5 +1,6 @@
 """What ``metasched specialists`` does: trains a policy for each of some held-out tasks alone."""
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -16,7 +17,8 @@ from rllib_configs.task_schema import TaskSection
 from tune_jobs.runs.directory import RunDirectory, open_run
 from tune_jobs.runs.resuming import find_continuation
 from tune_jobs.runs.training import run_training
-from tune_jobs.tables.frames import Row, write_table
+from tune_jobs.tables.frames import Row, frame_of, write_table
+from tune_jobs.tables.report import Report
 from tune_jobs.terminal.options import SPECIALISTS_TABLE
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.ray_session import ray_session
@@ -36,8 +38,9 @@ def train_specialists(
     num_held_out: int,
     runs: Path,
     out: Path,
-) -> None:
-    """Trains specialists and writes what they cost; the arguments are the command's options.
+    progress: Progress,
+) -> Report:
+    """Trains specialists and writes what they cost; arguments are options of the command.
 
     Raises:
         InputError: if the run is no joint training, or there are too few tasks.
@@ -55,7 +58,6 @@ def train_specialists(
         :num_tasks
     ]
     folder = out / distribution.name
-    progress = Progress()
     rows = []
     with ray_session(config):
         progress.start(num_tasks, unit="specialist")
@@ -74,8 +76,10 @@ def train_specialists(
             progress.step(index + 1, f"{task.name}: {rows[-1]['ratio']:.3f} of the best baseline")
     progress.close()
     write_table(folder / SPECIALISTS_TABLE, rows)
-    click.echo(f"Wrote {folder / SPECIALISTS_TABLE}")
-    click.echo(f"Next: metasched figure headroom --rows {out}")
+    return Report(
+        text=f"Wrote {folder / SPECIALISTS_TABLE}\nNext: metasched figure headroom --rows {out}",
+        tables={"specialists": partial(frame_of, rows)},
+    )
 
 
 def _train(

@@ -13,6 +13,7 @@ from meta.tasks import Task, describe
 from rllib_configs.policy_files import Decode
 from tune_jobs.comparing.markdown import side_cells, side_titles
 from tune_jobs.comparing.table import heads_of
+from tune_jobs.comparing.wording import best_of, compared
 from tune_jobs.tables.columns import digits_of
 from tune_jobs.tables.frames import Row, Value
 from tune_jobs.tables.printing import aligned, markdown
@@ -46,9 +47,9 @@ def tabulate(
 
     Returns:
         A row for each number of steps (``step``), then one for each heuristic: ``cost``, and
-        ``ratio``, the cost over that of the best baseline. Those of steps have ``kept``, 1 in the
-        row of the policy that is kept and else 0, and ``validation_cost``; ``changed``, how many of
-        the steps so far changed anything, and ``reason``, why the others did not.
+        ``ratio``, the cost over that of the best of these heuristics. Those of steps have ``kept``,
+        1 in the row of the policy that is kept and else 0, and ``validation_cost``; ``changed``,
+        how many of the steps so far changed anything, and ``reason``, why the others did not.
     """
     task, adapted = adaptation.task, adaptation.steps
     last = len(adapted) - 1
@@ -67,7 +68,7 @@ def tabulate(
     kept = last if keep == "last" else best_step
     costs = costs_on(policies, task, num_jobsets=num_jobsets, warmup=warmup)
     heuristics = heuristic_costs(task, num_jobsets=num_jobsets, warmup=warmup)
-    best = baseline_of(task.spec, heuristics).value
+    best = baseline_of(task.spec, heuristics, [*heuristics]).value
     metric = nonnegative_cost(task.objective)
     head: dict[str, Value] = {
         "task": task.name,
@@ -98,7 +99,7 @@ def format_table(task: Task, rows: Sequence[Row]) -> str:
     heading = click.style(f"{task.name}: {describe(task)}", bold=True)
     names = _side_metrics(task, rows)
     heads, units = heads_of(task.spec, names)
-    lines = [["policy", "cost", "over best baseline", *heads]]
+    lines = [["policy", "cost", "over best rule", *heads]]
     lines += [["", "", "", *units]] if any(units) else []
     lines += _cells_of(task, rows, names)
     return "\n".join([heading, *_measured(task, rows), "", *aligned(lines, names=1)])
@@ -107,7 +108,7 @@ def format_table(task: Task, rows: Sequence[Row]) -> str:
 def markdown_table(task: Task, rows: Sequence[Row]) -> str:
     """The same with the verdict, in Markdown."""
     names = _side_metrics(task, rows)
-    heads = ["Policy", "Cost", "Over best baseline", *side_titles(task.spec, names)]
+    heads = ["Policy", "Cost", "Over best rule", *side_titles(task.spec, names)]
     words = f"**{verdict(task, rows)}** {describe(task)}. {'; '.join(_measured(task, rows))}."
     return f"{words}\n\n{markdown([heads, *_cells_of(task, rows, names)], names=1)}"
 
@@ -147,7 +148,7 @@ def _cells_of(task: Task, rows: Sequence[Row], names: Sequence[str]) -> list[lis
 
 
 def verdict(task: Task, rows: Sequence[Row]) -> str:
-    """What the policy that is kept costs beside the one before and the best baseline.
+    """What the policy that is kept costs beside the one before and the best rule of the table.
 
     Steps that moved nothing are named with their reason, and a policy that became worse is.
     """
@@ -159,11 +160,14 @@ def verdict(task: Task, rows: Sequence[Row]) -> str:
     if changed < num_steps:
         unchanged = f"{num_steps - changed} of {num_steps} step{plural} changed nothing"
         words.append(f"{unchanged}, because {last['reason']}.")
-    against = f"{_compared(kept['ratio'], 1.0)} the best of {', '.join(task.spec.baselines)}"
+    heuristics = [row for row in rows if "step" not in row]
+    rule = min(heuristics, key=lambda row: float(row["cost"]))
+    names = [str(row["policy"]).partition(":")[0] for row in heuristics]
+    against = f"{compared(float(kept['ratio']), 1.0)} {rule['policy']}, {best_of(names)}"
     if kept["changed"]:
         plural = "s" if int(kept["step"]) > 1 else ""
         why = " (best on validation jobsets)" if kept is not last else ""
-        change = _compared(kept["cost"], before["cost"])
+        change = compared(float(kept["cost"]), float(before["cost"]))
         words.append(
             f"After {kept['step']} step{plural}{why} the policy costs {change} before, and "
             f"{against}."
@@ -195,12 +199,3 @@ def _cells(cost: Cost, best: float) -> dict[str, Value]:
         "unfinished": cost.num_unfinished,
         **cost.side_metrics,
     }
-
-
-def _compared(cost: Value, other: Value) -> str:
-    """``12.5% less than``."""
-    one, two = float(cost), float(other)
-    if one == two:
-        return "as much as"
-    share = f"{abs(one / two - 1):.1%} " if two else ""
-    return f"{share}{'more' if one > two else 'less'} than"

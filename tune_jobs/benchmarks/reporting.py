@@ -3,6 +3,7 @@
 import os
 import platform
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -10,7 +11,8 @@ import click
 
 from rllib_configs.loading import load_config
 from tune_jobs.benchmarks.measuring import Entry
-from tune_jobs.terminal.output import print_json
+from tune_jobs.tables.frames import frame_of
+from tune_jobs.tables.report import Report
 from tune_jobs.tracking.provenance import processor, version
 
 SUBJECTS = ("simulator", "replay", "sampling", "training")
@@ -19,30 +21,30 @@ SUBJECTS = ("simulator", "replay", "sampling", "training")
 PACKAGES = ("metasched", "numpy", "numba", "gymnasium", "torch", "ray")
 
 
-def report_benchmarks(
-    subjects: Sequence[str], as_json: bool, seconds: float, preset: str | None
-) -> None:
-    """Measures and prints; the arguments are the options of the command."""
+def measure_subjects(
+    subjects: Sequence[str], seconds: float, preset: str | None, say: Callable[[str], None]
+) -> Report:
+    """Measures; the arguments are the options of the command, and what tells how far it is."""
     if preset is not None:
         load_config(preset)
     facts = machine()
     entries: list[Entry] = []
     for subject in subjects or SUBJECTS:
-        if not as_json:
-            click.echo(f"Measuring {subject} ...", err=True)
+        say(f"Measuring {subject} ...")
         module = import_module(f"tune_jobs.benchmarks.{subject}")
         measure: Callable[..., list[Entry]] = module.measure
         chosen = [preset] if preset and subject in ("training", "runners") else []
         entries += measure(seconds, *chosen)
-    if as_json:
-        print_json([*(entry.as_dict() for entry in entries), facts])
-        return
-    for entry in entries:
-        click.echo(describe(entry))
     versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items() if number)
-    click.echo(
+    last = (
         f"{click.style('machine', bold=True)}: {facts['cores']} cores, {facts['cpu']}, load "
         f"average {facts['load_average']:.1f}; Python {facts['python']}, {versions}"
+    )
+    rows = [entry.as_dict() for entry in entries]
+    return Report(
+        text="\n".join([*map(describe, entries), last]),
+        tables={"numbers": partial(frame_of, rows)},
+        data=[*rows, facts],
     )
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import click
 
 from cluster_env.core.errors import InputError, shortened
+from cluster_env.core.policy import Policy
 from cluster_env.evaluation import (
     MIN_DISJOINT,
     Estimate,
@@ -20,7 +22,6 @@ from cluster_env.evaluation import (
     compare_policies,
     get_metric,
 )
-from cluster_env.worlds import get_heuristic
 from tune_jobs.comparing.all_weeks import AllWeeks, worse_by
 from tune_jobs.comparing.choices import EvaluationOptions
 from tune_jobs.comparing.comparison import check_specs
@@ -29,13 +30,13 @@ from tune_jobs.comparing.guarding import calibrate, plain_limits, with_guard_job
 from tune_jobs.comparing.policy_specs import learned_spec, wanted_in
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import about_windows, policy_lines
-from tune_jobs.comparing.trained_runs import TrainedRun, find_runs, load_runs
+from tune_jobs.comparing.trained_runs import Decode, find_runs, load_runs
 from tune_jobs.comparing.wording import described, jobs_in
 from tune_jobs.tables.columns import column, with_interval, within_range
-from tune_jobs.tables.frames import estimate_cells
+from tune_jobs.tables.frames import estimate_cells, frame_of
 from tune_jobs.tables.printing import WIDTH, aligned, folded, title_case
-from tune_jobs.terminal.output import print_json
-from tune_jobs.terminal.progress import NoProgress, Progress
+from tune_jobs.tables.report import Report
+from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.spreading import spreading
 
 _SLACK = 1e-9  # of what is compared in the last digits
@@ -65,8 +66,48 @@ class Later:
     in_one_go: str = ""  # how what was chosen breaks limits over all later weeks, in words
 
 
-def report_decision(options: GuardOptions, *, wide: bool, as_json: bool, out: Path | None) -> None:
-    """Lets the guard decide, and prints what it found; keywords are options of the command.
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """A decision with what it rests on.
+
+    Attributes:
+        protocol: what it was made on.
+        decision: of the guard.
+        seconds: that it took.
+        later: what became of it on other jobsets, if that was asked for.
+        run: whose policy it is about.
+        decode: how that policy chooses.
+    """
+
+    protocol: EvaluationProtocol
+    decision: GuardDecision
+    seconds: float
+    later: Later | None
+    run: Path
+    decode: Decode
+
+    def report(self, wide: bool = False) -> Report:
+        """The candidates, and what the chosen one does later; differences, too, if `wide`."""
+        data = _as_data(self.protocol, self.decision, self.seconds, self.later)
+        lines = _text(self.protocol, self.decision, wide)
+        lines.append(f"Deciding took {self.seconds:.1f} s, tuning the heuristics included.")
+        tables = {"candidates": data["candidates"]}
+        if self.later is not None:
+            lines += _later_text(self.protocol, self.decision, self.later)
+            tables["later"] = data["later"]["policies"]
+        return Report(
+            text="\n".join(lines),
+            tables={name: partial(frame_of, rows) for name, rows in tables.items()},
+            data=data,
+        )
+
+    def write(self, path: Path) -> None:
+        """Writes the decision as JSON, see `write_decision`."""
+        write_decision(path, self.decision, self.protocol, self.run, self.decode)
+
+
+def decide(options: GuardOptions, progress: Progress) -> Decided:
+    """Lets the guard decide.
 
     Raises:
         InputError: if something cannot be used, or several policies are named.
@@ -84,34 +125,26 @@ def report_decision(options: GuardOptions, *, wide: bool, as_json: bool, out: Pa
     check_specs(protocol, [spec])
     started = perf_counter()
     evaluation = evaluation_of([protocol], [], [spec])
-    progress = NoProgress() if as_json else Progress()
     progress.start(evaluation.num_pieces, unit="evaluation")
     with spreading(options.num_runners, options.address, progress.say) as spread:
         (evaluated,) = evaluation.do(progress, spread)
     progress.close()
     (decision,) = calibrate(protocol, evaluation.specs, evaluated).decide(evaluated[-1])
     seconds = perf_counter() - started
-    later = _look_later(protocol, decision, runs[0], spec.key) if options.later else None
-    if as_json:
-        print_json(_as_data(protocol, decision, seconds, later))
-    else:
-        lines = _text(protocol, decision, wide)
-        lines.append(f"Deciding took {seconds:.1f} s, tuning the heuristics included.")
-        click.echo("\n".join([*lines, *(_later_text(protocol, decision, later) if later else [])]))
-    if out is not None:
-        write_decision(out, decision, protocol, runs[0].path, options.decode)
-        if not as_json:
-            click.echo(f"Wrote {out}")
+    later = None
+    if options.later:
+        known = {one.group.name: one.group.members[0] for one in evaluated[:-1]}
+        policies = {decision.reference: known[decision.reference], decision.name: decision.chosen}
+        policies |= {spec.key: runs[0].policy.acting_in(protocol.task.world, wanted_in(protocol))}
+        later = _look_later(protocol, decision, policies)
+    return Decided(protocol, decision, seconds, later, runs[0].path, options.decode)
 
 
 def _look_later(
-    protocol: EvaluationProtocol, decision: GuardDecision, run: TrainedRun, name: str
+    protocol: EvaluationProtocol, decision: GuardDecision, policies: Mapping[str, Policy]
 ) -> Later:
-    """Evaluates a decision, made in a protocol on a run of a name, on held-out jobsets."""
+    """Evaluates the reference, what was chosen, and the learned policy on held-out jobsets."""
     world, jobsets = protocol.task.world, protocol.held_out()
-    policies = {decision.reference: get_heuristic(decision.reference, world)}
-    policies |= {decision.name: decision.chosen}
-    policies |= {name: run.policy.acting_in(world, wanted_in(protocol))}
     results = compare_policies(
         [PolicyGroup(key, (policy,)) for key, policy in policies.items()],
         jobsets,

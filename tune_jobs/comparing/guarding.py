@@ -10,6 +10,7 @@ from pathlib import Path
 from time import perf_counter
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.json_text import read_json
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import Registry
 from cluster_env.core.spec import WorkloadSpec
@@ -244,7 +245,7 @@ def load_decided(path: Path | str) -> Policy:
         InputError: if the file or the run cannot be read.
     """
     try:
-        data = json.loads(Path(path).read_text())
+        data = read_json(Path(path))
         use, run, decode, name = (str(data[key]) for key in ("use", "run", "decode", "objective"))
         world = TaskSection.model_validate({"world": data["world"]}).world
         objective = get_objective(name)

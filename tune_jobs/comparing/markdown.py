@@ -15,17 +15,18 @@ from tune_jobs.comparing.table import (
     legend_of,
     times_of,
 )
+from tune_jobs.comparing.verdict import verdicts
 from tune_jobs.comparing.wording import number_in, spec_of_row, trained_on
 from tune_jobs.tables.columns import TIME, column
 from tune_jobs.tables.frames import Cells, Row
-from tune_jobs.tables.printing import markdown, title_case
+from tune_jobs.tables.printing import as_markdown, code_span, markdown, title_case
 
 Numbers = Mapping[str, Callable[[Cells], str]]
 """Columns before and behind the side metrics: title, and what stands in a row."""
 
 
 def markdown_rows(rows: Sequence[Row]) -> str:
-    """The rows of a comparison with all that belongs beside their metric."""
+    """What a comparison says, then its rows with all that belongs beside their metric."""
     names = beside(rows[0])
     tables = [
         f"**{heading_of(block[0])}**\n\n{policy_table([cells_of(row) for row in block], names)}"
@@ -36,7 +37,8 @@ def markdown_rows(rows: Sequence[Row]) -> str:
         legend.insert(
             0, "- Bold: the best mean, and means that are not significantly different from it."
         )
-    return "\n\n".join([*tables, "\n".join(legend)])
+    said = "\n".join(f"- {as_markdown(sentence)}" for sentence in verdicts(rows))
+    return "\n\n".join([*filter(None, [said]), *tables, "\n".join(legend)])
 
 
 def cells_of(row: Row) -> Cells:
@@ -87,11 +89,11 @@ def side_cells(world_spec: WorldSpec, row: Mapping[str, object], names: Sequence
 
 def _name(row: Cells) -> str:
     if row["learned"] != "True":
-        return row["policy"].replace("*", r"\*")
+        return as_markdown(row["policy"])
     seeds = int(float(row["seeds"]))
     choice = f" -> {row['guard_choice']}" if row.get("guard_choice") else ""
     name = row["policy"].partition(" -> ")[0]
-    return f"`{name}`, {trained_on(row)}{f', {seeds} seeds' if seeds > 1 else ''}{choice}"
+    return f"{code_span(name)}, {trained_on(row)}{f', {seeds} seeds' if seeds > 1 else ''}{choice}"
 
 
 def _mean(row: Cells, name: str) -> str:

@@ -1,6 +1,6 @@
 """How tables, figures and messages name the jobs that numbers rest on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isnan
 
 from cluster_env.core.seeding import Split
@@ -63,6 +63,26 @@ def trained_on(row: Mapping[str, object]) -> str:
     if axis is None or isnan(value):
         return f"trained on {row['trained_on']}"
     return f"trained at {short(axis.show(value))}"
+
+
+MOST_NAMES = 8
+"""Rules that a sentence names one by one."""
+
+
+def best_of(names: Sequence[str]) -> str:
+    """Says against which rules the best one stands: ``the best of sjf, tetris and hold``."""
+    if len(names) > MOST_NAMES:
+        return f"the best of all {len(names)} heuristics of the table"
+    *some, last = names
+    return f"the best of {', '.join(some)} and {last}" if some else "the only rule"
+
+
+def compared(value: float, other: float) -> str:
+    """``12.5% less than``."""
+    if value == other:
+        return "as much as"
+    share = f"{abs(value / other - 1):.1%} " if other else ""
+    return f"{share}{'more' if value > other else 'less'} than"
 
 
 def number_in(value: object) -> float:

@@ -25,6 +25,7 @@ from rllib_configs.extensions import load_extensions
 from tune_jobs.cli import COMMANDS, metasched
 from tune_jobs.experiments.definition import Scalar
 from tune_jobs.runs.directory import RunDirectory
+from tune_jobs.terminal.options import OF_PLAN
 from tune_jobs.terminal.running import run
 from tune_jobs.terminal.signals import StopRequest
 from tune_jobs.terminal.task_command import TaskCommand
@@ -126,8 +127,10 @@ class Call:
             if len(texts) != 1 and not many:
                 raise self.refusal(f"{name} takes one value")
             values[str(param.name)] = texts if many else texts[0]
+        plan = click.Context(self.command)
+        plan.meta[OF_PLAN] = True
         try:
-            context = self.command.make_context(self.name, [], default_map=values)
+            context = self.command.make_context(self.name, [], parent=plan, default_map=values)
         except click.UsageError as error:
             raise self.refusal(error.format_message()) from None
         if worlds:

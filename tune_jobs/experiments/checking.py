@@ -6,9 +6,11 @@ from pathlib import Path
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config, read_config
 from rllib_configs.registries import prepare
+from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.rollout_specs import is_rollout, rollout_runs
 from tune_jobs.comparing.trained_runs import find_runs, is_heuristic
 from tune_jobs.experiments.calls import Call
+from tune_jobs.experiments.reach import check_begun, check_reach
 from tune_jobs.experiments.record import RECORD
 from tune_jobs.figures.drawing import check_options, given_options
 from tune_jobs.tracking.values import flatten
@@ -21,6 +23,8 @@ _NOT_IN_OUT = ",[]*?"
 
 def check_calls(calls: Sequence[Call], out: Path) -> None:
     """Makes sure that each command, option, preset, setting, figure and policy exists.
+
+    What a plan can reach is checked first, see `tune_jobs.experiments.reach`.
 
     Presets are read with their settings once, whatever the seed. Policies that are paths may have
     to be made yet, and so may those that a call writes.
@@ -38,12 +42,14 @@ def check_calls(calls: Sequence[Call], out: Path) -> None:
     written = {text for call in calls for text in call.texts("out")}
     loaded: set[tuple[str, ...]] = set()
     for call in calls:
+        if call.run is None:
+            check_reach(call, out)
         context = call.context()
         try:
             if call.run is not None:
                 preset, *settings = call.texts("preset", "set")
                 if (preset, *settings) not in loaded:
-                    load_config(preset, settings)
+                    check_sent_nowhere(load_config(preset, settings))
                 loaded.add((preset, *settings))
                 continue
             if call.name == "figure":
@@ -63,6 +69,15 @@ def check_calls(calls: Sequence[Call], out: Path) -> None:
             raise call.refusal(str(error)) from None
 
 
+def check_sent_nowhere(config: ExperimentConfig) -> None:
+    """Raises `InputError` if a config says where records of the run are sent: its user does."""
+    if config.tracking.uri:
+        raise InputError(
+            f"a plan does not say where something is sent, as tracking.uri={config.tracking.uri} "
+            f"does; set MLFLOW_TRACKING_URI in the environment instead"
+        )
+
+
 def check_place(source: str, out: Path) -> None:
     """Makes sure that a folder is not the one that holds the results of several experiments.
 
@@ -77,12 +92,13 @@ def check_place(source: str, out: Path) -> None:
 
 
 def check_trained(call: Call) -> None:
-    """Makes sure that a run that is there already was begun as a call would begin it.
+    """Makes sure that a run that is there already was begun as a call would begin it, and here.
 
     Raises:
         InputError: if it was not.
     """
     assert call.run is not None
+    check_begun(call.run, call.num_iterations)
     file = call.run / "config.yaml"
     if not file.is_file():
         if (call.run / "policy").exists():

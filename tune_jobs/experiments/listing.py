@@ -1,6 +1,7 @@
 """From an experiment to the calls that carry it out."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from operator import itemgetter
@@ -8,9 +9,21 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cluster_env.core.errors import InputError
+from cluster_env.core.errors import InputError, shortened
+from cluster_env.core.registry import unknown
 from tune_jobs.experiments.calls import Call, Options
-from tune_jobs.experiments.definition import Experiment, Scalar, load_experiment
+from tune_jobs.experiments.definition import (
+    Experiment,
+    Scalar,
+    experiment_names,
+    load_experiment,
+)
+from tune_jobs.experiments.reach import is_inside
+
+MOST_CALLS, MOST_CHARACTERS = 10_000, 10_000
+"""Calls of an experiment, and characters of a text of one."""
+
+_BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
 def list_calls(
@@ -31,6 +44,9 @@ def list_calls(
         InputError: if a text names a value that there is none of, two runs share a folder, an
             experiment that is used is not there, or an option is missing or not used.
     """
+    for name in experiment.uses:
+        if name not in experiment_names():
+            raise unknown("experiment to use", name, experiment_names())
     taken = _taken(experiment, given)
     used = {name: out.parent / name for name in experiment.uses}
     calls: list[Call] = []
@@ -45,6 +61,8 @@ def list_calls(
         )
     for step in experiment.steps:
         for values in _combinations(step.vary):
+            if len(calls) >= MOST_CALLS:
+                raise _too_many()
             names = {**used, **taken, **values, "out": out}
             filled = {name: _filled(value, names) for name, value in step.options.items()}
             options = {name: value for name, value in filled.items() if value != ""}
@@ -66,11 +84,15 @@ def _trainings(experiment: Experiment, out: Path, seeds: Sequence[int] | None) -
     """Those of an experiment, seed by seed."""
     calls: list[tuple[int, Call]] = []
     for runs in experiment.runs:
-        for seed, values in product(
-            seeds or runs.seeds or experiment.seeds, _combinations(runs.vary)
-        ):
+        of_runs = seeds or runs.seeds or experiment.seeds
+        # Not by `product`, which would hold all combinations at once.
+        for seed, values in ((seed, each) for seed in of_runs for each in _combinations(runs.vary)):
             names = {**values, "seed": seed, "out": out}
             folder = out / _fill(runs.name, names)
+            if folder == out or not is_inside(folder, out):
+                raise InputError(f"the run {folder} would lie outside of {out}")
+            if len(calls) >= MOST_CALLS:
+                raise _too_many()
             settings = [
                 f"{key}={_fill(value if isinstance(value, str) else json.dumps(value), names)}"
                 for key, value in runs.settings.items()
@@ -99,10 +121,28 @@ def _filled(value: Scalar | Sequence[Scalar], names: Mapping[str, object]) -> An
 
 
 def _fill(text: str, names: Mapping[str, object]) -> str:
-    try:
-        return text.format_map(names)
-    except (KeyError, IndexError, ValueError):
-        raise InputError(
-            f"'{text}' uses a name in braces that is none of {', '.join(names)}; write "
-            "literal braces twice"
-        ) from None
+    """A text with the values of names in braces; nothing else of a value can be had."""
+
+    def piece(brace: re.Match[str]) -> str:
+        if brace[0] in ("{{", "}}"):
+            return brace[0][0]
+        if brace[1] not in names:
+            raise InputError(
+                f"'{shortened(text)}' uses a name in braces that is none of {', '.join(names)}; "
+                f"write literal braces twice"
+            )
+        return str(names[brace[1]])
+
+    pieces, end, length = list[str](), 0, 0
+    for brace in _BRACES.finditer(text):
+        pieces += [text[end : brace.start()], piece(brace)]
+        end, length = brace.end(), length + len(pieces[-2]) + len(pieces[-1])
+        if length > MOST_CHARACTERS:
+            raise InputError(
+                f"'{shortened(text)}' becomes longer than {MOST_CHARACTERS:,} characters"
+            )
+    return "".join([*pieces, text[end:]])
+
+
+def _too_many() -> InputError:
+    return InputError(f"an experiment makes at most {MOST_CALLS:,} calls; vary fewer values")

@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.json_text import read_json
 from tune_jobs.experiments.calls import Call
 from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.runs.directory import RunDirectory
@@ -51,7 +52,7 @@ class ExperimentRecord:
             if name == "command" or name.startswith(MADE)
         }
         try:
-            kept = json.loads((out / RECORD).read_text())["commands"]
+            kept = read_json(out / RECORD)["commands"]
             self._known = _ENTRIES.validate_python(kept)
         except (OSError, ValueError, KeyError, TypeError):
             self._known = {}  # nothing that can be read, so that all is made again

@@ -12,6 +12,7 @@ from tune_jobs.experiments.calls import Call, carry_out_all
 from tune_jobs.experiments.checking import check_calls, check_place, check_runs, check_trained
 from tune_jobs.experiments.definition import find_experiment, in_order, load_experiment
 from tune_jobs.experiments.listing import list_calls
+from tune_jobs.experiments.reach import note_begun
 from tune_jobs.experiments.record import ExperimentRecord
 from tune_jobs.terminal.options import first_comment
 
@@ -100,6 +101,9 @@ def make_results(
 
 def _carry_out(calls: Mapping[str, Call], at_once: int = 1) -> None:
     """Makes calls, by their places; several trainings at a time sample in one process each."""
+    for call in calls.values():
+        if call.run:
+            note_begun(call.run)
     if (several := min(at_once, len(calls))) > 1:
         calls = {
             f"{place}{call.run.name}": replace(call, options={**call.options, "runners": 0})

@@ -82,7 +82,7 @@ def collect_differences(request: FigureRequest) -> list[Row]:
         if not joint:
             raise InputError(
                 f"the family {family} has no rows of joint training to compare with; measure a "
-                f"run with meta.inner_steps=0"
+                f"run that was trained with training.inner_steps=0"
             )
         # Of several, the one that was trained on this family.
         reference = min(joint, key=lambda method: f"on {family}" not in method.label)
@@ -257,7 +257,9 @@ def _draw_worse(axes: Axes, rows: pd.DataFrame) -> None:
     for place, share in enumerate(shares):
         axes.annotate(f" {share:.1%}", (share, place), fontsize=8.5, va="center")
     name_lines(axes, _wrapped(shares.index), size=8.5, top=-0.5)
-    axes.xaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.xaxis.set_major_locator(MaxNLocator(2, steps=(1, 2, 5, 10)))
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes.tick_params(axis="x", labelsize=9.5)
     axes.set_xlabel(f"tasks worse by {WORSE - 1:.0%}\nafter {step:g} steps", fontsize=9.5)
     axes.set_xlim(0.0, 1.45 * max(shares.max(), 0.05))
 

@@ -67,13 +67,13 @@ def draw(table: Path) -> Figure:
         for axes, name in zip(panels.flat, shown, strict=False):
             metric = get_metric(name)
             draw_dots(axes, order, name, size=5.5, width=2.4)
+            axes.margins(x=0.2)
             texts = [f"{value:.3g}" for value in order[name]]
             write_above(axes, order[name], texts, size=7.5, offset=(0, 4))
             axes.set_title(textwrap.fill(metric.label, 24), fontsize=9.5)
             better = "more is better" if metric.higher_is_better else "less is better"
             axes.set_xlabel(better, fontsize=9)
             axes.tick_params(axis="x", labelsize=9)
-            axes.margins(x=0.2)
             name_lines(axes, order["label"], size=8.5, top=-0.9, linespacing=1.0)
         for empty in panels.flat[len(shown) :]:
             empty.set_visible(False)

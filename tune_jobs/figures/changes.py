@@ -3,16 +3,16 @@
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from tune_jobs.figures.kit.bars import scale_times
-from tune_jobs.figures.replays import time_unit
-from tune_jobs.figures.saving import save
+from tune_jobs.figures.kit.clock import time_unit
 from tune_jobs.figures.style import INK, MUTED, PALETTE, new_figure, styled
 from tune_jobs.tables.frames import read_frame
 
 
-def draw_changes(table: Path, image: Path) -> None:
+def draw_changes(table: Path) -> Figure:
     """Draws what `tune_jobs.replaying.effect_sheets.points` collected in a CSV file.
 
     Raises:
@@ -47,4 +47,4 @@ def draw_changes(table: Path, image: Path) -> None:
             )
         sizes.axhline(0, color=MUTED, linewidth=0.8)
         sizes.set_title(f"Change of the mean wait by size, {name}")
-        save(figure, image)
+        return figure

@@ -139,13 +139,16 @@ def draw(table: Path) -> Figure:
         headline(figure, title, measured_on(rows))
         if single:
             order = ranked(rows, metric.name, metric.name)
-            draw_dots(axes, order, metric.name, size=8, width=3)
+            draw_dots(axes, order, metric.name, size=7, width=3)
             digits = 3 if metric.name == "utilization" else 2
             texts = [f"{value:.{digits}f}" for value in order[metric.name]]
-            write_above(axes, order[metric.name], cut_texts(order, texts))
-            name_lines(axes, order["label"], size=11, top=-0.85)
             axes.set_xlabel(metric.label)
             axes.margins(x=0.12)
+            shown = [f"{metric.name}{end}" for end in ("", "_low", "_high")]
+            scale_values(axes, order[shown].to_numpy(), "x")
+            name_lines(axes, order["label"], size=11, top=-0.85)
+            figure.draw_without_rendering()  # so that the layout has settled
+            write_above(axes, order[metric.name], cut_texts(order, texts))
         else:
             ends = _draw_lines(axes, rows, metric.name)
             axes.set_ylabel(metric.label)

@@ -13,7 +13,7 @@ from tune_jobs.comparing.choices import parse_values
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.registry import FIGURES, OPTIONS, FigureRequest, make_figure
-from tune_jobs.figures.saving import save
+from tune_jobs.tables.saving import save
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.tracking import Tracker
 from tune_jobs.tracking.recording import HasFigures, record_figure

@@ -6,21 +6,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from tune_jobs.figures.kit.bars import draw_groups, scale_times
-from tune_jobs.figures.replays import time_unit
-from tune_jobs.figures.saving import save
+from tune_jobs.figures.kit.clock import time_unit
 from tune_jobs.figures.style import INK, MUTED, PALETTE, new_figure, style_of, styled
 from tune_jobs.tables.frames import read_frame
 
 _RECORDED = "recorded"
 _MOST_LABELS = 8
+_UPRIGHT = 3  # letters of labels that stand side by side
+_TICKS = 8.5  # size of the letters at ticks
 
 Series = list[tuple[str, str, pd.DataFrame]]  # name, color and rows
 
 
-def draw_log(table: Path, image: Path) -> None:
+def draw_log(table: Path) -> Figure:
     """Draws what `tune_jobs.replaying.description.points` collected in a CSV file.
 
     Raises:
@@ -50,13 +52,16 @@ def draw_log(table: Path, image: Path) -> None:
             axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         for axes in (weeks, queue, sizes, estimates, hours):
             axes.set_ylim(bottom=0)
+        for axes in figure.axes:
+            axes.tick_params(labelsize=_TICKS)
+        hours.set_xticks(range(0, 25, 6))
         estimates.set_xlabel(
             "above 1: the job ran longer than its estimate", color=MUTED, fontsize=9
         )
-        save(figure, image)
+        return figure
 
 
-def draw_calibration(table: Path, image: Path) -> None:
+def draw_calibration(table: Path) -> Figure:
     """Draws what `tune_jobs.replaying.fidelity.points` collected in a CSV file.
 
     Raises:
@@ -86,9 +91,13 @@ def draw_calibration(table: Path, image: Path) -> None:
         jobs.plot(ends, ends, color=MUTED, linewidth=0.8)
         scale_times(jobs, "x")
         scale_times(jobs, "y")
-        jobs.set_xlabel("recorded wait; on the line both are equal", color=MUTED, fontsize=9)
+        jobs.set_xlabel(
+            "recorded wait; on the line both are equal; 1 s: or less", color=MUTED, fontsize=9
+        )
         jobs.set_title(f"Jobs: simulated wait, {name}")
-        save(figure, image)
+        for axes in figure.axes:
+            axes.tick_params(labelsize=_TICKS)
+        return figure
 
 
 def _read(table: Path) -> pd.DataFrame:
@@ -114,7 +123,8 @@ def _draw_weeks(axes: Axes, series: Series, title: str) -> None:
     labels = list(series[0][2]["label"])
     step = -(-len(labels) // _MOST_LABELS)
     places = range(0, len(labels), step)
-    axes.set_xticks(places, labels[::step], rotation=30, ha="right", fontsize=8)
+    turned: dict[str, Any] = {"rotation": 30, "ha": "right"} if len(labels[0]) > _UPRIGHT else {}
+    axes.set_xticks(places, labels[::step], **turned)
     axes.set_title(title)
     if labels[0] == "1":
         axes.set_xlabel("week", fontsize=9)
@@ -123,11 +133,14 @@ def _draw_weeks(axes: Axes, series: Series, title: str) -> None:
 
 
 def _draw_times(axes: Axes, series: Series, title: str) -> None:
-    """A line for each series, along times."""
+    """A line for each series, along times; what is below a second stands at the left edge."""
     for name, color, part in series:
         width = 3.0 if name == _RECORDED else 1.5
-        x = np.maximum(part["x"], 1)
-        axes.plot(x, part["y"], color=color, label=name, linewidth=width)
+        # A logarithmic axis has no 0: the line begins with the share that is below 1 s.
+        below, rest = part[part["x"] < 1], part[part["x"] >= 1]
+        x, y = [1.0, *rest["x"]], [below["y"].max() if len(below) else 0.0, *rest["y"]]
+        axes.plot(x, y, color=color, label=name, linewidth=width)
     scale_times(axes, "x")
+    axes.set_xlim(left=1)
     axes.set_title(title)
     axes.legend(fontsize=8)

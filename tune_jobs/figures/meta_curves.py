@@ -80,13 +80,16 @@ def draw_curves_of_runs(table: Path) -> Figure:
             figure,
             "Meta-training",
             f"training tasks, means over {_PARTS} parts of a run; lines: mean over training "
-            "seeds, bands: range over seeds; dashed: before the inner steps; crosses: a "
-            "run collapsed and returned to an earlier state",
+            "seeds, bands: range over seeds; dashed: before the inner steps; gray line: the "
+            "baseline; crosses: a run collapsed and returned to an earlier state; K: inner steps; "
+            "FOMAML: MAML without second derivatives",
         )
         for (left, right), (family, mine) in zip(panels, families, strict=True):
             left.set_title(f"trained on {family}")
             left.set_ylabel("return / baseline")
             right.set_ylabel("entropy after adaptation (nats)")
+            # Returns that are costs are below 0, and so is the baseline's over its absolute value.
+            left.axhline(-1 if mine["after"].mean() < 0 else 1, color=MUTED, zorder=1)
             _draw_panel(left, mine, {"before": (0, (4, 2)), "after": "-"})
             _draw_panel(right, mine, {"entropy": "-"})
     return figure

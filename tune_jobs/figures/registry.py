@@ -14,8 +14,8 @@ from tune_jobs.comparing.choices import choose_config
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, TrainedRun, find_runs, load_runs
-from tune_jobs.figures.saving import save
 from tune_jobs.tables.frames import Row, write_table
+from tune_jobs.tables.saving import save
 from tune_jobs.terminal.files import replacing
 from tune_jobs.terminal.progress import NoProgress, Progress
 

@@ -14,7 +14,7 @@ from rllib_configs.loading import read_yaml
 from tune_jobs.replaying.outcomes import SIZES
 from tune_jobs.tables.columns import COUNT, SHARE, shown, with_interval
 from tune_jobs.tables.frames import read_frame
-from tune_jobs.tables.printing import aligned, markdown
+from tune_jobs.tables.printing import aligned, code_span, markdown
 
 TEXTS = (
     *("log", "file", "sha256", "size_from", "bound", "kind", "best_rule", "best_rule_whole"),
@@ -106,7 +106,7 @@ def page_of(table: Path) -> str:
 def tables_of(rows: pd.DataFrame) -> str:
     """A table of all policies for each log, the lowest ratio first."""
     columns: dict[str, Write] = {
-        "Policy": lambda row: f"`{row['policy']}`",
+        "Policy": lambda row: code_span(row["policy"]),
         **_VALUE,
         "Mean over users": lambda row: shown(row["user_slowdown"]),
         **{size.capitalize(): _slowdown_of(size) for size in SIZES},

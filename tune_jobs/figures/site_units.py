@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.json_text import parse_json
 from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.metrics import size_class, wait
@@ -267,7 +268,7 @@ def _read(kept: Path) -> Iterator[tuple[str, Found]]:
         return
     for line in kept.read_text(encoding="utf-8").splitlines():
         try:
-            entry = json.loads(line)
+            entry = parse_json(line)
             yield entry["key"], entry["found"]
         except (ValueError, KeyError, TypeError):
             continue

@@ -7,6 +7,7 @@ rule of their log: by ln ratios of the mean bounded slowdowns of the jobs submit
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,8 @@ from matplotlib.figure import Figure
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import Pooled, jobset_interval
 from cluster_env.worlds import get_spec
+from rllib_configs.changes import change
+from rllib_configs.loading import parse_config
 from tune_jobs.comparing.comparison import check_specs
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.comparing.protocol import EvaluationProtocol
@@ -122,7 +125,15 @@ def collect(request: FigureRequest) -> list[Row]:
 
 
 def units_of_logs(request: FigureRequest) -> dict[str, Unit]:
-    """What describes each file, by the name of its log."""
+    """What describes each file, by the name of its log.
+
+    Raises:
+        InputError: if a setting cannot be made of any log, or a number of processors is of none.
+    """
+    data: dict[str, Any] = {"task": {"world": {"kind": WORLD}}}
+    data["task"]["workload"] = {"kind": "trace", "path": "any"}
+    change(data, request.overrides)
+    parse_config(data)
     options = {MAX_WAIT: DEFAULT_BOUND}
     options |= {name: str(value) for name, value in request.task_options.items()}
     sizes = _sizes(options.pop("processors", ""))

@@ -157,8 +157,8 @@ def spread(places: Sequence[float], heights: Sequence[float]) -> list[float]:
     return list(isotonic_regression(np.asarray(places) - piled).x + piled)
 
 
-def scale_values(axes: "Axes", values: NDArray[np.float64]) -> None:
-    """Makes the y axis logarithmic, with plain numbers, if the values differ by a factor of five.
+def scale_values(axes: "Axes", values: NDArray[np.float64], axis: str = "y") -> None:
+    """Makes an axis logarithmic, with plain numbers, if the values differ by a factor of five.
 
     Values are of any shape; NaN does not count.
     """
@@ -167,9 +167,10 @@ def scale_values(axes: "Axes", values: NDArray[np.float64]) -> None:
         return
     decades = np.log10(values.max() / values.min())
     ticks = _TICKS if decades < 1.3 else (1, 2, 5) if decades < 3 else (1,)
-    axes.set_yscale("log")
-    plain_ticks(axes.yaxis, [m * 10.0**k for k in range(-3, 9) for m in ticks])
-    axes.set_ylim(values.min() * 0.93, values.max() * 1.08)
+    scaled = axes.yaxis if axis == "y" else axes.xaxis
+    (axes.set_yscale if axis == "y" else axes.set_xscale)("log")
+    plain_ticks(scaled, [m * 10.0**k for k in range(-3, 9) for m in ticks])
+    (axes.set_ylim if axis == "y" else axes.set_xlim)(values.min() * 0.93, values.max() * 1.08)
 
 
 def plain_ticks(

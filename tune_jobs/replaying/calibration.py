@@ -1,11 +1,11 @@
 """What ``metasched trace --calibrate`` does: replays a log as the site says it schedules."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,10 +22,12 @@ from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.replaying import fidelity as near
 from tune_jobs.replaying.choices import SITE, LogOptions, read_as_said, task_of_log
 from tune_jobs.replaying.description import week_names
-from tune_jobs.replaying.trace_report import draw_or_say
-from tune_jobs.tables.frames import write_table
-from tune_jobs.tables.printing import Sheet, as_data, folded, format_sheet, title_case, write_sheets
-from tune_jobs.terminal.output import print_json, silent
+from tune_jobs.tables.frames import frame_of
+from tune_jobs.tables.printing import as_data, title_case
+from tune_jobs.tables.report import KEEP_HINT, Picture, Report, kept, tables_of, text_of
+
+FIGURE = "calibration"
+"""Name of the picture and of its table."""
 
 USUAL = "priority:conservative"
 """What Slurm does with multifactor priorities and backfilling: nobody delays who is before him."""
@@ -42,23 +44,22 @@ UNKNOWN = (
 )
 
 
-def report_calibration(
-    options: LogOptions,
-    names: Sequence[str],
-    slurm_conf: Path | None,
-    *,
-    as_json: bool,
-    out: Path | None,
-    draw: Callable[[Path, Path], None],
-) -> None:
-    """Plays the log under the rules of a site, and prints how near the waits come.
+@dataclass(frozen=True, kw_only=True)
+class CalibrationOptions(LogOptions):
+    """A log, and the rules that its site may have; without names that of `slurm_conf`."""
 
-    Without names the rule is that of `slurm_conf`, else the usual one.
+    names: Sequence[str] = ()
+    slurm_conf: Path | None = None
+
+
+def calibrate_log(options: CalibrationOptions) -> Report:
+    """Plays the log under the rules of a site, and tells how near the waits come.
 
     Raises:
         InputError: if the log cannot be used or records no waits, or a policy is unknown; before
             anything is played.
     """
+    slurm_conf = options.slurm_conf
     path, said = options.path, dict(options.task_options)
     words, usual, changes = list[str](), USUAL, options.changes
     if slurm_conf is not None:
@@ -71,7 +72,7 @@ def report_calibration(
         said, changes, words, usual = conf.task_options, conf.overrides, conf.words, conf.policy
     task, jobs, remarks = task_of_log(path, changes, said, guess=False)
     described: Any = getattr(task.world, "site", None)
-    chosen = split_names(names) or [(described and described.rule) or usual]
+    chosen = split_names(options.names) or [(described and described.rule) or usual]
     if jobs.wait is None:
         raise InputError(
             f"{path} does not record the wait of every job, so there is nothing to compare "
@@ -94,17 +95,18 @@ def report_calibration(
                 "instance after their reservation; they are not compared."
             )
         sheets.insert(1, near.by_partition(waits, best))
-    say = silent if as_json else click.echo
-    if as_json:
-        more = {} if described is None else {"gain_over_pool": gains}
-        print_json({**as_data(sheets), "verdict": answer, "why": why, **more})
+    more = {} if described is None else {"gain_over_pool": gains}
     sentence = f"Can this log be replayed? {title_case(answer)}: {why}."
-    unknown = UNKNOWN if described is None else AT_SITE
-    say(_text(path, task, jobs, sheets, [unknown, *words, *remarks, sentence]))
-    if out is not None:
-        write_sheets(out, sheets)
-        write_table(out / "calibration.csv", near.points(waits, best))
-    draw_or_say(out, "calibration", draw, say)
+    remarks = [UNKNOWN if described is None else AT_SITE, *words, *remarks, sentence]
+    return Report(
+        text=text_of(_head(path, task, jobs), sheets, remarks),
+        tables=tables_of(sheets) | {FIGURE: partial(frame_of, near.points(waits, best))},
+        data={**as_data(sheets), "verdict": answer, "why": why, **more},
+        remarks=remarks,
+        pictures={FIGURE: Picture(FIGURE, [FIGURE])},
+        hint=KEEP_HINT,
+        written=kept(FIGURE),
+    )
 
 
 @dataclass(frozen=True)
@@ -232,14 +234,10 @@ def _waits_of(
     )
 
 
-def _text(
-    path: Path, task: Task, jobs: RecordedJobs, sheets: Sequence[Sheet], remarks: Sequence[str]
-) -> str:
+def _head(path: Path, task: Task, jobs: RecordedJobs) -> str:
     world: Any = task.world
     machine = ", ".join(
         f"{units:,} {name}" for name, units in zip(jobs.resources, world.capacity, strict=True)
     )
     lost = sum(one.count for one in jobs.dropped)
-    head = f"{path}: {jobs.num_jobs:,} jobs on {machine}; {lost:,} rows left out"
-    parts = [click.style(head, bold=True), *(format_sheet(sheet, 20) for sheet in sheets)]
-    return "\n\n".join([*parts, *("\n".join(folded([one])) for one in remarks)])
+    return f"{path}: {jobs.num_jobs:,} jobs on {machine}; {lost:,} rows left out"

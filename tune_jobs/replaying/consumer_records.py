@@ -2,16 +2,18 @@
 
 import shlex
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
+import pandas as pd
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from rllib_configs.loading import load_config
 from rllib_configs.policy_files import load_policy, read_policy_config
+from tune_jobs.tables.report import Report
 from tune_jobs.terminal.running import program
 
 
@@ -24,8 +26,8 @@ def record_consumers(
     episodes: int,
     noise: float,
     seed: int,
-) -> None:
-    """Writes the records; the arguments are the options of the command.
+) -> Report:
+    """Writes the records, and tells of them; the arguments are the options of the command.
 
     Raises:
         InputError: if there is no such policy, its agents do not weigh plans, or the file cannot be
@@ -40,8 +42,8 @@ def record_consumers(
             f"records are made by agents with the network policy_advisor, but {source} has "
             f"{config.training.network}"
         )
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"cannot write {path}: there is no folder {path.absolute().parent}")
+    if config.training.actor != "plans":  # before a tree of consumers is made
+        raise InputError("records are made by actors that weigh plans; take training.actor=plans")
     # Only now, because it imports PyTorch, which takes longer than all checks before.
     from meta.panda.advisor import initial_advisor
     from meta.panda.records import record_episodes
@@ -60,11 +62,12 @@ def record_consumers(
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
     times = records.wait + records.use
-    click.echo(
-        f"Wrote the records of {len(times):,} consumers in {num_jobsets * episodes:,} episodes, "
-        f"mean total time {np.mean(times):.1f} steps, to {path}"
-    )
     settings = [*overrides, "training.algorithm=offline", f"training.records={path}"]
     shown = " ".join(f"--set {shlex.quote(setting)}" for setting in settings)
     preset = config.name if trained else shlex.quote(source)
-    click.echo(f"Next     {program()} train {preset} {shown}")
+    return Report(
+        text=f"Wrote the records of {len(times):,} consumers in {num_jobsets * episodes:,} "
+        f"episodes, mean total time {np.mean(times):.1f} steps, to {path}\n"
+        f"Next     {program()} train {preset} {shown}",
+        tables={"records": partial(pd.read_parquet, path)},
+    )

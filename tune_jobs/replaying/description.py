@@ -75,7 +75,7 @@ def dropped(jobs: RecordedJobs) -> Sheet:
         note = f"of {jobs.rows:,} rows; jobs: {jobs.rows - lost:,}"
     own = {"jobs": Column("rows", COUNT)} if jobs.rows else {}
     shown = ["because_the_job", "jobs", "first_in_line"]
-    return Sheet("dropped", "Left out", shown, rows, note, own)
+    return Sheet("dropped", "Left out", shown, rows, note, own, MOST_ROWS)
 
 
 def noticed(jobs: RecordedJobs) -> Sheet:
@@ -83,7 +83,8 @@ def noticed(jobs: RecordedJobs) -> Sheet:
     rows: _Rows = [
         {"the_row": one.what, "rows": one.count, "first_in_line": one.line} for one in jobs.noticed
     ]
-    return Sheet("noticed", "Noticed", ["the_row", "rows", "first_in_line"], rows)
+    shown = ["the_row", "rows", "first_in_line"]
+    return Sheet("noticed", "Noticed", shown, rows, most=MOST_ROWS)
 
 
 def spread(jobs: RecordedJobs, played: Played) -> list[Sheet]:
@@ -116,18 +117,28 @@ def _quantiles(name: str, title: str, columns: dict[str, NDArray[np.int64]], uni
     return Sheet(name, title, ["of", *own], rows, own=own)
 
 
+def size_classes(
+    size: NDArray[np.int64], processors: int
+) -> tuple[NDArray[np.int64], dict[int, str]]:
+    """Classes of jobs by processors in powers of two, int64 ``(num_jobs,)``, and their names."""
+    powers = np.floor(np.log2(np.maximum(size, 1))).astype(np.int64)
+    labels = {}
+    for power in np.unique(powers).tolist():
+        low, high = 2**power, min(2 ** (power + 1) - 1, processors)
+        labels[power] = f"{low:,}" if low >= high else f"{low:,} to {high:,}"
+    return powers, labels
+
+
 def by_size(jobs: RecordedJobs, capacity: Sequence[int]) -> Sheet:
     """Jobs and work by the processors that are asked for, in powers of two."""
     size = jobs.demand[:, 0]
     frame = pd.DataFrame({"run": jobs.run, "work": (jobs.run * size).astype(np.float64)})
-    groups = frame.groupby(np.floor(np.log2(size)).astype(np.int64))
+    classes, labels = size_classes(size, int(capacity[0]))
     rows: _Rows = []
-    for power, inside in groups:
-        low = 2 ** int(power)
-        high = min(2 * low - 1, int(capacity[0]))
+    for power, inside in frame.groupby(classes):
         rows.append(
             {
-                "processors": f"{low:,}" if low == high else f"{low:,} to {high:,}",
+                "processors": labels[int(power)],
                 "jobs": len(inside),
                 "of_jobs": len(inside) / jobs.num_jobs,
                 "of_work": float(inside["work"].sum() / frame["work"].sum()),
@@ -203,7 +214,7 @@ def by_week(jobs: RecordedJobs, capacity: Sequence[int], played: Played) -> Shee
             own[f"load_{name}"] = Column(f"{short} load", SHARE)
             own[f"utilization_{name}"] = Column(f"{short} used", SHARE)
     shown = ["week", "jobs", *share, "mean_queue", "longest_wait"]
-    return Sheet("by-week", "Weeks", shown, rows, note, own)
+    return Sheet("by-week", "Weeks", shown, rows, note, own, MOST_ROWS)
 
 
 def by_name(jobs: RecordedJobs, name: str, played: Played) -> Sheet | None:
@@ -235,7 +246,7 @@ def by_name(jobs: RecordedJobs, name: str, played: Played) -> Sheet | None:
     ]
     title = f"{name.capitalize()}s by share of work"
     shown = [name, "jobs", "of_work", "mean_wait", "run_over_estimate"]
-    return Sheet(f"by-{name}", title, shown, rows, f"waits {played.words}")
+    return Sheet(f"by-{name}", title, shown, rows, f"waits {played.words}", most=MOST_ROWS)
 
 
 def points(
@@ -262,7 +273,7 @@ def points(
     for name, values in {"run time": jobs.run, "estimate": jobs.estimate, "wait": wait}.items():
         for share in np.linspace(0, 1, 101):
             at = np.quantile(values, share, method="inverted_cdf")
-            add("times", name, max(float(at), 1.0), float(share))
+            add("times", name, float(at), float(share))
     for k, row in enumerate(by_size(jobs, capacity).rows):
         for name in ("of_jobs", "of_work"):
             words = name.replace("_", " ")

@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 
 from cluster_env.core.durations import duration
 from cluster_env.evaluation.intervals import Pooled, jobset_interval
-from tune_jobs.replaying.description import WEEK_S
+from tune_jobs.replaying.description import MOST_ROWS, WEEK_S
 from tune_jobs.replaying.outcomes import SIZES
 from tune_jobs.tables.printing import Sheet
 
@@ -133,7 +133,8 @@ def in_all(log: RecordedWaits) -> Sheet:
     )
     if not ranked and len(rows) > 1:
         note += "; all gains are about 0, so policies keep the given order"
-    return Sheet("fidelity", "Simulated waits against recorded ones", shown, rows, note)
+    title = "Simulated waits against recorded ones"
+    return Sheet("fidelity", title, shown, rows, note, most=MOST_ROWS)
 
 
 def verdict(best: Mapping[str, Any], num_policies: int) -> tuple[str, str]:
@@ -234,7 +235,7 @@ def _grouped(
         if members.any()
     ]
     title = f"By {of}, {name}"
-    return Sheet(f"fidelity-by-{of}", title, [of, *_OF_GROUP], rows, note)
+    return Sheet(f"fidelity-by-{of}", title, [of, *_OF_GROUP], rows, note, most=MOST_ROWS)
 
 
 def points(log: RecordedWaits, best: str, most: int = 3000) -> list[dict[str, str | float]]:

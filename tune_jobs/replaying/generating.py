@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-import click
 import pandas as pd
 
 from cluster_env.core.errors import InputError
@@ -14,6 +13,7 @@ from cluster_env.workloads.swf import write_swf
 from tune_jobs.comparing.choices import choose_config
 from tune_jobs.replaying.choices import WORLD
 from tune_jobs.tables.frames import write_table
+from tune_jobs.tables.report import Report
 from tune_jobs.terminal.running import program
 
 _SWF_FIELDS = ("submit", "run", "processors", "requested_time")
@@ -27,8 +27,8 @@ def generate_log(
     task_options: Mapping[str, Any],
     num_jobs: int,
     seed: int,
-) -> None:
-    """Writes the log; the arguments are the options of the command.
+) -> Report:
+    """Writes the log, and tells of its jobs; the arguments are the options of the command.
 
     Raises:
         InputError: if the world has no logs in seconds, the jobs are recorded, or the file cannot
@@ -44,20 +44,25 @@ def generate_log(
         )
     workload: Any = replace(cast("Any", task.workload), jobs=num_jobs)
     (jobset,) = replace(task, workload=workload).jobsets(Split.TRAIN, [0])
-    columns = {
-        "arrival": jobset.arrival,
-        "duration": jobset.duration,
-        "processors": jobset.demand[:, 0],
-        "estimate": jobset.attributes["estimate"],
-    }
+    jobs = pd.DataFrame(
+        {
+            "arrival": jobset.arrival,
+            "duration": jobset.duration,
+            "processors": jobset.demand[:, 0],
+            "estimate": jobset.attributes["estimate"],
+        }
+    )
     try:
         if ".swf" in path.suffixes:
-            fields = dict(zip(_SWF_FIELDS, columns.values(), strict=True))
+            fields = {name: jobs[of].to_numpy() for name, of in zip(_SWF_FIELDS, jobs, strict=True)}
             fields["requested_processors"] = fields["processors"]
             write_swf(path, fields, {"MaxProcs": world.processors})
         else:
-            write_table(path, pd.DataFrame(columns))
+            write_table(path, jobs)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
-    click.echo(f"Wrote {jobset.num_jobs:,} jobs to {path}")
-    click.echo(f"Next     {program()} trace {path} --processors {world.processors}")
+    return Report(
+        text=f"Wrote {jobset.num_jobs:,} jobs to {path}\n"
+        f"Next     {program()} trace {path} --processors {world.processors}",
+        tables={"jobs": lambda: jobs},
+    )

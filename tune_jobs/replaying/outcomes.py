@@ -35,6 +35,9 @@ _TOO_LATE, _FEWEST_JOBS = 1.25, 100
 SIZES = ("narrow", "medium", "wide")
 """Names of the values of `size_class`."""
 
+MOST_ROWS = 10
+"""Of a table that people get to see; files hold all."""
+
 _MOST_POLICIES = 4
 """Of which a column fits beside a user's name into 80 characters."""
 
@@ -247,7 +250,7 @@ def in_all(
     if recorded is not None:
         rows.insert(0, {"policy": AS_RECORDED, **recorded})
     shown = [*_OF_POLICY, *(["unfinished"] if cut else [])]
-    return Sheet("replay", "The whole log", shown, rows, note)
+    return Sheet("replay", "The whole log", shown, rows, note, most=MOST_ROWS)
 
 
 def by_size(schedules: Mapping[str, Schedule]) -> Sheet:
@@ -268,7 +271,7 @@ def by_size(schedules: Mapping[str, Schedule]) -> Sheet:
         "medium: up to a quarter; wide: more)"
     )
     shown = ["policy", *(f"bounded_slowdown_{size}" for size in SIZES), *waits]
-    return Sheet("by-size", "By size", shown, rows, note, waits)
+    return Sheet("by-size", "By size", shown, rows, note, waits, MOST_ROWS)
 
 
 def by_partition(schedules: Mapping[str, Schedule], jobs: RecordedJobs, site: Any) -> list[Sheet]:
@@ -296,7 +299,7 @@ def by_partition(schedules: Mapping[str, Schedule], jobs: RecordedJobs, site: An
                 rows.append({**row, "utilization": held[key][k] / size[k]})
     shown = ["partition", "policy", "jobs", *_OF_GROUP[:3], "utilization"]
     note = "util: processors that the partition's own jobs held, of its nodes, while jobs arrive"
-    return [Sheet("by-partition", "By partition", shown, rows, note)]
+    return [Sheet("by-partition", "By partition", shown, rows, note, most=4 * MOST_ROWS)]
 
 
 def _held(schedule: Schedule, group: NDArray[np.int64], count: int) -> NDArray[np.float64]:
@@ -331,5 +334,5 @@ def by_user(schedules: Mapping[str, Schedule], jobs: RecordedJobs) -> list[Sheet
             note += f"; other policies are in by-{name}.csv with --out"
         title = f"{name.capitalize()}s by share of work"
         shown = [name, "jobs", "of_work", *waits]
-        sheets.append(Sheet(f"by-{name}", title, shown, rows, note, waits))
+        sheets.append(Sheet(f"by-{name}", title, shown, rows, note, waits, MOST_ROWS))
     return sheets

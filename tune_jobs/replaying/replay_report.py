@@ -1,21 +1,21 @@
 """What ``metasched replay`` does: plays a whole log under policies."""
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from time import perf_counter
 from typing import Any
 
-import click
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Schedule
+from cluster_env.core.seeding import Split
+from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate
 from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.worlds import get_heuristic
 from tune_jobs.comparing.comparison import check_specs
 from tune_jobs.comparing.policy_specs import (
     PolicySpec,
@@ -27,6 +27,7 @@ from tune_jobs.comparing.policy_specs import (
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
 from tune_jobs.replaying.choices import LogOptions, task_of_log
+from tune_jobs.replaying.crowds import Edges, Stretch
 from tune_jobs.replaying.outcomes import (
     AS_RECORDED,
     as_recorded,
@@ -40,15 +41,17 @@ from tune_jobs.replaying.outcomes import (
     overloaded,
     timeline,
 )
-from tune_jobs.tables.frames import write_table
-from tune_jobs.tables.printing import Sheet, as_data, folded, format_sheet, write_sheets
-from tune_jobs.terminal.output import print_json, silent
-from tune_jobs.terminal.progress import NoProgress, Progress
+from tune_jobs.replaying.schedule_pictures import edges_of, jobs_of, origin_of, pictures_of
+from tune_jobs.replaying.stretch import stretch_of
+from tune_jobs.replaying.trace_report import TODAY
+from tune_jobs.replaying.trust import Trust
+from tune_jobs.tables.printing import as_data
+from tune_jobs.tables.report import Picture, Report, tables_of, text_of
+from tune_jobs.terminal.progress import Progress
 
-STRETCHES = 160
-"""Points of a line in the pictures of use and queue."""
-
-LINES, GANTT = "timeline", "gantt"
+_LIKE_SITES = ("fcfs", "priority")
+LINES = "timeline"
+"""Name of the picture of use and queue, and of its table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,22 +71,20 @@ class Replay:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayOptions(LogOptions):
-    """A log, and what plays it: ``names``, if there are none the world's baselines."""
+    """A log, what plays it, and what time pictures show (see `stretch_of`).
+
+    Without ``names`` the world's baselines play.
+    """
 
     names: Sequence[str] = ()
     seed: int = 0
     decode: Decode = "argmax"
+    since: str = ""
+    until: str = ""
 
 
-def report_replay(
-    options: ReplayOptions,
-    *,
-    as_json: bool,
-    out: Path | None,
-    draw_lines: Callable[[Path, Path], None],
-    draw_gantt: Callable[[Path, Path, int, str], None],
-) -> None:
-    """Plays a log and prints what came of it; pictures are drawn from their tables.
+def replay_log(options: ReplayOptions, progress: Progress) -> Report:
+    """Plays a log under policies, and tells what came of it.
 
     Raises:
         InputError: if the log, the machine or a policy cannot be used; before anything is played.
@@ -102,15 +103,29 @@ def report_replay(
         runs=every,
         seed=options.seed,
     )
+    stretch = stretch_of(jobs, options.since, options.until)
     specs: list[PolicySpec] = []
     for name in chosen or task.spec.baselines:
         specs += [] if name in runs else [heuristic_spec(name)]
         for run in runs.get(name, ()):  # each by itself, also where seeds alone differ
             specs.append(replace(learned_spec("", [run], decode), key=run.path.name))
-    specs = beside_holding(specs)
     protocol = EvaluationProtocol(task, num_jobsets=1)
+    specs = beside_holding(specs)
     check_specs(protocol, specs)
-    replays = play(protocol, specs, NoProgress() if as_json else Progress())
+    replays = play(protocol, specs, progress)
+    heuristics = [spec.key for spec in specs if not spec.learned]
+    return _report(task, jobs, replays, heuristics, stretch, remarks)
+
+
+def _report(
+    task: Task,
+    jobs: RecordedJobs,
+    replays: Sequence[Replay],
+    heuristics: Sequence[str],
+    stretch: Stretch,
+    remarks: list[str],
+) -> Report:
+    """The tables and pictures of replays of a log."""
     outcomes = {one.name: outcome(one.schedule, jobs.resources) for one in replays}
     schedules = {one.name: one.schedule for one in replays}
     workload: Any = task.workload
@@ -124,32 +139,56 @@ def report_replay(
         remarks += beyond_simulation(outcomes, numbers)
     remarks += overloaded(schedules)
     shown = schedules if recorded is None else {AS_RECORDED: recorded, **schedules}
+    last = max(int(one.end.max()) for one in shown.values())
+    stretch = replace(stretch, end=min(stretch.end, max(last, 1)))
+    trust = None if recorded is None else _trust(task, jobs, schedules, heuristics)
+    if trust is not None:
+        best = min(outcomes, key=lambda name: outcomes[name]["mean_wait"])
+        remarks += [trust.sentence, *trust.gained(best, outcomes[best]["mean_wait"])]
     sheets = [
         in_all(outcomes, jobs, numbers),
         *(by_partition(shown, jobs, world.site) if world.site is not None else []),
         by_size(schedules),
         *by_user(schedules, jobs),
     ]
-    if as_json:
-        played = {one.name: one.seconds for one in replays}
-        dropped = [{"count": one.count, "reason": one.reason} for one in jobs.dropped]
-        data = {"jobs": jobs.num_jobs, "dropped": dropped, "seconds": played, "remarks": remarks}
-        data |= as_data(sheets)
-        print_json(data)
-    say = silent if as_json else click.echo
-    say(_text(options.path, jobs, replays, sheets, remarks))
-    if out is None:
-        say("\nNext     the same with --out FOLDER keeps schedules and draws them")
-        return
-    write_sheets(out, sheets)
-    write_table(out / f"{LINES}.csv", _lines_of(replays))
-    draw_lines(out / f"{LINES}.csv", out / f"{LINES}.png")
-    for one in replays:
-        table = out / f"schedule-{_file_name(one.name)}.csv"
-        write_schedule(table, one.schedule, jobs)
-        image = out / f"{GANTT}-{_file_name(one.name)}.png"
-        draw_gantt(table, image, int(one.schedule.capacity[0]), one.name)
-    say(f"\nWrote {out}: schedules, tables, {LINES}.png, and {GANTT}-*.png of each policy")
+    played = {key: jobs_of(one, jobs) for key, one in shown.items()}
+    tables, pictures = pictures_of(played, jobs, int(world.capacity[0]), stretch)
+    return Report(
+        text=text_of(_head(jobs, replays[0].schedule), sheets, remarks),
+        tables={**tables_of(sheets), LINES: partial(_lines_of, shown, edges_of(stretch)), **tables},
+        data={
+            "jobs": jobs.num_jobs,
+            "dropped": [{"count": one.count, "reason": one.reason} for one in jobs.dropped],
+            "seconds": {one.name: one.seconds for one in replays},
+            "remarks": remarks,
+            **({} if trust is None else {"trust": trust.data}),
+            **as_data(sheets),
+        },
+        remarks=remarks,
+        pictures={LINES: Picture(LINES, [LINES], {"origin": origin_of(jobs)}), **pictures},
+        hint="Next     the same with --out FOLDER keeps schedules and draws them",
+        written=f"Wrote {{out}}: schedules, tables, and pictures: {', '.join([LINES, *pictures])}",
+    )
+
+
+def _trust(
+    task: Task, jobs: RecordedJobs, schedules: Mapping[str, Schedule], heuristics: Sequence[str]
+) -> Trust | None:
+    """How near the heuristics come to the record; None where jobs do not start under one of them.
+
+    A rule in order of arrival or priority stands among them, as sites have it.
+    """
+    played = {name: schedules[name] for name in heuristics}
+    if not any(name.startswith(_LIKE_SITES) for name in played):
+        policy, jobsets = get_heuristic(TODAY, task.world), task.jobsets(Split.HELD_OUT, [0])
+        played[TODAY] = evaluate(policy, jobsets, task.world, run_seed=task.seed)
+    waits = {}
+    for name, schedule in played.items():
+        if schedule.job.size < jobs.num_jobs or (schedule.start < 0).any():
+            return None
+        waits[name] = np.empty(jobs.num_jobs, np.int64)
+        waits[name][schedule.job] = schedule.start - schedule.arrival
+    return Trust.of(jobs.submit, jobs.wait, waits, as_it_was=True)
 
 
 def play(
@@ -169,62 +208,20 @@ def play(
     return replays
 
 
-def write_schedule(path: Path, schedule: Schedule, jobs: RecordedJobs) -> None:
-    """Writes what became of each job, one a line, in whole seconds of the log's clock."""
-    started = schedule.start >= 0
-    submit = jobs.submit[schedule.job]
-    wait = np.where(started, schedule.start - schedule.arrival, -1)
-    finished = schedule.finish >= 0
-    columns: dict[str, NDArray[Any]] = {
-        "line": jobs.line[schedule.job],
-        "submit": submit,
-        "start": np.where(started, submit + wait, -1),
-        "finish": np.where(finished, submit + schedule.finish - schedule.arrival, -1),
-        "wait": wait,
-        "duration": schedule.duration,
-        "estimate": jobs.estimate[schedule.job],
-        **{name: schedule.demand[:, k] for k, name in enumerate(jobs.resources)},
-    }
-    for name in jobs.ids:
-        columns[name] = jobs.names[name][jobs.ids[name][schedule.job]]
-    write_table(path, pd.DataFrame(columns))
-
-
-def _lines_of(replays: Sequence[Replay]) -> pd.DataFrame:
+def _lines_of(schedules: Mapping[str, Schedule], edges: Edges) -> pd.DataFrame:
     """Use and queue over time, the same stretches for all policies."""
-    last = max(int(one.schedule.end.max()) for one in replays)
-    edges = np.unique(np.linspace(0, max(last, 1), STRETCHES + 1).astype(np.int64))
     frames = []
-    for one in replays:
-        columns = {
-            "policy": one.name,
-            "begin_s": edges[:-1],
-            "end_s": edges[1:],
-            "window_s": int(one.schedule.window[0]),
-        }
-        frames.append(pd.DataFrame({**columns, **timeline(one.schedule, edges)}))
+    for policy, schedule in schedules.items():
+        times = {"begin_s": edges[:-1], "end_s": edges[1:], "window_s": int(schedule.window[0])}
+        frames.append(pd.DataFrame({"policy": policy, **times, **timeline(schedule, edges)}))
     return pd.concat(frames)
 
 
-def _file_name(policy: str) -> str:
-    return re.sub(r"[^\w.-]+", "-", policy).strip("-")
-
-
-def _text(
-    path: Path,
-    jobs: RecordedJobs,
-    replays: Sequence[Replay],
-    sheets: Sequence[Sheet],
-    remarks: Sequence[str],
-) -> str:
+def _head(jobs: RecordedJobs, schedule: Schedule) -> str:
     num_lost = sum(one.count for one in jobs.dropped)
     reasons = "; ".join(f"{one.count:,} because the job {one.reason}" for one in jobs.dropped)
     lost = f"; left out: {reasons}" if num_lost else ""
     machine = ", ".join(
-        f"{units:,} {name}"
-        for name, units in zip(jobs.resources, replays[0].schedule.capacity, strict=True)
+        f"{units:,} {name}" for name, units in zip(jobs.resources, schedule.capacity, strict=True)
     )
-    head = f"{path}: {jobs.num_jobs:,} jobs on {machine}{lost}"
-    shown = [format_sheet(sheet, 40 if sheet.name == "by-partition" else 10) for sheet in sheets]
-    under = ("\n".join(folded([one])) for one in remarks)
-    return "\n\n".join([click.style(head, bold=True), *shown, *under])
+    return f"{jobs.path}: {jobs.num_jobs:,} jobs on {machine}{lost}"

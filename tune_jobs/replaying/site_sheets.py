@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from cluster_env.workloads.recorded import RecordedJobs
-from tune_jobs.replaying.description import Played
+from tune_jobs.replaying.description import MOST_ROWS, Played
 from tune_jobs.tables.columns import COUNT, SECONDS, SHARE, Column
 from tune_jobs.tables.printing import Sheet
 
@@ -46,7 +46,8 @@ def partitions(jobs: RecordedJobs, site: Any, played: Played) -> Sheet:
     }
     shown = ["partition", *list(own_columns)[:4], "jobs", "of_work", "mean_wait"]
     note = f"held: most processors that its jobs held at once at the site; waits {played.words}"
-    return Sheet("partitions", "Partitions of the site", shown, rows, note, own_columns)
+    title = "Partitions of the site"
+    return Sheet("partitions", title, shown, rows, note, own_columns, MOST_ROWS)
 
 
 def too_full(jobs: RecordedJobs, site: Any) -> list[str]:

@@ -1,10 +1,8 @@
 """What ``metasched replay --starts`` does: measures how far starts can be foreseen on a log."""
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,9 +18,9 @@ from tune_jobs.replaying.outcomes import SIZES
 from tune_jobs.replaying.pools import partition_as_pool
 from tune_jobs.replaying.replay_report import ReplayOptions
 from tune_jobs.tables.columns import COUNT, SECONDS, SHARE, Column
-from tune_jobs.tables.printing import Sheet, as_data, folded, format_sheet, write_sheets
-from tune_jobs.terminal.output import print_json, silent
-from tune_jobs.terminal.progress import NoProgress, Progress
+from tune_jobs.tables.printing import Sheet, as_data, folded, format_sheet
+from tune_jobs.tables.report import Report, tables_of
+from tune_jobs.terminal.progress import Progress
 
 USUAL = "fcfs:easy"
 """The policy in charge where none is named."""
@@ -46,10 +44,8 @@ _COLUMNS = {
 }
 
 
-def report_starts(
-    options: ReplayOptions, *, num_instants: int, as_json: bool, out: Path | None
-) -> None:
-    """Foresees starts in the schedules of policies, and prints by size how far that held.
+def foresee_starts(options: ReplayOptions, num_instants: int, progress: Progress) -> Report:
+    """Foresees starts in the schedules of policies, and tells by size how far that held.
 
     Raises:
         InputError: if the log, the machine or a policy cannot be used, or nobody waits.
@@ -76,7 +72,7 @@ def report_starts(
     check = found(START_TIMES.get(WORLD)).check_starts
     protocol = EvaluationProtocol(task, num_jobsets=1)
     (jobset,) = task.jobsets(Split.HELD_OUT, [0])
-    rows, progress = [], NoProgress() if as_json else Progress()
+    rows = []
     for spec in specs:
         policy = spec.make(protocol).members[0]
         progress.start(num_instants, unit="moment")
@@ -104,13 +100,14 @@ def report_starts(
         note=f"jobs that waited at {num_instants:,} moments, each at every one of these",
         own={"policy": Column("policy"), **_COLUMNS},
     )
-    if as_json:
-        print_json({"jobs": jobs.num_jobs, "remarks": remarks, **as_data([sheet])})
-    say = silent if as_json else click.echo
-    say("\n\n".join([format_sheet(sheet), *("\n".join(folded([one])) for one in remarks)]))
-    if out is not None:
-        write_sheets(out, [sheet])
-        say(f"\nWrote {out}: starts.csv")
+    under = ["\n".join(folded([one])) for one in remarks]
+    return Report(
+        text="\n\n".join([format_sheet(sheet), *under]),
+        tables=tables_of([sheet]),
+        data={"jobs": jobs.num_jobs, "remarks": remarks, **as_data([sheet])},
+        remarks=remarks,
+        written="Wrote {out}: starts.csv",
+    )
 
 
 def _rows(policy: str, checked: Any, span: int) -> list[dict[str, Any]]:

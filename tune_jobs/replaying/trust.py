@@ -1,5 +1,6 @@
-"""How far what-ifs of a log deserve belief: how near today's simulation comes to recorded waits."""
+"""How far answers about a log deserve belief: how near a simulation comes to recorded waits."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -21,8 +22,9 @@ class Trust:
         grade: ``good``, ``fair``, ``poor``, or ``unknown`` where there is nothing to compare with.
         why: a sentence without its full stop.
         recorded: mean recorded wait in seconds; NaN if it is unknown.
-        simulated: the same under today's policy.
+        simulated: the same under the policy that comes nearest.
         gain: see `fidelity.fidelity`.
+        policy: the one that comes nearest, of those that the site may have had.
     """
 
     grade: str
@@ -30,24 +32,23 @@ class Trust:
     recorded: float = float("nan")
     simulated: float = float("nan")
     gain: float = float("nan")
+    policy: str = ""
 
     @classmethod
     def of(
         cls,
-        policy: str,
         arrival: NDArray[np.int64],
         recorded: NDArray[np.int64] | None,
-        simulated: NDArray[np.int64],
+        simulated: Mapping[str, NDArray[np.int64]],
         *,
         as_it_was: bool,
     ) -> "Trust":
-        """From the waits of jobs at the site and under a policy, int64 ``(num_jobs,)``.
+        """From the waits of jobs at the site and under policies, int64 ``(num_jobs,)``.
 
         Args:
-            policy: its name.
             arrival: of the jobs, seconds, never falling.
             recorded: at the site; None if the log does not say them.
-            simulated: under the policy.
+            simulated: under each policy that the site may have had.
             as_it_was: whether the jobs arrive as recorded.
         """
         if recorded is None:
@@ -59,12 +60,13 @@ class Trust:
         if not as_it_was:
             return cls(UNKNOWN, "today's arrivals are scaled, and recorded waits are of others")
         waits = near.RecordedWaits(
-            arrival=arrival, recorded=recorded, simulated={policy: simulated}, classes={}, weeks=()
+            arrival=arrival, recorded=recorded, simulated=simulated, classes={}, weeks=()
         )
         row = near.in_all(waits).rows[0]
-        answer, why = near.verdict(row, 1)
+        answer, why = near.verdict(row, len(simulated))
         numbers = {name: float(row[name]) for name in ("recorded", "simulated", "gain")}
-        return cls(_GRADES[answer], why.replace(", the one policy,", ""), **numbers)
+        why = why.replace(", the one policy,", "")
+        return cls(_GRADES[answer], why, **numbers, policy=str(row["policy"]))
 
     @property
     def sentence(self) -> str:
@@ -79,6 +81,23 @@ class Trust:
         return [
             f"the change of the mean wait, {duration(change)}, is smaller than the error of the "
             f"simulation of today, {duration(error)}"
+        ]
+
+    def gained(self, policy: str, mean_wait: float) -> list[str]:
+        """A sentence on how much of what a policy gains on the record is not its own.
+
+        Args:
+            policy: its name.
+            mean_wait: of the jobs under it, in seconds.
+        """
+        gained, before = self.recorded - mean_wait, self.recorded - self.simulated
+        if policy == self.policy or gained <= 0 or before <= 0:
+            return []
+        share = duration(before) if before < gained else "all"
+        return [
+            f"of the {duration(gained)} that {policy} gains on the record, {share} already "
+            f"separates the record from {self.policy}: compare policies with {self.policy}, not "
+            "with the record"
         ]
 
     @property

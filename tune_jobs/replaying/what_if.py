@@ -1,12 +1,11 @@
 """What ``metasched whatif`` does: a log as it is played today, and after changes, side by side."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,10 +27,10 @@ from tune_jobs.replaying.effect_sheets import Effects, points, sheets_of
 from tune_jobs.replaying.effects import Periods, Side
 from tune_jobs.replaying.outcomes import bounded, overloaded
 from tune_jobs.replaying.trust import Trust
-from tune_jobs.tables.frames import write_table
-from tune_jobs.tables.printing import as_data, folded, format_sheet, write_sheets
-from tune_jobs.terminal.output import print_json, silent
-from tune_jobs.terminal.progress import NoProgress, Progress
+from tune_jobs.tables.frames import frame_of
+from tune_jobs.tables.printing import as_data
+from tune_jobs.tables.report import KEEP_HINT, Picture, Report, kept, tables_of, text_of
+from tune_jobs.terminal.progress import Progress
 
 USUAL = "fcfs:easy"
 """What plays a log today, where neither a policy nor a slurm.conf is named."""
@@ -78,10 +77,8 @@ class _Case:
         return self.spec.make(self.protocol).members[0]
 
 
-def report_what_if(
-    options: WhatIfOptions, *, as_json: bool, out: Path | None, draw: Callable[[Path, Path], None]
-) -> None:
-    """Plays a log before and after changes, and prints what becomes better or worse, and for whom.
+def compare_changes(options: WhatIfOptions, progress: Progress) -> Report:
+    """Plays a log before and after changes, and tells what becomes better or worse, and for whom.
 
     Raises:
         InputError: if the log, a policy or a change cannot be used; before anything is played.
@@ -95,7 +92,7 @@ def report_what_if(
         cases += [_case(one, options, changed(now.setup, [one], now.task)) for one in made]
     for case in cases:
         check_specs(case.protocol, [case.spec])
-    played = _play(cases, NoProgress() if as_json else Progress())
+    played = _play(cases, progress)
     jobs, effects = _effects(now, played)
     trust = _trust(now, jobs, effects.now)
     sheets = sheets_of(effects, jobs)
@@ -105,23 +102,24 @@ def report_what_if(
         world: Any = case.task.world
         remarks += bounded({case.name: one.schedule}, world.max_wait)
     remarks += overloaded({one.name: one.schedule for one in played[:2]})
-    if as_json:
-        data = {"jobs": jobs.num_jobs, "changes": list(made), "policy": now.spec.key}
-        data |= {"trust": trust.data, "remarks": [*remarks, NOT_KNOWN]}
-        print_json(data | as_data(sheets))
-    say = silent if as_json else click.echo
     head = f"{options.path}: what if {', '.join(made)}? {jobs.num_jobs:,} jobs, now {now.spec.key}"
-    shown = [format_sheet(sheet) for sheet in sheets_of(effects, jobs, few=True)]
-    under = ("\n".join(folded([one])) for one in (trust.sentence, NOT_KNOWN, *remarks))
-    say("\n\n".join([click.style(head, bold=True), *shown, *under]))
-    if out is None:
-        say("\nNext     the same with --out FOLDER keeps all tables and draws them")
-        return
-    write_sheets(out, sheets)
-    table, image = out / f"{FIGURE}.csv", out / f"{FIGURE}.png"
-    write_table(table, points(effects, jobs))
-    draw(table, image)
-    say(f"\nWrote {image}, drawn from {table}, and the tables beside it")
+    few = sheets_of(effects, jobs, few=True)
+    return Report(
+        text=text_of(head, few, [trust.sentence, NOT_KNOWN, *remarks]),
+        tables=tables_of(sheets) | {FIGURE: partial(frame_of, points(effects, jobs))},
+        data={
+            "jobs": jobs.num_jobs,
+            "changes": list(made),
+            "policy": now.spec.key,
+            "trust": trust.data,
+            "remarks": [*remarks, NOT_KNOWN],
+            **as_data(sheets),
+        },
+        remarks=[trust.sentence, NOT_KNOWN, *remarks],
+        pictures={FIGURE: Picture(FIGURE, [FIGURE])},
+        hint=KEEP_HINT,
+        written=kept(FIGURE),
+    )
 
 
 def _today(options: WhatIfOptions) -> tuple[_Case, list[str]]:
@@ -263,10 +261,9 @@ def _effects(now: _Case, played: Sequence[_Played]) -> tuple[RecordedJobs, Effec
 def _trust(now: _Case, jobs: RecordedJobs, side: Side) -> Trust:
     workload: Any = now.task.workload
     return Trust.of(
-        now.spec.key,
         jobs.submit,
         jobs.wait,
-        side.wait.astype(np.int64),
+        {now.spec.key: side.wait.astype(np.int64)},
         as_it_was=workload.stretch == 1 and not workload.scaled_load,
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.json_text import read_json
 from tune_jobs.terminal.files import digest, sync_folder, sync_tree
 
 MANIFEST = "manifest.json"
@@ -31,7 +32,7 @@ class Checkpoint:
     def damage(self) -> str | None:
         """What is wrong with the files, in a few words; None if all are as they were written."""
         try:
-            manifest = json.loads((self.path / MANIFEST).read_text())
+            manifest = read_json(self.path / MANIFEST)
             files = [(str(name), int(size), str(sha)) for name, size, sha in manifest["files"]]
             if manifest["format"] != _FORMAT or manifest["iteration"] != self.iteration:
                 return f"its {MANIFEST} belongs to something else"

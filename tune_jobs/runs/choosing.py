@@ -1,9 +1,9 @@
 """What ``metasched choose`` does: judges runs as their training judged candidates."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-import click
 import numpy as np
 
 from cluster_env.core.errors import InputError
@@ -22,9 +22,9 @@ from rllib_configs.runners.sums import total
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.search_problem import joined, judge_of, prepare
 from tune_jobs.comparing.trained_runs import find_runs, is_heuristic
-from tune_jobs.tables.frames import Row, Value, plain
+from tune_jobs.tables.frames import Row, Value, frame_of, plain
 from tune_jobs.tables.printing import aligned
-from tune_jobs.terminal.output import print_json
+from tune_jobs.tables.report import Report
 
 _SEARCH = "evolution"
 _APART = ("seed", "runs", "name", "resources", "evaluation", "checkpoint", "tracking")
@@ -32,15 +32,15 @@ _WRITTEN = {CONFIG_FILE, TEXT_FILE}
 _PIECE = 10  # jobsets of a unit
 
 
-def choose_run(
-    *, names: Sequence[str], num_jobsets: int, seed: int, as_json: bool, out: Path | None
-) -> None:
-    """Judges runs and prints the table; the arguments are the options of the command.
+def choose_run(*, names: Sequence[str], num_jobsets: int, seed: int, out: Path | None) -> Report:
+    """Judges runs, and writes the best; the arguments are the options of the command.
 
     Raises:
         InputError: if a run was not trained by a search, or they are not alike.
     """
-    if out is not None and out.is_dir() and {one.name for one in out.iterdir()} - _WRITTEN:
+    present = {one.name for one in out.iterdir()} if out is not None and out.is_dir() else set()
+    # What is hidden was put aside by a call that was killed.
+    if {name for name in present if not name.startswith(".")} - _WRITTEN:
         raise InputError(f"{out} holds other files; take a new folder for the policy")
     for name in filter(is_heuristic, names):
         raise InputError(f"choose takes trained runs, but '{name}' is a rule")
@@ -68,14 +68,11 @@ def choose_run(
         row |= {"cost": mean.value, "low": mean.low, "high": mean.high}
         row |= {"less_best": less.value, "less_best_low": less.low, "less_best_high": less.high}
         rows.append({**row, **beyond})
-    if as_json:
-        print_json(plain(rows))
-    else:
-        _show(rows, best, num_jobsets, on_mean=configs[0].training.limits_hold == "mean")
+    lines = _text(rows, best, num_jobsets, on_mean=configs[0].training.limits_hold == "mean")
     if out is not None:
         write_policy(found[best][0], configs[best], out, as_text=True)
-        if not as_json:
-            click.echo(f"Wrote the policy of {paths[best].name} to {out}")
+        lines.append(f"Wrote the policy of {paths[best].name} to {out}")
+    return Report(text="\n".join(lines), tables={"runs": partial(frame_of, rows)}, data=plain(rows))
 
 
 def _judged(
@@ -113,7 +110,7 @@ def _trained(config: ExperimentConfig) -> dict[str, object]:
     return data | {"training": training}
 
 
-def _show(rows: Sequence[Row], best: int, num_jobsets: int, *, on_mean: bool) -> None:
+def _text(rows: Sequence[Row], best: int, num_jobsets: int, *, on_mean: bool) -> list[str]:
     limits = [name for name in rows[0] if name.startswith("beyond_")]
     titles = [name.replace("_", " ") for name in limits]
     lines = [["", "run", "seed", "ln(cost) [95%]", "less the best's", *titles, "judged"]]
@@ -128,21 +125,21 @@ def _show(rows: Sequence[Row], best: int, num_jobsets: int, *, on_mean: bool) ->
         mark = ">" if number == best else ""
         head = [mark, str(row["run"]), str(row["seed"]), mean, less]
         lines.append([*head, *cells, f"{row['judged']:.3f}"])
-    click.echo("\n".join(aligned(lines, names=2)))
-    click.echo(f"\nMeans over {num_jobsets:,} jobsets that no run was trained on; lower is better.")
+    under = [f"\nMeans over {num_jobsets:,} jobsets that no run was trained on; lower is better."]
     alike = [str(row["run"]) for number, row in enumerate(rows) if number != best and _alike(row)]
     if alike:
-        click.echo(
+        under.append(
             f"Not significantly different from {rows[best]['run']}, paired by jobsets: "
             f"{', '.join(alike)}. Other jobsets may choose another of these."
         )
     if limits:
         mean = "ln(value / limit), where limits apply to the mean: above 0 a limit is violated"
         each = "ln(value / limit) where a limit is violated, and 0 elsewhere"
-        click.echo(
+        under.append(
             f"Violation: mean of {mean if on_mean else each}. In brackets: share of the "
             "jobsets with that limit on which it is violated."
         )
+    return [*aligned(lines, names=2), *under]
 
 
 def _alike(row: Row) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from tune_jobs.comparing.wording import best_of, compared
 from tune_jobs.runs.validation import RATIO
 from tune_jobs.tables.printing import markdown
 
@@ -57,18 +58,21 @@ def describe(trainer: "Trainer", state: str) -> str:
     return f"{_verdict(trainer)} {progress}\n\n{_table(trainer)}\n\n{words}."
 
 
+def best_reference(trainer: "Trainer") -> tuple[str, float]:
+    """The best of the heuristics to beat, and its metric; the first of equals."""
+    choose = max if trainer.validation.higher_is_better else min
+    return choose(trainer.references.items(), key=lambda one: one[1])
+
+
 def _verdict(trainer: "Trainer") -> str:
     validation, evaluation = trainer.validation, trainer.evaluation
     metric, value = validation.metric, evaluation[validation.metric]
-    choose = max if validation.higher_is_better else min
-    best = choose(trainer.references, key=trainer.references.__getitem__)
-    reference = trainer.references[best]
+    best, reference = best_reference(trainer)
     low, high = (evaluation.get(f"{metric}_{end}") for end in ("low", "high"))
     interval = "" if low is None or high is None else f" [{low:.4g}, {high:.4g}]"
-    against = f"{best}, the best heuristic, has {reference:.4g}"
+    against = f"{best}, {best_of([*trainer.references])}, has {reference:.4g}"
     if reference and value != reference:
-        change = value / reference - 1
-        against += f": {abs(change):.1%} {'more' if change > 0 else 'less'}"
+        against += f": {compared(value, reference).removesuffix(' than')}"
     return (
         f"**Validation {metric} {value:.4g}**{interval} after iteration {trainer.evaluated}; "
         f"{against}."

@@ -15,7 +15,7 @@ from rllib_configs.policy_files import check_start
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoint
-from tune_jobs.runs.describing import TITLE, describe, headline
+from tune_jobs.runs.describing import TITLE, best_reference, describe, headline
 from tune_jobs.runs.directory import RunDirectory, create_run, discard_run
 from tune_jobs.runs.history import MetricRow
 from tune_jobs.runs.hooks import Hooks
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tune_jobs.runs.trainer import Trainer
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunResult:
     """What became of a run.
 
@@ -53,6 +53,12 @@ class RunResult:
     metrics: dict[str, float] = field(default_factory=dict)
     evaluation: dict[str, float] = field(default_factory=dict)
     exit_status: int = 0
+
+    def __repr__(self) -> str:
+        """The folder, how far the run is, and its newest evaluation as a table."""
+        width = max(map(len, self.evaluation), default=0)
+        lines = [f"{name:<{width}}  {value:>14,.4f}" for name, value in self.evaluation.items()]
+        return "\n".join([f"Run {self.run.path}: {self.num_iterations:,} iterations", *lines])
 
 
 def run_training(
@@ -308,12 +314,14 @@ class _Loop:
 
     def _line(self, row: dict[str, float]) -> str:
         metric, evaluation = self._trainer.validation.metric, self._trainer.evaluation
-        parts = [f"reward {row['train/return_mean']:.1f}"]
+        parts = []
+        if evaluation:  # first, because a narrow terminal cuts off the end
+            best, value = best_reference(self._trainer)
+            parts.append(f"validation {metric} {evaluation[metric]:.3g} ({best} {value:.3g})")
+        parts.append(f"reward {row['train/return_mean']:.1f}")
         headline = self._trainer.validation.headline
         if f"train/{headline}" in row:
             parts.append(f"{headline.replace('_', ' ')} {row[f'train/{headline}']:.2f}")
-        if evaluation:
-            parts.append(f"validation {metric} {evaluation[metric]:.3g}")
         if "meta/gain" in row:
             parts.append(f"gain by adapting {row['meta/gain']:+.3f}")
         if "time/decisions_per_s" in row:

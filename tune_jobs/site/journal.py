@@ -4,13 +4,15 @@ import gzip
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.json_text import MOST_BYTES, parse_json
+from cluster_env.workloads.files import open_bytes
 from rllib_configs.snapshot import Adviser, Snapshot
 from tune_jobs.site.deciding import Decision, Limits, Past, decide
 from tune_jobs.terminal.files import replacing
@@ -133,13 +135,12 @@ def read_journal(path: Path) -> Iterator[Entry]:
     """
     number = 0
     try:
-        with path.open("rb") as file, suppress(EOFError):  # the last line was being written
-            compressed = file.peek(2)[:2] == b"\x1f\x8b"
-            lines: Iterable[bytes] = gzip.GzipFile(fileobj=file) if compressed else file
+        with open_bytes(path) as file, suppress(EOFError):  # the last line was being written
+            lines = iter(lambda: file.readline(MOST_BYTES), b"")
             for number, line in enumerate(lines, start=1):
                 if not line.endswith(b"\n") and line.startswith(_BEGINS):
                     return
-                entry = json.loads(line)
+                entry = parse_json(line)
                 if entry["kind"] == TICK and "after" in entry["snapshot"]:
                     raise InputError(
                         f"line {number} of {path} holds only changes, as journals before "

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-import click
 
 from cluster_env.core.durations import duration, seconds_of
 from cluster_env.core.errors import Failure, InputError
@@ -17,8 +16,9 @@ from tune_jobs.site.journal import TICK, read_journal
 from tune_jobs.site.placing import in_all
 from tune_jobs.site.slurm import SlurmBackend, require_slurm
 from tune_jobs.tables.columns import Column
+from tune_jobs.tables.frames import frame_of
 from tune_jobs.tables.printing import Sheet, folded, format_sheet
-from tune_jobs.terminal.output import print_json, silent
+from tune_jobs.tables.report import Report
 
 Foresee = Callable[[Snapshot], tuple[StartTime, ...]]
 
@@ -67,30 +67,35 @@ def report_starts(
     repeat: Path | None,
     max_wait: str,
     task_options: Mapping[str, str],
-    as_json: bool,
     **options: Any,
-) -> None:
-    """Looks once and prints when jobs start; the arguments are the command's options.
+) -> Report:
+    """Looks once and tells when jobs start; the arguments are the command's options.
 
     Raises:
         InputError: if the log, the policy or the record cannot be used.
         Failure: if the site does not answer.
     """
     bound = seconds_of(max_wait)
+    if unused := [name for name in task_options if name.replace("-", "_") not in READ_OPTIONS]:
+        raise InputError(
+            f"--{unused[0]} describes a simulated site, but starts is about a real one; leave it "
+            "out"
+        )
     if repeat is None:
         require_slurm(otherwise=", or give a record with --repeat FILE")
     foresee = foresee_by(policy, past, task_options, bound, **options)
     snapshot = _last_look(repeat) if repeat is not None else _look(partitions)
     found = foresee(snapshot)
-    if as_json:
-        print_json({"time": snapshot.time, "policy": policy, "starts": list(map(asdict, found))})
-    say = silent if as_json else click.echo
-    if not found:
-        say("No job waits that the policy could start.")
-        return
-    say(format_sheet(_sheet(found, snapshot, policy)))
-    if found[0].latest is not None:
-        say("\n" + "\n".join(folded([ASSUMPTIONS])))
+    text = "No job waits that the policy could start."
+    if found:
+        under = [] if found[0].latest is None else ["\n".join(folded([ASSUMPTIONS]))]
+        text = "\n\n".join([format_sheet(_sheet(found, snapshot, policy)), *under])
+    rows = list(map(asdict, found))
+    return Report(
+        text=text,
+        tables={"starts": partial(frame_of, rows)},
+        data={"time": snapshot.time, "policy": policy, "starts": rows},
+    )
 
 
 def _look(partitions: Sequence[str]) -> Snapshot:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.json_text import read_json
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoint
 from tune_jobs.runs.directory import RunDirectory, create_run, new_folder, open_run
@@ -56,7 +57,7 @@ class TrialFile:
     def read(cls, folder: Path) -> "TrialFile | None":
         """Reads it; None if a crash came before it was written."""
         try:
-            data = json.loads((folder / _TRIAL_FILE).read_text())
+            data = read_json(folder / _TRIAL_FILE)
             point = Point(int(data["index"]), dict(data["settings"]))
             return cls(point, data["status"], float(data["busy_s"]), str(data["error"]))
         except FileNotFoundError:

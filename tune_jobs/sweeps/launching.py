@@ -29,26 +29,24 @@ from tune_jobs.tracking.recording import DrawFigure
 class SweepOptions:
     """The options of ``metasched tune``, by their names there."""
 
-    sweep: str | None
-    settings: Sequence[str]
-    num_trials: int | None
-    seed: int | None
-    num_concurrent: int | None
-    runs: Path
-    out: Path | None
-    resume: Path | None
-    address: str | None
-    no_track: bool
-    tracking_uri: str | None
-    as_json: bool
+    sweep: str | None = None
+    settings: Sequence[str] = ()
+    num_trials: int | None = None
+    seed: int | None = None
+    num_concurrent: int | None = None
+    runs: Path = Path("runs")
+    out: Path | None = None
+    resume: Path | None = None
+    address: str | None = None
+    no_track: bool = False
+    tracking_uri: str | None = None
 
 
-def launch_sweep(options: SweepOptions, draw: DrawFigure) -> None:
-    """Runs a sweep, draws its figure when it has ended, and says what came out.
+def launch_sweep(options: SweepOptions, draw: DrawFigure) -> SweepResult:
+    """Runs a sweep, and draws its figure when it has ended.
 
     Raises:
         InputError: if the options contradict each other, or the sweep cannot run.
-        Exit: if a trial failed, or a signal has stopped the sweep.
     """
     new = options.sweep, options.out, *options.settings, options.num_trials, options.seed
     sweep: Sweep | SweepFolder
@@ -80,12 +78,7 @@ def launch_sweep(options: SweepOptions, draw: DrawFigure) -> None:
         changes = [(f"settings.{key}", v) for key, v in map(parse_override, options.settings)]
         changes += [(name, value) for name, value in values.items() if value is not None]
         sweep = load_sweep(options.sweep, changes)
-    result = run_sweep(
-        sweep, runs=options.runs, path=options.out, address=options.address, draw=draw
-    )
-    report(result, options.as_json)
-    if result.exit_status:
-        raise click.exceptions.Exit(result.exit_status)
+    return run_sweep(sweep, runs=options.runs, path=options.out, address=options.address, draw=draw)
 
 
 def report(result: SweepResult, as_json: bool) -> None:

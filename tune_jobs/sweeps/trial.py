@@ -19,6 +19,7 @@ import ray
 from ray import tune
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.json_text import read_json
 from tune_jobs.runs.checkpoints import Checkpoints
 from tune_jobs.runs.history import MetricRow
 from tune_jobs.runs.validation import RATIO
@@ -152,7 +153,7 @@ class SweepTrial(tune.Trainable):
         else:
             with tempfile.TemporaryDirectory() as folder:
                 unpack(start, Path(folder))
-                saved = json.loads(Path(folder, _PLACE).read_text())
+                saved = read_json(Path(folder, _PLACE))
                 trainer.restore(Path(folder), saved["done"])
                 self._scores.extend(saved["scores"])
                 self._scored_at = saved[SCORED_AT]

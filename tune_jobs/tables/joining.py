@@ -1,15 +1,16 @@
 """What ``metasched join`` does: tables of one kind as one."""
 
+from functools import partial
 from pathlib import Path
 
-import click
 import pandas as pd
 
 from cluster_env.core.errors import InputError
 from tune_jobs.tables.frames import read_frame, write_table
+from tune_jobs.tables.report import Report
 
 
-def join_tables(tables: str, by: str, out: Path) -> None:
+def join_tables(tables: str, by: str, out: Path) -> Report:
     """Writes the rows of several CSV files into one, behind a column that tells them apart.
 
     Args:
@@ -40,4 +41,7 @@ def join_tables(tables: str, by: str, out: Path) -> None:
         frames.append(frame)
     joined = pd.concat(frames)
     write_table(out, joined)
-    click.echo(f"Wrote {out}: {len(joined):,} rows of {len(values)} tables")
+    return Report(
+        text=f"Wrote {out}: {len(joined):,} rows of {len(values)} tables",
+        tables={"rows": partial(pd.read_csv, out)},
+    )

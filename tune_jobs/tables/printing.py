@@ -1,10 +1,10 @@
 """Tables for people: aligned for a terminal, as Markdown, and sheets of one or the other."""
 
 import io
+import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import click
@@ -16,7 +16,7 @@ from rich.text import Text
 from cluster_env.core.durations import duration
 from cluster_env.core.errors import printable
 from tune_jobs.tables.columns import Column, column
-from tune_jobs.tables.frames import plain, write_table
+from tune_jobs.tables.frames import plain
 
 WIDTH = 80
 """Columns of a terminal that text fits into."""
@@ -63,6 +63,16 @@ def markdown(lines: Sequence[Sequence[str]], *, names: int) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
 
 
+def code_span(name: str) -> str:
+    """A name as code in Markdown, whatever it holds: it may be a stranger's."""
+    return f"`{name.replace('`', chr(39))}`"
+
+
+def as_markdown(text: str) -> str:
+    """A text with names in it, of which nothing becomes an image, a link, code or HTML."""
+    return re.sub(r"[*`<]", r"\\\g<0>", text).replace("](", r"]\(")
+
+
 def title_case(text: str) -> str:
     """The text with its first letter large, as heads and sentences begin."""
     return f"{text[:1].upper()}{text[1:]}"
@@ -87,6 +97,7 @@ class Sheet:
     rows: Sequence[Mapping[str, Any]]  # a missing value is empty, a NaN unknown
     note: str = ""  # a sentence that belongs under it
     own: Mapping[str, Column] = field(default_factory=dict)  # others than in `COLUMNS`
+    most: int = 0  # rows that people see, from the top; 0 is all
 
     def cells(self) -> list[list[str]]:
         """What people read: the head, then the rows."""
@@ -100,24 +111,17 @@ class Sheet:
         ]
 
 
-def format_sheet(sheet: Sheet, most: int | None = None) -> str:
+def format_sheet(sheet: Sheet) -> str:
     """The sheet as text with its title; of too many rows, those at the top."""
     cells = sheet.cells()
     texts = [isinstance(sheet.rows[0].get(name), str) for name in sheet.shown] if sheet.rows else []
-    left_out = max(len(cells) - 1 - most, 0) if most else 0
+    left_out = max(len(cells) - 1 - sheet.most, 0) if sheet.most else 0
     lines = aligned(cells[: len(cells) - left_out], names=max([*texts, False].index(False), 1))
     notes = [f"and {left_out:,} more in {sheet.name}.csv with --out"] if left_out else []
     notes += [sheet.note] if sheet.note else []
     under = textwrap.wrap(f"({'; '.join(notes)})", WIDTH - 3) if notes else []
     under = [f"  {' ' * (place > 0)}{line}" for place, line in enumerate(under)]
     return "\n".join([click.style(sheet.title, bold=True), *lines, *under])
-
-
-def write_sheets(folder: Path, sheets: Iterable[Sheet]) -> None:
-    """Writes each sheet with rows as a CSV file."""
-    for sheet in sheets:
-        if sheet.rows:
-            write_table(folder / f"{sheet.name}.csv", sheet.rows)
 
 
 def as_data(sheets: Iterable[Sheet]) -> dict[str, list[dict[str, object]]]:

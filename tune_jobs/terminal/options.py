@@ -63,8 +63,19 @@ def count(least: int = 1) -> click.IntRange:
     return _Count(least, MOST)
 
 
+_FORCE = "tune_jobs.force"  # where the context of a command keeps it
+
+OF_PLAN = "tune_jobs.of_plan"
+"""What is set in the context of a call of ``results``, which refreshes the files of its folder."""
+
+
 class OutPath(click.Path):
-    """A file or folder that a command writes when its work is done; that it can is tried before."""
+    """A file or folder that a command writes when its work is done; that it can is tried before.
+
+    A single file must not be there, unless ``--force`` is given (`force_option`), and its folder
+    must be there, so that a typing error neither costs a file nor hides one. Folders are made, and
+    a command refreshes what it wrote there.
+    """
 
     def __init__(self, *, file_okay: bool = True, dir_okay: bool = True) -> None:
         super().__init__(file_okay=file_okay, dir_okay=dir_okay, path_type=Path)
@@ -76,10 +87,30 @@ class OutPath(click.Path):
             try_writing(path, folder=not self.file_okay)
         except OSError as error:
             self.fail(f"cannot write to {path}: {error.strerror or error}", param, ctx)
+        if not self.dir_okay and not (ctx and ctx.meta.get(OF_PLAN)):
+            if not path.absolute().parent.is_dir():
+                self.fail(f"cannot write {path}: there is no folder {path.parent}", param, ctx)
+            if path.exists() and not (ctx and ctx.meta.get(_FORCE)):
+                self.fail(f"{path} is there already; --force replaces it", param, ctx)
         return path
 
 
 Decorator = Callable[[Any], Any]
+
+
+def _keep_force(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    ctx.meta[_FORCE] = value
+
+
+force_option = click.option(
+    "--force",
+    is_flag=True,
+    is_eager=True,  # before the file is looked at
+    expose_value=False,
+    callback=_keep_force,
+    help="Replace the file if it is there.",
+)
+"""Beside an `OutPath` of a single file."""
 
 
 def together(*options: Decorator) -> Decorator:
@@ -286,10 +317,10 @@ def list_option(
 
 
 def first_comment(path: Path) -> str:
-    """The comment at the top of a YAML file, as one line."""
+    """The first paragraph of the comment at the top of a YAML file, as one line."""
     lines = []
     for line in path.read_text().splitlines():
-        if not line.startswith("#"):
+        if not line.startswith("# "):
             break
         lines.append(line.lstrip("# "))
     return " ".join(lines)

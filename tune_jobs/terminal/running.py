@@ -120,7 +120,8 @@ def run(
         _refuse_empty_texts(sys.argv[1:] if args is None else args)
         with heard():
             status: Any = command.main(args=args, prog_name=prog_name, standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # which a shell may have closed
+            sys.stdout.flush()
         return status if isinstance(status, int) else _OK
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else _FAILED

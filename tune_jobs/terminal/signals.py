@@ -1,6 +1,6 @@
-"""What ends a command from outside: Ctrl-C, SIGTERM, and a limit for what may never come back.
+"""What ends a command from outside: Ctrl-C, SIGTERM, a lost terminal, and limits of time.
 
-Both signals raise an exception, so that files and processes are cleaned up. Two things can come
+These signals raise an exception, so that files and processes are cleaned up. Two things can come
 between. A library that is just being imported may catch everything (``except:``). And Ray, while
 it starts, has a handler in C++ for SIGTERM, which writes a report, and crashes or never returns.
 
@@ -42,6 +42,8 @@ def heard() -> Iterator[None]:
         yield
         return
     before = {signal.SIGTERM: signal.signal(signal.SIGTERM, _raise)}
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # else nohup or somebody ignores it
+        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, _raise)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else somebody ignores it
         before[signal.SIGINT] = signal.signal(signal.SIGINT, _raise)
     try:
@@ -89,7 +91,9 @@ class StopRequest:
     def __enter__(self) -> Self:
         heed()
         if _in_main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+                    continue  # nohup
                 self._before[number] = signal.signal(number, self._note)
         return self
 

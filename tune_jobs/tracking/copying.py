@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster_env.core.json_text import parse_json
 from rllib_configs.secrets import hide_secrets
 from tune_jobs.terminal.files import FileLock
 from tune_jobs.tracking.notes import NOTE_TAG, sections_of
@@ -172,7 +173,7 @@ class Copy:
         now = {path.name: _digest(path) for path in sorted(folder.glob("*"))}
         known: dict[str, str] = {}
         with contextlib.suppress(ValueError):  # where nothing was sent, or somebody wrote a tag
-            known = {} if self._thorough else dict(json.loads(there.tags.get(FILES_TAG, "")))
+            known = {} if self._thorough else dict(parse_json(there.tags.get(FILES_TAG, "")))
         for name in (name for name, digest in now.items() if known.get(name) != digest):
             self._send(name, partial(target.artifact, there.run_id, folder / name))
             self.num_files += 1

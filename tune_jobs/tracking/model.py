@@ -38,6 +38,7 @@ from rllib_configs.served_policy import (
     OBSERVATIONS,
     _load_pyfunc,
 )
+from tune_jobs.tables.printing import code_span
 
 if TYPE_CHECKING:
     from mlflow.models import ModelSignature
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from rllib_configs.schema import ExperimentConfig
 
 __all__ = [
+    "ABOUT_MODELS",
     "_load_pyfunc",  # models of earlier versions name this module as their loader
     "about",
     "build_model",
@@ -55,6 +57,11 @@ __all__ = [
 
 REQUIREMENTS = ("mlflow", "gymnasium", "numba", "numpy", "pydantic", "pyyaml", "scipy", "torch")
 """What the packages of a model import, and MLflow."""
+ABOUT_MODELS = (
+    "A policy that decides which waiting job starts next. `mlflow.pyfunc.load_model` gives a model "
+    "that takes `observations` (states) and `action_mask`, one row for each decision, and returns "
+    "actions; README.md of tune_jobs has an example."
+)
 PACKAGES = ("cluster_env", "rllib_configs", "meta")
 _LOADER = "rllib_configs.served_policy"
 _EXAMPLES = 4
@@ -176,8 +183,8 @@ def about(config: "ExperimentConfig") -> str:
     env = f"`cluster_env:{env_ids[0]}`" if env_ids else "its environment"
     void, space = world.num_actions - 1, world.state_space
     return (
-        f"A policy of `{config.name}` for the world `{world.kind}`: it decides which waiting job "
-        f"starts next. `observations`, {space.dtype} `(n, {space.shape[0]})`, has a "
+        f"A policy of {code_span(config.name)} for the world `{world.kind}`: it decides which "
+        f"waiting job starts next. `observations`, {space.dtype} `(n, {space.shape[0]})`, has a "
         f"state in each row, as {env} with the options of the policy's config gives it with "
         f'`observation="state"`; `action_mask`, int8 `(n, {void + 1})`, is what it gives with '
         f"`mask_in_observation=True`. The answer, int64 `(n,)`, has an action for each row: the "

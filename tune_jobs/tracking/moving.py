@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import unquote
 
+from cluster_env.core.errors import InputError, printable
 from tune_jobs.tracking.places import ARTIFACT_FOLDER
 
 # MLflow offers no call that changes an address.
@@ -15,6 +16,30 @@ _COLUMNS = (
     ("model_versions", "source"),
     ("model_versions", "storage_location"),
 )
+
+
+_WITH_TRIGGERS = "secrets"
+
+
+def require_plain(database: Path) -> None:
+    """Makes sure that nothing but MLflow's own happens when something is recorded or read.
+
+    A trigger or a view of a stranger's would do what it likes, and might never end. MLflow has
+    triggers of its own on a table that nothing here writes to.
+
+    Raises:
+        InputError: if there is another trigger, or a view.
+    """
+    with closing(sqlite3.connect(database, timeout=30.0)) as connection:
+        found = connection.execute(
+            "SELECT type, name FROM sqlite_master "
+            "WHERE type IN ('trigger', 'view') AND tbl_name != ?",
+            (_WITH_TRIGGERS,),
+        ).fetchone()
+    if found:
+        raise InputError(
+            f"{database} has a {found[0]} ({printable(found[1])}), which is none of MLflow's"
+        )
 
 
 def mend_addresses(database: Path) -> list[Path]:

@@ -51,7 +51,8 @@ def is_gone(process: Mapping[str, Any] | None) -> bool | None:
         return True
     if process["space"] != here["space"]:
         return None
-    return _started(process["pid"]) != process["started"]
+    pid = process["pid"]
+    return _started(pid) != process["started"] if isinstance(pid, int) else None
 
 
 def _started(pid: int) -> int | None:

@@ -6,6 +6,7 @@ import uuid
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from cluster_env.core.json_text import read_json
 from tune_jobs.terminal.files import replacing
 from tune_jobs.tracking.places import tracking_dir
 from tune_jobs.tracking.process import Process, this_process
@@ -46,7 +47,7 @@ class RunFile:
 def read_run_file(run_dir: Path) -> RunFile | None:
     """What a run directory says of its run, None if it was not recorded."""
     try:
-        content = json.loads((tracking_dir(run_dir) / RUN_FILE).read_text())
+        content = read_json(tracking_dir(run_dir) / RUN_FILE)
         if not re.fullmatch(r"[0-9a-f]{32}", content["key"]):
             return None
         experiment, process = str(content["experiment"]), dict(content["process"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from cluster_env.core.errors import Failure, InputError
+from cluster_env.core.errors import Failure, InputError, shortened
 from rllib_configs.policy_files import read_policy_config
 from rllib_configs.schema import TrackingSection
 from rllib_configs.secrets import hide_secrets
@@ -55,6 +55,7 @@ def send_records(
         Failure: if the local store does not work.
         Exit: with status 1, if the server takes nothing.
     """
+    _check_options(tracking_uri, register)
     file = read_run_file(run_dir)
     if file is None:
         old = tracking_dir(run_dir) / "spool.jsonl"
@@ -113,14 +114,24 @@ def send_records(
         click.echo(f"Refused by the server: {what}.")
 
 
-def _register(store: LocalStore, run_dir: Path, root: str | None, name: str) -> None:
-    """Makes the newest policy of a run a version of a registered model."""
+def _check_options(tracking_uri: str | None, register: str | None) -> None:
     try:
-        TrackingSection(model=name)
+        TrackingSection(uri=tracking_uri and hide_secrets(tracking_uri))
     except ValueError:
         raise InputError(
-            f"--register takes letters, digits, spaces and '._-', not {name!r}"
+            f"--tracking-uri takes the address of an MLflow server or database, such as "
+            f"http://127.0.0.1:5000 or sqlite:///mlflow.db, not '{shortened(str(tracking_uri))}'"
         ) from None
+    try:
+        TrackingSection(model=register)
+    except ValueError:
+        raise InputError(
+            f"--register takes letters, digits, spaces and '._-', not '{shortened(str(register))}'"
+        ) from None
+
+
+def _register(store: LocalStore, run_dir: Path, root: str | None, name: str) -> None:
+    """Makes the newest policy of a run a version of a registered model."""
     policy = run_dir / "policy"
     if root is None or not policy.is_dir():
         raise InputError(f"{run_dir} has no policy to register; train it to its first checkpoint")

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, TypeVar
 from cluster_env.core.errors import InputError
 from rllib_configs.policy_files import read_policy_config
 from tune_jobs.terminal.files import FileLock
-from tune_jobs.tracking.model import about, build_model, fingerprint, may_be_model
-from tune_jobs.tracking.moving import mend_addresses
-from tune_jobs.tracking.notes import NOTE_TAG, with_section
+from tune_jobs.tracking.model import ABOUT_MODELS, about, build_model, fingerprint, may_be_model
+from tune_jobs.tracking.moving import mend_addresses, require_plain
+from tune_jobs.tracking.notes import NOTE_TAG, sections_of, with_sections, with_verdicts
 from tune_jobs.tracking.places import ARTIFACT_FOLDER, database_of, local_store, local_uri
 from tune_jobs.tracking.values import Point, as_numbers
 
@@ -37,12 +37,6 @@ POLICY_FOLDER = "policy"
 WEIGHTS_TAG = "metasched.weights"
 MODEL_TAG = "metasched.model"
 """Of a run that has a model: the name that it is registered under, or nothing."""
-
-ABOUT_MODELS = (
-    "A policy that decides which waiting job starts next. `mlflow.pyfunc.load_model` gives a model "
-    "that takes `observations` (states) and `action_mask`, one row for each decision, and returns "
-    "actions; README.md of tune_jobs has an example."
-)
 
 KEY_TAG = "metasched.run_key"
 FOLDER_TAG = "metasched.folder"
@@ -107,6 +101,7 @@ class Store:
             # Two processes that both find no tables would both create them.
             with FileLock(Path(f"{database}.lock")):
                 if database.exists():
+                    require_plain(database)
                     mend_addresses(database)
                 else:
                     _create(database)
@@ -248,23 +243,34 @@ class Store:
         if any(v.run_id == run_id and v.tags.get(WEIGHTS_TAG) == key for v in versions):
             return
         run, source = self.run(run_id), self._client.get_logged_model(model_id).artifact_location
-        note = run.data.tags.get(NOTE_TAG, "")
+        sections = sections_of(run.data.tags.get(NOTE_TAG, ""))
         self._client.create_model_version(
             name,
             source,
             run_id,
             {WEIGHTS_TAG: key},
-            description=f"From the run {run.info.run_name}.\n\n{note}",
+            description=with_verdicts(
+                f"From the run {run.info.run_name}, whose description has the tables.", sections
+            ),
             model_id=model_id,
         )
 
     def note(self, run_id: str, sections: Mapping[str, str]) -> None:
-        """Adds sections to the run's description, or replaces those of the same titles."""
-        before = note = self.run(run_id).data.tags.get(NOTE_TAG, "")
-        for title, text in sections.items():
-            note = with_section(note, title, text)
-        if note != before:
+        """Adds sections to the run's description, or replaces those of the same titles.
+
+        Registered models of the run get what the sections say first, because what is found later,
+        such as a comparison with more rules, may say the opposite.
+        """
+        tags = self.run(run_id).data.tags
+        before = tags.get(NOTE_TAG, "")
+        if (note := with_sections(before, sections)) != before:
             self._client.set_tag(run_id, NOTE_TAG, note)
+        if not (registered := tags.get(MODEL_TAG)):
+            return
+        for version in self._client.search_model_versions(f"name = '{registered}'"):
+            before = version.description or ""
+            if version.run_id == run_id and (note := with_verdicts(before, sections)) != before:
+                self._client.update_model_version(registered, version.version, note)
 
     def end(self, run_id: str, status: str, time_ms: int) -> None:
         """Sets the final status: FINISHED, FAILED or KILLED."""
@@ -350,7 +356,9 @@ class LocalStore(Store):
 
 
 def escapes(path: Path, home: Path) -> bool:
-    """Whether a path, or anything below it, leads out of a folder."""
+    """Whether a path, or anything below it, leads out of a folder, or the folder itself does."""
+    if home.is_symlink():
+        return True
     home = home.resolve()
     if not path.resolve().is_relative_to(home):
         return True

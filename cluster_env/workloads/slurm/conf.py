@@ -13,7 +13,7 @@ from pathlib import Path
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.files import opened, version_of
 from cluster_env.workloads.numbers import as_shown, read_number
-from cluster_env.workloads.slurm.hosts import host_names
+from cluster_env.workloads.slurm.hosts import MOST_HOSTS, host_names
 
 _COMMENT = re.compile(r"(?<!\\)#.*")
 _PAIR = re.compile(r"([A-Za-z]\w*)\s*=\s*(\"[^\"]*\"|\S*)")
@@ -114,12 +114,17 @@ class SlurmConf:
         Raises:
             InputError: if none has CPUs, or a number is wrong.
         """
-        groups = tuple(_group(self.path, line, node) for line, node in self.nodes)
+        groups, count = list[ConfNodes | None](), 0
+        for line, node in self.nodes:
+            groups.append(_group(self.path, line, node))
+            count += len(groups[-1].hosts) if groups[-1] else 0
+            if count > MOST_HOSTS:
+                raise InputError(f"{self.path} names more than {MOST_HOSTS:,} nodes")
         if not any(group and group.hosts and group.processors for group in groups):
             raise InputError(
                 f"{self.path} names no node with CPUs, so the size of the machine is unknown"
             )
-        return groups
+        return tuple(groups)
 
     @property
     def counts_memory(self) -> bool:

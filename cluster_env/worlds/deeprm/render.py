@@ -1,17 +1,14 @@
 """A picture of a state, like figure 2 of the DeepRM paper but with labels."""
 
-from colorsys import hsv_to_rgb
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.pictures import Color, Pixels, job_color, pixels_of
 from cluster_env.worlds.deeprm.image import ImageLayout
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
-
-Pixels = NDArray[np.uint8]
-Color = tuple[int, int, int]
 
 _CELL = 9  # pixels, the line to the next cell included
 _GAP = 14  # between blocks
@@ -108,20 +105,13 @@ def _backlog(simulator: DeepRMSimulator, episode: int) -> int:
 
 
 def _color(cell: int) -> Color:
-    """Neighbors in the order of arrival get hues far apart (steps of the golden angle)."""
     if cell == _FREE:
         return _FREE_COLOR
-    if cell == _WAITING:
-        return _BACKLOG_COLOR
-    saturation = (0.75, 0.5, 0.9)[cell % 3]
-    value = (0.85, 0.9, 0.65)[cell % 3]
-    red, green, blue = hsv_to_rgb(0.58 + 0.381966 * cell, saturation, value)
-    return int(255 * red), int(255 * green), int(255 * blue)
+    return _BACKLOG_COLOR if cell == _WAITING else job_color(cell)
 
 
 def _label(pixels: Pixels, blocks: list[Block], simulator: DeepRMSimulator, episode: int) -> Pixels:
     """Adds the text with matplotlib, which is needed only here."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     height, width = pixels.shape[:2]
@@ -149,6 +139,4 @@ def _label(pixels: Pixels, blocks: list[Block], simulator: DeepRMSimulator, epis
         for step in range(0, cluster.horizon, 5):
             y = top + (step + 0.5) * _CELL
             write(_LEFT - 5, y, f"+{step}" if step else "now", 7, va="center", ha="right")
-    canvas: Any = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
+    return pixels_of(figure)

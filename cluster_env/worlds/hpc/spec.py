@@ -31,6 +31,7 @@ from cluster_env.workloads.windows import filling_time, natural_length
 from cluster_env.worlds.hpc.bounds import read_bound
 from cluster_env.worlds.hpc.published import PROTOCOLS, PublishedPolicy
 from cluster_env.worlds.hpc.real_sites import real_sites
+from cluster_env.worlds.hpc.render import draw
 from cluster_env.worlds.hpc.rules import HEURISTICS
 from cluster_env.worlds.hpc.scorer import Scorer
 from cluster_env.worlds.hpc.scoring import score_states
@@ -292,6 +293,7 @@ SPEC = WorldSpec(
             "HPCOptions-v0": _thesis(reward="options", time_step=60),
         },
         observations=OBSERVATIONS,
+        draw=draw,
         returns_cost=lambda world: bool(world.reward == "at_start"),
     ),
     training=Training(

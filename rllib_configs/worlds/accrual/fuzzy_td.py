@@ -18,11 +18,11 @@ from cluster_env.worlds.accrual.rules import Rule
 from cluster_env.worlds.accrual.td import Learners
 from cluster_env.worlds.accrual.values import RULEBASE, RULES
 from rllib_configs.algorithms.batched import (
-    BatchedConfig,
     UnitAlgorithm,
     WeightsHolder,
     module_weights,
 )
+from rllib_configs.algorithms.config import BatchedConfig
 from rllib_configs.runners.sampling import SampleUnit, iteration_units
 from rllib_configs.runners.sums import Part
 from rllib_configs.runners.units import Arrays
@@ -159,6 +159,7 @@ class FuzzyTDConfig(BatchedConfig):
 
     algorithm_class = FuzzyTD
     default_learner = WeightsHolder
+    preset = "fuzzy-td"
 
     def make_work(self, module: Any) -> ServersWork:
         """See `ServersWork`."""

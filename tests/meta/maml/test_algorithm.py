@@ -21,8 +21,8 @@ from rllib_configs.loading import change, make_config
 from rllib_configs.policies import learned_policy, save_policy, start_from
 from rllib_configs.policy_files import load_policy
 from rllib_configs.registries import prepare
+from rllib_configs.runners.episodes import spaces_of
 from rllib_configs.runners.rollout import Rollouts
-from rllib_configs.runners.unit_runner import spaces_of
 from rllib_configs.schema import ExperimentConfig
 from tests.meta.maml.tiny import CLUSTER
 from tests.rllib_configs.dying import end_in_round

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
@@ -115,3 +117,17 @@ def test_where_nobody_waits_the_verdict_is_good_and_says_what_cannot_be_seen() -
     row = near.in_all(calibration(waits(0, 5, 0, 9), rule=waits(0, 0, 0, 0))).rows[0]
     found, why = near.verdict(row, 2)
     assert (found, "cannot be seen" in why) == ("good", True)
+
+
+@given(
+    st.floats(700, 1e5),
+    st.floats(0.1, 10).filter(lambda ratio: min(abs(ratio - 0.8), abs(ratio - 1.25)) > 1e-6),
+    st.floats(-1, 1),
+)
+def test_a_log_is_only_trusted_whose_mean_waits_agree(
+    recorded: float, ratio: float, gain: float
+) -> None:
+    row = {"policy": "fcfs", "recorded": recorded, "simulated": ratio * recorded, "gain": gain}
+    answer, _ = near.verdict(row, 1)
+    assert (answer == near.GOOD) == (0.8 <= ratio <= 1.25 and gain >= 0.7)
+    assert (answer == near.NOT) == (gain < 0.2)

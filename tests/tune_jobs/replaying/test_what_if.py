@@ -329,17 +329,17 @@ def test_the_grade_is_that_of_the_calibration() -> None:
     def grade(
         simulated: np.ndarray, wait: np.ndarray | None = recorded, as_it_was: bool = True
     ) -> str:
-        return Trust.of("fcfs", arrival, wait, simulated, as_it_was=as_it_was).grade
+        return Trust.of(arrival, wait, {"fcfs": simulated}, as_it_was=as_it_was).grade
 
     assert grade(recorded) == "good"
     assert grade((recorded * rng.uniform(0.5, 1.5, 1000)).astype(np.int64)) in ("good", "fair")
     assert grade(rng.permutation(recorded)) == "poor"
     assert grade(recorded, None) == "unknown"
     assert grade(recorded, as_it_was=False) == "unknown"
-    late = Trust.of("fcfs", arrival, recorded, recorded + 1000, as_it_was=True)
+    late = Trust.of(arrival, recorded, {"fcfs": recorded + 1000}, as_it_was=True)
     assert "smaller than the error of the simulation of today, 16.7 min" in late.too_small(-999)[0]
     assert late.too_small(-1000) == []
-    assert "one policy" not in Trust.of("x", arrival, recorded, recorded, as_it_was=True).sentence
-    unknown = Trust.of("fcfs", arrival, None, recorded, as_it_was=True).data
+    assert "one policy" not in Trust.of(arrival, recorded, {"x": recorded}, as_it_was=True).sentence
+    unknown = Trust.of(arrival, None, {"fcfs": recorded}, as_it_was=True).data
     assert unknown["gain"] is None
-    assert Trust.of("fcfs", arrival, None, recorded, as_it_was=True).too_small(1) == []
+    assert Trust.of(arrival, None, {"fcfs": recorded}, as_it_was=True).too_small(1) == []

@@ -1,5 +1,6 @@
 """A server gets everything that the local store has, completely and once, whatever happens."""
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from tune_jobs.tracking import Tracker, local_store
-from tune_jobs.tracking.copying import Copy
+from tune_jobs.tracking.copying import Copy, _digest
 from tune_jobs.tracking.notes import NOTE_TAG
 from tune_jobs.tracking.run_file import read_run_file
 from tune_jobs.tracking.store import LocalStore, Store, StoreAway
@@ -230,3 +231,26 @@ def test_files_come_from_beside_the_database_whatever_address_it_has(
         database.execute("UPDATE experiments SET artifact_location = ?", (address,))
     copied(recorded, server)
     assert server.files("r") == ["figures"]
+
+
+def change_size(file: Path) -> None:
+    file.write_text("longer than it was")
+
+
+def change_time(file: Path) -> None:
+    os.utime(file, ns=(1, 1))
+
+
+@pytest.mark.parametrize("change", [change_size, change_time, Path.unlink])
+@pytest.mark.parametrize("name", ["a.png", "b.csv", "below/c.json"])
+def test_a_change_of_any_file_of_a_folder_is_sent_again(
+    change: Callable[[Path], None], name: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "figures"
+    (folder / "below").mkdir(parents=True)
+    for one in ("a.png", "b.csv", "below/c.json"):
+        (folder / one).write_text("as it was")
+    before = _digest(folder)
+    assert _digest(folder) == before
+    change(folder / name)
+    assert _digest(folder) != before

@@ -29,7 +29,8 @@ from tests.waiting import PATIENCE_S
 from tune_jobs.sync import command as sync
 from tune_jobs.tracking import Tracker, local_store, local_uri
 from tune_jobs.tracking.model import _load_pyfunc, example
-from tune_jobs.tracking.notes import NOTE_TAG
+from tune_jobs.tracking.notes import NOTE_TAG, sections_of
+from tune_jobs.tracking.recording import annotate
 
 Runs = Callable[[], dict[str, Any]]
 
@@ -195,6 +196,35 @@ def test_a_server_gets_a_model_of_its_own(run_dir: Path, empty_store: Path) -> N
     assert int(version.version) == 1
     assert "### Result\n\n**4**" in version.description
     assert "which waiting job starts next" in client.get_registered_model("late").description
+
+
+def test_what_is_found_later_stands_with_the_registered_model_too(
+    run_dir: Path, empty_store: Path, client: Any
+) -> None:
+    """A comparison with more rules than training's may say the opposite of training's note."""
+    import mlflow
+
+    small_policy(run_dir / "policy")
+    with Tracker.open(run_dir, run_name="r") as tracker:
+        tracker.note("Result", "better than one rule")
+        tracker.model(run_dir / "policy", register="late")
+    server = run_dir.parent / "server"
+    server.mkdir()
+    local_store(server).write_bytes(empty_store.read_bytes())
+    send = [str(run_dir), "--tracking-uri", local_uri(server)]
+    assert CliRunner().invoke(sync, send).exit_code == 0
+    [version] = client.search_model_versions("name = 'late'")
+    client.update_model_version("late", version.version, f"Mine.\n\n{version.description}")
+    assert annotate(run_dir, "Comparison", "worse than another")
+    assert annotate(run_dir, "Comparison", "worse than two others")
+    assert CliRunner().invoke(sync, send).exit_code == 0
+    there = mlflow.MlflowClient(local_uri(server), local_uri(server))
+    for one in (client, there):
+        [version] = one.search_model_versions("name = 'late'")
+        assert list(sections_of(version.description)) == ["Result", "Comparison"]
+        assert "worse than two others" in version.description
+        assert "worse than another" not in version.description
+        assert version.description.startswith("Mine.") == (one is client)
 
 
 def test_a_forbidden_action_becomes_void(tmp_path: Path) -> None:

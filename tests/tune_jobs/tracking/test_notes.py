@@ -8,7 +8,14 @@ import pytest
 
 from tests.waiting import wait_for
 from tune_jobs.tracking import Tracker
-from tune_jobs.tracking.notes import MAX_NOTE, NOTE_TAG, sections_of, with_section
+from tune_jobs.tracking.notes import (
+    MAX_NOTE,
+    MAX_OF_MODEL,
+    NOTE_TAG,
+    sections_of,
+    with_section,
+    with_verdicts,
+)
 from tune_jobs.tracking.provenance import as_command
 from tune_jobs.tracking.recording import annotate, record_result
 
@@ -35,6 +42,18 @@ def test_a_description_stays_within_the_limit_of_mlflow() -> None:
     assert MAX_NOTE - 100 < len(note) <= MAX_NOTE
     assert note.splitlines()[-2] == "..."
     assert "### Result\n\n4\n" in with_section(note, "Result", "4")
+
+
+def test_a_registered_model_has_all_verdicts_within_the_limit_of_a_database() -> None:
+    """Tables stand in the description of the run."""
+    table = "| 1 | 2 |\n" * 400
+    sections = {title: f"- {title} wins\n- twice\n\n{table}" for title in "ABCD"}
+    description = with_verdicts("Mine.", sections)
+    assert len(description) < MAX_OF_MODEL
+    assert sections_of(description) == {title: f"- {title} wins\n- twice" for title in "ABCD"}
+    longest = with_verdicts(description, {"A": "word\n" * 2000})
+    assert MAX_OF_MODEL - 100 < len(longest) <= MAX_OF_MODEL
+    assert sections_of(longest)["D"] == "- D wins\n- twice"
 
 
 def test_the_result_stands_with_both_commands(run_dir: Path, runs: Runs) -> None:

@@ -1,5 +1,7 @@
 """A folder with runs and files, whole and damaged, and the promise that every refusal keeps."""
 
+import json
+import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +19,46 @@ JOBS = "arrival,duration,cpu,gpu\n" + "".join(
     f"{k},{1 + k % 5},{1 + k % 4},1\n" for k in range(400)
 )
 
+SITE = "arrival,duration,processors" + "".join(
+    f"\n{600 * k},{60 + k},{1 + k % 4}" for k in range(300)
+)
+SLURM = ("squeue", "sinfo", "scontrol")
+JOINT = ("deeprm-joint", ("training.hidden=4",))
+RECORDED = {"experiment": "e", "key": "0" * 32, "process": {}, "ended": True, "sent": False}
+
+WORK = (
+    # Whatever is played, sampled or adapted, by any command, is played in one of these.
+    "cluster_env.worlds.accrual.world.Accrual.simulator",
+    "cluster_env.worlds.deeprm.world.DeepRM.simulator",
+    "cluster_env.worlds.hpc.world.HPC.simulator",
+    "cluster_env.worlds.panda.world.Panda.simulator",
+    "ray.init",
+    "tune_jobs.experiments.running.carry_out_all",
+    "tune_jobs.replaying.generating.write_table",
+    "tune_jobs.tables.joining.write_table",
+    "tune_jobs.terminal.ray_session._start",
+    "tune_jobs.tracking.sending.LocalStore",
+    "tune_jobs.tracking.server.mend_addresses",
+    "tune_jobs.site.slurm.SlurmBackend.site",
+)
+"""Where work begins; `test_every_option` sees that each command reaches one of these places."""
+
 Refuse = Callable[[str], str]
+
+
+class Accepted(BaseException):
+    """A command began to work; no command can take it for an error of its own."""
+
+
+def replace_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raises `Accepted` where work would begin; the working directory has programs of Slurm."""
+    monkeypatch.setenv("PATH", str(Path.cwd() / "bin"), prepend=os.pathsep)
+
+    def accepted(*args: object, **options: object) -> None:
+        raise Accepted("the input was accepted")
+
+    for place in WORK:
+        monkeypatch.setattr(place, accepted)
 
 
 @pytest.fixture(scope="session")
@@ -25,15 +66,23 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the command lines of this folder name; nothing of it is ever changed."""
     folder = tmp_path_factory.mktemp("wrong")
     make_run(folder / "runs" / "good")
-    scorer = load_config("deeprm-ppo", [*SMALL_TASK])
-    policy = folder / "runs" / "scorer"
-    write_policy(untrained_policy(scorer, 0).weights, scorer, policy / "policy")
-    write_config(scorer, policy / "config.yaml")
+    for name, preset, settings in (("scorer", "deeprm-ppo", SMALL_TASK), ("joint", *JOINT)):
+        config = load_config(preset, settings)
+        write_policy(untrained_policy(config, 0).weights, config, folder / f"runs/{name}/policy")
+        write_config(config, folder / f"runs/{name}/config.yaml")
     (folder / "full").mkdir()
     (folder / "full" / "mine.txt").write_text("mine")
     (folder / "empty").mkdir()
     (folder / "file").write_text("x")
     (folder / "good.csv").write_text(JOBS)
+    (folder / "site.csv").write_text(SITE)
+    (folder / "tracked" / "run" / "tracking").mkdir(parents=True)
+    (folder / "tracked" / "mlflow.db").write_bytes(b"")
+    (folder / "tracked" / "run" / "tracking" / "run.json").write_text(json.dumps(RECORDED))
+    for program in SLURM:  # so that a command line is not refused because there is no Slurm
+        (folder / "bin" / program).parent.mkdir(exist_ok=True)
+        (folder / "bin" / program).write_text("#!/bin/sh\nexit 1\n")
+        (folder / "bin" / program).chmod(0o755)
     return folder
 
 
@@ -53,17 +102,7 @@ def refuse(
 ) -> Refuse:
     """Gives a command line in the folder; it must be refused as is promised to users."""
     monkeypatch.chdir(made)
-    for place in (
-        "tune_jobs.runs.training.ray_session",
-        "tune_jobs.adapting.specialists.ray_session",
-        "tune_jobs.sweeps.sweeping.ray_session",
-        "tune_jobs.comparing.evaluating.compare_policies",
-        "tune_jobs.comparing.guard_report.calibrate",
-        "tune_jobs.benchmarks.reporting.measure_subjects",
-        "tune_jobs.tracking.server.run_server",
-        "meta.adaptation.rollout",
-    ):
-        monkeypatch.setattr(place, accepted, raising=False)
+    replace_work(monkeypatch)
 
     def give(line: str) -> str:
         before = tree(made)
@@ -81,8 +120,3 @@ def refuse(
         return error
 
     return give
-
-
-def accepted(*args: object, **options: object) -> None:
-    """Stands where work would begin."""
-    raise AssertionError("the input was accepted")

@@ -10,9 +10,7 @@ from tests.tune_jobs.wrong_inputs.conftest import Refuse
 
 SWF_JOB = "1 0 -1 100 4 -1 -1 4 200 -1 1 7 1 -1 1 -1 -1 -1\n"
 HEAD = "arrival,duration,processors"
-SITE = HEAD + "".join(f"\n{600 * k},{60 + k},{1 + k % 4}" for k in range(300)) + "\n"
 FILES: dict[str, bytes] = {
-    "site.csv": SITE.encode(),
     "gpus.csv": f"{HEAD},gpus\n0,60,2,1\n".encode(),
     "prose.txt": b"Dear colleagues,\nhere is our log.\n",
     "picture.swf": b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
@@ -57,6 +55,7 @@ LINES = (
         for words in (
             *("nosuch=3", "processors", "=3", "processors=", "processors=many", "processors=-8"),
             *("gpus=+1", "load=0", "load=-100%", "policy=nosuch", "policy=runs/none", "''"),
+            *("policy=fcfs:nosuch", "policy=sjf --policy fcfs:nosuch"),
             *("max-wait=soon", "run-times=nosuch", "kill-at-estimate=perhaps", "processors=1e3"),
             *("task.world.nosuch=1", "task.world.kind=deeprm", "task.workload.path=x.csv"),
             *("policy=sjf --change policy=saf", "policy=sjf --policy nosuch", "processors=99%"),

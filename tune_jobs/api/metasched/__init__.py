@@ -6,7 +6,10 @@ examples.
 """
 
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
+
+from metasched.gymnasium_ids import register_when_imported
 
 if TYPE_CHECKING:
     from cluster_env.core.errors import Failure, InputError
@@ -21,16 +24,19 @@ if TYPE_CHECKING:
     from cluster_env.worlds import get_heuristic, get_spec
     from meta.tasks import read_task
     from metasched.adapting import adapt
-    from metasched.comparing import compare
-    from metasched.environments import make_env, make_vec_env
+    from metasched.comparing import Comparison, compare, guard
+    from metasched.environments import make_env, make_parallel_env, make_vec_env
     from metasched.exporting import export_onnx
     from metasched.heuristic_policies import heuristics
-    from metasched.training import algorithm_config, resume, train
+    from metasched.logs import generate, replay, starts, trace, whatif
+    from metasched.recorded import bench, figure, join, record, results
+    from metasched.training import algorithm_config, choose, resume, train, tune
     from rllib_configs.loading import load_config, preset_names
     from rllib_configs.policy_files import LearnedPolicy, load_policy
     from rllib_configs.schema import ExperimentConfig
     from tune_jobs.comparing.table import format_rows
     from tune_jobs.runs.training import RunResult
+    from tune_jobs.tables.report import Report
 
     __version__: str
 
@@ -47,22 +53,26 @@ _MODULES = {
     "cluster_env.worlds": ("get_heuristic", "get_spec"),
     "meta.tasks": ("read_task",),
     "metasched.adapting": ("adapt",),
-    "metasched.comparing": ("compare",),
-    "metasched.environments": ("make_env", "make_vec_env"),
+    "metasched.comparing": ("Comparison", "compare", "guard"),
+    "metasched.environments": ("make_env", "make_parallel_env", "make_vec_env"),
     "metasched.exporting": ("export_onnx",),
     "metasched.heuristic_policies": ("heuristics",),
-    "metasched.training": ("algorithm_config", "resume", "train"),
+    "metasched.logs": ("generate", "replay", "starts", "trace", "whatif"),
+    "metasched.recorded": ("bench", "figure", "join", "record", "results"),
+    "metasched.training": ("algorithm_config", "choose", "resume", "train", "tune"),
     "rllib_configs.loading": ("load_config", "preset_names"),
     "rllib_configs.policy_files": ("LearnedPolicy", "load_policy"),
     "rllib_configs.schema": ("ExperimentConfig",),
     "tune_jobs.comparing.table": ("format_rows",),
     "tune_jobs.runs.training": ("RunResult",),
+    "tune_jobs.tables.report": ("Report",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [  # noqa: RUF022 - in the order of the README
     "make_env",
     "make_vec_env",
+    "make_parallel_env",
     "build_world",
     "JobSet",
     "heuristics",
@@ -78,16 +88,31 @@ __all__ = [  # noqa: RUF022 - in the order of the README
     "export_onnx",
     "compare",
     "format_rows",
+    "guard",
     "read_task",
     "adapt",
+    "trace",
+    "replay",
+    "whatif",
+    "generate",
+    "starts",
+    "figure",
+    "results",
+    "tune",
+    "choose",
+    "join",
+    "record",
+    "bench",
     "get_spec",
     "Heuristic",
+    "Comparison",
     "Estimate",
     "ExperimentConfig",
     "Failure",
     "InputError",
     "LearnedPolicy",
     "Policy",
+    "Report",
     "RunResult",
     "Schedule",
     "Split",
@@ -96,6 +121,8 @@ __all__ = [  # noqa: RUF022 - in the order of the README
     "World",
     "__version__",
 ]
+
+register_when_imported()
 
 
 def __getattr__(name: str) -> Any:
@@ -106,6 +133,8 @@ def __getattr__(name: str) -> Any:
         value: Any = version("metasched")
     elif name in _HOMES:
         value = getattr(import_module(_HOMES[name]), name)
+        if isinstance(value, FunctionType):
+            value = import_module("metasched.arguments").checked(value)
     else:
         raise AttributeError(f"module 'metasched' has no attribute '{name}'")
     globals()[name] = value

@@ -1,20 +1,36 @@
-"""Comparisons of policies on the same unseen jobsets."""
+"""Comparisons of policies on the same unseen jobsets, and what may decide."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from cluster_env.core.policy import Policy
 from cluster_env.core.task import Task
 from cluster_env.evaluation import PolicyGroup
+from metasched.arguments import Option, shown, task_options
 from rllib_configs.changes import Changes
 from rllib_configs.schema import ExperimentConfig
+from tune_jobs.comparing.guard_report import GuardOptions, decide
 from tune_jobs.comparing.policy_specs import PolicySpec, wanted_in
 from tune_jobs.comparing.protocol import DEFAULT_JOBSETS, EvaluationProtocol
 from tune_jobs.comparing.reporting import ComparisonOptions, evaluate_policies
+from tune_jobs.comparing.table import format_rows
 from tune_jobs.comparing.trained_runs import Decode
-from tune_jobs.tables.frames import Row
-from tune_jobs.terminal.progress import NoProgress, Progress
+from tune_jobs.tables.frames import Row, frame_of
+from tune_jobs.tables.report import Report
+
+
+class Comparison(list[Row]):
+    """Rows of a comparison, whose repr is the table that the command prints."""
+
+    def __repr__(self) -> str:
+        return format_rows(self) if self else "[]"
+
+    def to_frame(self) -> pd.DataFrame:
+        """The rows as a data frame."""
+        return frame_of(self).infer_objects()
 
 
 def compare(
@@ -31,8 +47,12 @@ def compare(
     decode: Decode = "sample",
     guard: bool = False,
     limits: Mapping[str, float] | None = None,
+    protocols: Sequence[str] = (),
+    num_runners: int = 0,
+    address: str | None = None,
     progress: bool = False,
-) -> list[Row]:
+    **options: Option,
+) -> Comparison:
     """Evaluates policies on the same unseen jobsets, as ``metasched compare`` does.
 
     >>> rows = compare(["sjf", "tetris", "runs/mine"], at=[0.7, 1.1], num_jobsets=200)
@@ -58,10 +78,15 @@ def compare(
         limits: by what share such a policy may be worse than the reference, by metric; by
             default what the world's kind says. A policy that was trained with limits as its input,
             as ``hpc-limits``, is told them, guarded or not.
+        protocols: jobsets to compare on, as in the command's help; by default unseen ones.
+        num_runners: processes that evaluate policies; 0 evaluates in this one.
+        address: Ray cluster for them.
         progress: whether to show on stderr where it is.
+        options: of the world, as in the command's help: ``window=500``.
 
     Returns:
-        A row for each value and policy. ``row["slowdown"]`` is a mean over all jobs, and
+        A row for each value and policy, as a list that shows itself as a table and becomes a data
+        frame by ``to_frame()``. ``row["slowdown"]`` is a mean over all jobs, and
         ``row["slowdown_low"]`` and ``row["slowdown_high"]`` are the ends of its 95 % interval;
         ``row["difference"]`` is that to the best policy on the same jobsets. Other keys are the
         columns that ``metasched compare --out`` writes. Units: time steps, shares of 1.
@@ -69,9 +94,10 @@ def compare(
     Raises:
         InputError: if a policy or a value cannot be used; before anything is evaluated.
     """
-    options = ComparisonOptions(
+    asked = ComparisonOptions(
         source=str(on) if isinstance(on, Path) else on,
         overrides=changes,
+        task_options=task_options(options),
         names=[str(policy) for policy in policies if isinstance(policy, str | Path)],
         at=at,
         objective=objective,
@@ -82,10 +108,77 @@ def compare(
         decode=decode,
         guard=guard,
         limits=limits,
+        protocols=protocols,
+        num_runners=num_runners,
+        address=address,
     )
     own = [_spec_of(policy) for policy in policies if not isinstance(policy, str | Path)]
-    rows, _ = evaluate_policies(options, Progress() if progress else NoProgress(), own)
-    return rows
+    rows, _ = evaluate_policies(asked, shown(progress), own)
+    return Comparison(rows)
+
+
+def guard(
+    run: str | Path,
+    on: Task | ExperimentConfig | str | Path | None = None,
+    *,
+    changes: Changes = (),
+    objective: str | None = None,
+    num_jobsets: int = 500,
+    warmup: int | None = None,
+    limits: Mapping[str, float] | None = None,
+    later: bool = False,
+    seed: int = 0,
+    decode: Decode = "sample",
+    num_runners: int = 0,
+    address: str | None = None,
+    out: str | Path | None = None,
+    progress: bool = False,
+    **options: Option,
+) -> Report:
+    """Decides between a learned policy and the best heuristic, as ``metasched guard`` does.
+
+    >>> decision = guard("deeprm-operation", num_jobsets=100)
+    >>> decision.data["chosen"], decision["candidates"]
+
+    Args:
+        run: folder of a run, or the name of a pretrained policy.
+        on: see `compare`.
+        changes: see `compare`.
+        objective: that decides which is better; by default the task's.
+        num_jobsets: validation jobsets to decide on.
+        warmup: see `compare`.
+        limits: see `compare`.
+        later: whether to look how the decision does on held-out jobsets, too.
+        seed: see `compare`.
+        decode: see `compare`.
+        num_runners: see `compare`.
+        address: see `compare`.
+        out: file for the decision, as JSON.
+        progress: see `compare`.
+        options: see `compare`.
+
+    Raises:
+        InputError: if something cannot be used; before anything is evaluated.
+    """
+    asked = GuardOptions(
+        source=str(on) if isinstance(on, Path) else on,
+        overrides=changes,
+        task_options=task_options(options),
+        run=Path(run),
+        objective=objective,
+        num_jobsets=num_jobsets,
+        warmup=warmup,
+        limits=limits,
+        later=later,
+        seed=seed,
+        decode=decode,
+        num_runners=num_runners,
+        address=address,
+    )
+    decided = decide(asked, shown(progress))
+    if out is not None:
+        decided.write(Path(out))
+    return decided.report()
 
 
 def _spec_of(policy: Policy) -> PolicySpec:

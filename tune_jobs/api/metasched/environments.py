@@ -1,11 +1,14 @@
 """Gymnasium environments."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any
 
 import gymnasium
 from gymnasium.vector import VectorEnv
 
+from cluster_env.core.errors import InputError
+from cluster_env.core.registry import unknown
 from cluster_env.core.task import Task
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv
 
@@ -34,7 +37,9 @@ def make_env(env: str | Task = DEFAULT_ENVIRONMENT, **options: Any) -> gymnasium
         gymnasium.error.Error: for an unknown id.
     """
     if isinstance(env, Task):
+        _check(ClusterEnv, options)
         return ClusterEnv(**{**_of_task(env), **options})
+    _check(ClusterEnv, options, gymnasium.make)
     return gymnasium.make(env, **options)
 
 
@@ -57,8 +62,39 @@ def make_vec_env(
         gymnasium.error.Error: for an unknown id.
     """
     if isinstance(env, Task):
+        _check(ClusterVectorEnv, options)
         return ClusterVectorEnv(num_envs, **{**_of_task(env), **options})
+    _check(ClusterVectorEnv, options, gymnasium.make_vec)
     return gymnasium.make_vec(env, num_envs=num_envs, **options)
+
+
+def make_parallel_env(task: Task, seed: int = 0) -> Any:
+    """Makes an environment in which several agents decide, with the interface of PettingZoo.
+
+    Args:
+        task: one of a world such as panda: ``load_config("panda-elastic").task.build()``.
+        seed: of the jobsets.
+
+    Raises:
+        InputError: if one agent decides in the world.
+    """
+    make = task.spec.environments.parallel
+    if make is None:
+        raise InputError(
+            f"in the world {task.world.kind} one agent decides; take make_env or make_vec_env"
+        )
+    return make(task, seed)
+
+
+def _check(
+    environment: type[Any], options: Mapping[str, Any], made_by: Callable[..., Any] | None = None
+) -> None:
+    """Refuses options that the environment lacks, and what makes it, too."""
+    known = {*signature(environment).parameters}
+    known |= {*signature(made_by).parameters} - {"id", "kwargs"} if made_by is not None else set()
+    for name in options:
+        if name not in known:
+            raise unknown("option of the environment", name, known)
 
 
 def _of_task(task: Task) -> Mapping[str, Any]:

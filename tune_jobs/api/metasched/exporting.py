@@ -10,7 +10,7 @@ from rllib_configs.policy_files import load_policy
 from tune_jobs.terminal.files import replacing
 
 
-def export_onnx(path: str | Path, out: str | Path) -> Path:
+def export_onnx(path: str | Path, out: str | Path, *, force: bool = False) -> Path:
     """Writes the network of a policy as an ONNX file, which other programs run without metasched.
 
     >>> export_onnx("runs/mine", "mine.onnx")
@@ -23,7 +23,8 @@ def export_onnx(path: str | Path, out: str | Path) -> Path:
 
     Args:
         path: a run's folder, a policy's, or the name of one that comes with metasched.
-        out: the file; one that is there is replaced.
+        out: the file.
+        force: whether a file that is there is replaced.
 
     Returns:
         The file.
@@ -34,6 +35,8 @@ def export_onnx(path: str | Path, out: str | Path) -> Path:
     """
     if missing := [name for name in ("onnx", "onnxscript") if find_spec(name) is None]:
         raise InputError(f"an export needs the package {missing[0]}: pip install 'metasched[onnx]'")
+    if Path(out).exists() and not force:
+        raise InputError(f"{out} is there already; force=True replaces it")
     policy, config = load_policy(path)
     if not hasattr(policy.network, "tensor_form"):
         raise InputError(

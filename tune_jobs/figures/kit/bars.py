@@ -1,6 +1,7 @@
 """Bars in groups, and axes of times."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from cluster_env.core.durations import duration
 from tune_jobs.figures.style import plain_ticks
 
 _TIMES = (1, 10, 60, 600, 3600, 6 * 3600, 86_400, 7 * 86_400, 30 * 86_400)
+_UPRIGHT = 45  # letters of all labels that stand side by side
 _SHARE = 0.8  # of a group's room that its bars take
 _FILLED = 0.94  # of a bar's own room
 
@@ -39,7 +41,10 @@ def draw_groups(
     elif upright:
         axes.set_xticks(middles, labels)
     else:
-        axes.set_xticks(middles, labels, rotation=30, ha="right", fontsize=8)
+        turned: dict[str, Any] = (
+            {"rotation": 30, "ha": "right"} if labels.str.len().sum() > _UPRIGHT else {}
+        )
+        axes.set_xticks(middles, labels, fontsize=8, **turned)
 
 
 def scale_times(axes: Axes, axis: str) -> None:

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from tune_jobs.figures.style import INK, TABLE_DPI, new_figure
 
+_LETTER = 0.6  # of the size of letters: how wide they are
 PANEL, COLUMN = 4.2, 0.8  # inches: a panel with its names, and a column of numbers beside it
 
 
@@ -44,16 +45,27 @@ def write_above(
     *,
     size: float = 9.5,
     offset: tuple[float, float] = (0, 9),
-    align: str = "center",
+    align: str = "",
 ) -> None:
-    """Writes a text above the mark of each line, from 0 on; size and offset are in points."""
+    """Writes a text above the mark of each line, from 0 on; size and offset are in points.
+
+    Without an alignment, texts that would cross a side of the panel, whose limits are final, begin
+    or end at their marks.
+    """
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    letter = _LETTER * size / (72 * axes.get_position().width * figure.get_size_inches()[0])
+    axes.get_xlim()  # limits that were left to matplotlib are set by now
+    to_axes = axes.transData + axes.transAxes.inverted()
     for line, (value, text) in enumerate(zip(values, texts, strict=True)):
+        across, half = to_axes.transform((value, line))[0], letter * len(text) / 2
+        near = "left" if across < half else "right" if across > 1 - half else "center"
         axes.annotate(
             text,
             (value, line),
             xytext=offset,
             textcoords="offset points",
-            ha=align,
+            ha=align or near,
             va="bottom",
             fontsize=size,
         )

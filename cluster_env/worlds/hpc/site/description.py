@@ -134,7 +134,7 @@ class Site:
             self.indices(outage.nodes, f"the outage {outage.name or f'at {outage.start:,}'}")
 
     def _check_nodes(self) -> None:
-        count = sum(len(group.node_names) for group in self.nodes)
+        count = sum(group.num_nodes for group in self.nodes)
         if count > MOST_HOSTS:
             raise InputError(f"a site has at most {MOST_HOSTS:,} nodes, but {count:,} were given")
         require_once("node", self.node_names)

@@ -1,15 +1,17 @@
 """The parts of a site: groups of nodes, partitions, limits, outages; see `description`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from cluster_env.core.checks import require_option_types
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.registry import unknown
-from cluster_env.workloads.slurm.hosts import MOST_HOSTS, host_names
+from cluster_env.workloads.slurm.hosts import MOST_HOSTS, host_names, num_hosts
 from cluster_env.worlds.hpc.state import LARGEST
+
+T = TypeVar("T")
 
 LIMIT_KINDS = ("qos", "account", "user")
 OUTAGE_KINDS = ("planned", "failure", "reservation")
@@ -45,9 +47,9 @@ class NodeGroup:
         require_range(self, what, ("count",), 1, MOST_HOSTS)
         require_range(self, what, ("processors",), 1)
         require_range(self, what, ("memory", "gpus", "weight"), 0)
-        if self.count > 1 and len(self._hosts) not in (1, self.count):
+        if self.count > 1 and self._num_listed not in (1, self.count):
             raise InputError(
-                f"{what}: the list has {len(self._hosts):,} hosts, but the count is {self.count:,}"
+                f"{what}: the list has {self._num_listed:,} hosts, but the count is {self.count:,}"
             )
 
     @cached_property
@@ -57,6 +59,15 @@ class NodeGroup:
         if self.count == 1 or len(hosts) > 1:
             return hosts
         return tuple(f"{hosts[0]}{number}" for number in range(1, self.count + 1))
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes it has, without names for them."""
+        return max(self.count, self._num_listed)
+
+    @cached_property
+    def _num_listed(self) -> int:
+        return named_hosts(num_hosts, self.name or "n", "the nodes")
 
     @cached_property
     def _hosts(self) -> tuple[str, ...]:
@@ -257,7 +268,12 @@ def hosts_of(text: str, owner: str) -> tuple[str, ...]:
     Raises:
         InputError: if it is none; it names the owner.
     """
+    return named_hosts(host_names, text, owner)
+
+
+def named_hosts(read: Callable[[str], T], text: str, owner: str) -> T:
+    """What is read from a list of hosts; see `hosts_of`."""
     try:
-        return host_names(text)
+        return read(text)
     except ValueError as error:
         raise InputError(f"{owner}: {error}, but '{shortened(text)}' was given") from None

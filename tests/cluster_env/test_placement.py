@@ -5,14 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tune_jobs.figures.kit.gantt import lay_out
+from cluster_env.core.placement import paint, place
 
 
 def painted(
     jobs: list[tuple[int, int, int]], processors: int, shape: tuple[int, int]
 ) -> np.ndarray:
     start, end, size = (np.array(column, np.int64) for column in zip(*jobs, strict=True))
-    return lay_out(start, end, size, np.arange(1, len(jobs) + 1), processors, shape)
+    places = place(start, end, size, processors)
+    return paint(start, end, np.arange(1, len(jobs) + 1), places, processors, shape)
 
 
 def test_jobs_take_the_lowest_gap_that_they_fit_into() -> None:
@@ -48,6 +49,8 @@ def test_many_jobs_on_many_processors_are_painted_by_their_area() -> None:
     start = np.sort(rng.integers(0, 100_000, 3000))
     size = rng.integers(1, 20_000, 3000)
     end = start + rng.integers(1, 200, 3000)
-    cells = lay_out(start, end, size, np.ones(3000, np.int64), 163_840, (400, 1600))
+    left, right = (np.round(times * (1600 / end.max())).astype(np.int64) for times in (start, end))
+    places = place(start, end, size, 163_840)
+    cells = paint(left, right, np.ones(3000, np.int64), places, 163_840, (400, 1600))
     area = float(((end - start) * size).sum()) / 163_840 / end.max()
     assert (cells > 0).mean() == pytest.approx(area, rel=0.05)
