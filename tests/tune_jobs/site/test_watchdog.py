@@ -40,7 +40,9 @@ def calls(tmp_path, monkeypatch):
 @pytest.fixture
 def cluster(tmp_path):
     """The name of a cluster that nobody else locks."""
-    return f"test {os.getpid()} {tmp_path.name}"
+    yield f"test {os.getpid()} {tmp_path.name}"
+    for lock in locking._folders()[0].glob(f"steer-test-{os.getpid()}-*.lock"):
+        lock.unlink()  # of one that was killed
 
 
 def test_all_that_is_held_is_released_when_the_steerer_dies(calls, cluster, tmp_path):
