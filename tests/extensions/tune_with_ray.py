@@ -8,24 +8,20 @@ from ray import tune
 import metasched
 
 
-def train(settings):
-    changes = {"training.lr": settings["lr"], "training.iterations": 2}
-    config = metasched.load_config("deeprm-smoke", changes)
-    algorithm = metasched.algorithm_config(config).build_algo()
-    for _ in range(config.training.iterations):
-        tune.report(algorithm.train()["metasched"])
-    algorithm.stop()
-
-
 def search(out):
+    config = metasched.ReinforceConfig().environment("deeprm-smoke")
+    config.env_runners(num_env_runners=0)
+    config.training(lr=tune.grid_search([1e-3, 1e-2]), jobsets=4, episodes_per_jobset=4)
     tuner = tune.Tuner(
-        train,
-        param_space={"lr": tune.grid_search([1e-3, 1e-2])},
-        tune_config=tune.TuneConfig(metric="train/return_mean", mode="max"),
-        run_config=tune.RunConfig(storage_path=str(Path(out).absolute())),
+        config.algo_class,
+        param_space=config,
+        tune_config=tune.TuneConfig(metric="env_runners/episode_return_mean", mode="max"),
+        run_config=tune.RunConfig(
+            stop={"training_iteration": 2}, storage_path=str(Path(out).absolute())
+        ),
     )
     return tuner.fit()
 
 
 if __name__ == "__main__":
-    print(search(sys.argv[1]).get_best_result().config)
+    print(search(sys.argv[1]).get_best_result().config["lr"])

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cluster_env.core.world import World
     from cluster_env.evaluation import Estimate, Summary, evaluate, summarize
     from cluster_env.worlds import get_heuristic, get_spec
+    from meta.maml.algorithm import MAMLConfig
     from meta.tasks import read_task
     from metasched.adapting import adapt
     from metasched.comparing import Comparison, compare, guard
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from metasched.logs import generate, replay, starts, trace, whatif
     from metasched.recorded import bench, figure, join, record, results
     from metasched.training import algorithm_config, choose, resume, train, tune
+    from rllib_configs.algorithms.evolution import EvolutionConfig
+    from rllib_configs.algorithms.ppo import PPOConfig
+    from rllib_configs.algorithms.reinforce import ReinforceConfig
     from rllib_configs.loading import load_config, preset_names
     from rllib_configs.policy_files import LearnedPolicy, load_policy
     from rllib_configs.schema import ExperimentConfig
@@ -60,6 +64,10 @@ _MODULES = {
     "metasched.logs": ("generate", "replay", "starts", "trace", "whatif"),
     "metasched.recorded": ("bench", "figure", "join", "record", "results"),
     "metasched.training": ("algorithm_config", "choose", "resume", "train", "tune"),
+    "meta.maml.algorithm": ("MAMLConfig",),
+    "rllib_configs.algorithms.evolution": ("EvolutionConfig",),
+    "rllib_configs.algorithms.ppo": ("PPOConfig",),
+    "rllib_configs.algorithms.reinforce": ("ReinforceConfig",),
     "rllib_configs.loading": ("load_config", "preset_names"),
     "rllib_configs.policy_files": ("LearnedPolicy", "load_policy"),
     "rllib_configs.schema": ("ExperimentConfig",),
@@ -85,6 +93,10 @@ __all__ = [  # noqa: RUF022 - in the order of the README
     "resume",
     "load_policy",
     "algorithm_config",
+    "PPOConfig",
+    "ReinforceConfig",
+    "EvolutionConfig",
+    "MAMLConfig",
     "export_onnx",
     "compare",
     "format_rows",
