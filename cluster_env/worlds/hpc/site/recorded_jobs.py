@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.workloads.recorded import NOTHING, Dropped, Noticed, RecordedJobs
 from cluster_env.worlds.hpc.site.description import RESOURCES, Site
+from cluster_env.worlds.hpc.site.limits import longest_times
 from cluster_env.worlds.hpc.site.requests import Requests
 
 Columns = dict[str, NDArray[np.int64]]
@@ -21,13 +22,14 @@ _COPIES = re.compile(r"\*\d+")
 _MIXED = re.compile(r"[^\w.|&,-]")
 
 
-def on_site(jobs: RecordedJobs, site: Site) -> RecordedJobs:
+def on_site(jobs: RecordedJobs, site: Site, *, cap: bool = False) -> RecordedJobs:
     """The jobs that a site can run, with the attributes of jobs at a site.
 
     A job whose predecessors are in the log arrives when it was submitted, and the simulator makes
     it wait; all others arrive as without a site. The jobs ask for the resources of the site:
     memory and GPUs that the log does not say are none. The detail ``row`` is the place of each in
-    the log as it was read.
+    the log as it was read. With ``cap``, jobs run for no longer than the site's longest times;
+    else those that ask for more are left out.
 
     Raises:
         InputError: if the site can run none of them.
@@ -42,9 +44,26 @@ def on_site(jobs: RecordedJobs, site: Site) -> RecordedJobs:
     noticed = [one for one in jobs.noticed if "that it came after" not in one.what]
     jobs = replace(jobs, noticed=(*noticed, *_unknown(jobs, site)))
     requests = Requests.of(site, jobs.jobset())
+    if cap:
+        jobs = _capped(jobs, requests)
+        requests = Requests.of(site, jobs.jobset())
     for never, why in requests.impossible():
         jobs = _without(jobs, never[jobs.attributes["job_id"]], why)
     return jobs
+
+
+def _capped(jobs: RecordedJobs, requests: Requests) -> RecordedJobs:
+    """The same jobs, which end by themselves at the longest time that the site lets them have."""
+    longest = np.full(jobs.num_jobs, np.iinfo(np.int64).max)
+    for whose, seconds, _ in longest_times(requests.site, requests.columns):
+        longest[whose] = np.minimum(longest[whose], seconds)
+    over = jobs.estimate > longest
+    if not over.any():
+        return jobs
+    what = "asks for more time than the site lets it have, and is cut to that"
+    cut = Noticed(what, int(over.sum()), int(jobs.line[over].min()))
+    run, estimate = (np.minimum(column, longest) for column in (jobs.run, jobs.estimate))
+    return replace(jobs, run=run, estimate=estimate, noticed=(*jobs.noticed, cut))
 
 
 def _of_resources(jobs: RecordedJobs, site: Site) -> RecordedJobs:
