@@ -164,7 +164,7 @@ class Side:
             columns[key][to[counts]] = values[counts]
         length = np.diff(edges).astype(np.float64)
         use = Pooled(timeline(schedule, edges)["utilization"] * length, length)
-        return cls(name, **columns, use=use)
+        return cls(name, columns["slowdown"], columns["wait"], columns["work"], use)
 
     @property
     def numbers(self) -> dict[str, float]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError, shortened
-from cluster_env.workloads.recorded import NOTHING, Dropped, Noticed, RecordedJobs
+from cluster_env.workloads.recorded import NOTHING, Noticed, RecordedJobs
 from cluster_env.worlds.hpc.site.description import RESOURCES, Site
 from cluster_env.worlds.hpc.site.limits import longest_times
 from cluster_env.worlds.hpc.site.requests import Requests
@@ -245,9 +245,6 @@ def _unknown(jobs: RecordedJobs, site: Site) -> list[Noticed]:
 
 def _without(jobs: RecordedJobs, lost: NDArray[np.bool_], why: str) -> RecordedJobs:
     """The other jobs; these are counted as dropped for a reason."""
-    if not lost.any():
-        return jobs
     if lost.all():
         raise InputError(f"the site can run none of the jobs of {jobs.path}: each {why}")
-    dropped = Dropped(why, int(lost.sum()), int(jobs.line[lost].min()))
-    return replace(jobs.select(~lost), dropped=(*jobs.dropped, dropped))
+    return jobs.leaving_out(lost, why)
