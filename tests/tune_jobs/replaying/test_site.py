@@ -285,3 +285,16 @@ def test_jobs_over_a_limit_that_holds_for_them_are_left_out_everywhere(
     assert row["unfinished"] == 1  # the one whose reservation is over
     assert cli.run(cli.metasched, ["whatif", *files, "--change", "qos.low.processors=9"]) == 0
     assert json.loads(capsys.readouterr().out)["jobs"] == 3
+
+
+@pytest.mark.parametrize(("start", "inside"), [(100, True), (119, True), (200, False)])
+def test_a_calendar_lies_in_a_log_until_its_last_job_may_end(
+    start: int, inside: bool, tmp_path: Path, capsys: Shown
+) -> None:
+    log, described = tmp_path / "jobs.csv", tmp_path / "site.yaml"
+    log.write_text("arrival,duration,estimate,processors\n0,50,60,1\n20,50,100,1\n")
+    outage = f"calendar:\n- {{kind: planned, start: {start}, end: 300, nodes: [n]}}\n"
+    described.write_text(LIMITED.partition("limits:")[0] + outage)
+    found = run(capsys, "replay", str(log), "--site", str(described), "--policy", "fcfs:easy")
+    said = "no outage or reservation of the site lies in the log" in json.dumps(found)
+    assert said is not inside

@@ -209,14 +209,19 @@ def _places(
 
 def _features(text: str, site: Site) -> tuple[int, int]:
     """Masks of the features that all, and that one of a job's nodes needs."""
-    plain = _COPIES.sub("", text).strip("[]()")
-    if not plain or _MIXED.search(plain) or ("|" in plain and re.search("[&,]", plain)):
-        return 0, 0
-    names = [name for name in re.split(r"[&,|]", plain) if name]
+    names = _named_features(text)
     known = [name for name in names if name in site.feature_names]
-    if "|" in plain:
+    if "|" in text:
         return 0, site.feature_mask(known)
     return site.feature_mask(known), 0
+
+
+def _named_features(text: str) -> list[str]:
+    """The features of a constraint; none where it is more than a list of them."""
+    plain = _COPIES.sub("", text).strip("[]()")
+    if _MIXED.search(plain) or ("|" in plain and re.search("[&,]", plain)):
+        return []
+    return [name for name in re.split(r"[&,|]", plain) if name]
 
 
 def _unknown(jobs: RecordedJobs, site: Site) -> list[Noticed]:
@@ -235,10 +240,15 @@ def _unknown(jobs: RecordedJobs, site: Site) -> list[Noticed]:
             noticed.append(Noticed(what, int(lost.sum()), int(jobs.line[lost].min())))
     if "constraint" in jobs.details:
         texts = [str(text) for text in jobs.names["constraint"]]
-        strange = [bool(text) and not any(_features(text, site)) for text in texts]
+        features = set(site.feature_names)
+        named = [_named_features(text) for text in texts]
+        strange = [
+            bool(text) and not (names and features.issuperset(names))
+            for text, names in zip(texts, named, strict=True)
+        ]
         lost = np.array(strange)[jobs.details["constraint"]]
         if lost.any():
-            what = "has constraints that the site's features do not explain"
+            what = "has constraints with features that the site does not have"
             noticed.append(Noticed(what, int(lost.sum()), int(jobs.line[lost].min())))
     return noticed
 
