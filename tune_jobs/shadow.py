@@ -7,10 +7,10 @@ import click
 
 from tune_jobs.site.options import futures_options, max_wait_option, site_options
 from tune_jobs.terminal.options import CONTEXT, count
-from tune_jobs.terminal.task_command import TaskCommand
+from tune_jobs.terminal.task_command import LogCommand
 
 
-@click.command(name="shadow", cls=TaskCommand, context_settings=CONTEXT)
+@click.command(name="shadow", cls=LogCommand, context_settings=CONTEXT)
 @click.argument("policy", metavar="POLICY|RUN")
 @site_options
 @max_wait_option("0")

@@ -8,10 +8,10 @@ import click
 from tune_jobs.site.options import futures_options, max_wait_option
 from tune_jobs.terminal.options import CONTEXT
 from tune_jobs.terminal.output import json_option
-from tune_jobs.terminal.task_command import TaskCommand
+from tune_jobs.terminal.task_command import LogCommand
 
 
-@click.command(name="starts", cls=TaskCommand, context_settings=CONTEXT)
+@click.command(name="starts", cls=LogCommand, context_settings=CONTEXT)
 @click.argument("policy", metavar="POLICY|RUN")
 @click.option(
     "--past",

@@ -6,10 +6,10 @@ import click
 
 from tune_jobs.site.options import max_wait_option, site_options
 from tune_jobs.terminal.options import CONTEXT, POSITIVE, count
-from tune_jobs.terminal.task_command import TaskCommand
+from tune_jobs.terminal.task_command import LogCommand
 
 
-@click.command(name="steer", cls=TaskCommand, context_settings=CONTEXT)
+@click.command(name="steer", cls=LogCommand, context_settings=CONTEXT)
 @click.argument("policy", metavar="[POLICY|RUN]", required=False)
 @click.option(
     "--mode",

@@ -8,10 +8,10 @@ import click
 from cluster_env.core.errors import InputError
 from tune_jobs.terminal.options import CONTEXT, log_options, out_option
 from tune_jobs.terminal.output import json_option
-from tune_jobs.terminal.task_command import TaskCommand
+from tune_jobs.terminal.task_command import LogCommand
 
 
-@click.command(name="trace", cls=TaskCommand, context_settings=CONTEXT)
+@click.command(name="trace", cls=LogCommand, context_settings=CONTEXT)
 @log_options
 @click.option(
     "--calibrate",

@@ -13,10 +13,10 @@ from tune_jobs.terminal.options import (
     seed_option,
 )
 from tune_jobs.terminal.output import json_option
-from tune_jobs.terminal.task_command import TaskCommand
+from tune_jobs.terminal.task_command import LogCommand
 
 
-@click.command(name="whatif", cls=TaskCommand, context_settings=CONTEXT)
+@click.command(name="whatif", cls=LogCommand, context_settings=CONTEXT)
 @log_options
 @click.option(
     "--change",

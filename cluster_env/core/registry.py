@@ -14,9 +14,12 @@ N = TypeVar("N", int, float)
 def nearest(name: str, known: Iterable[str]) -> list[str]:
     """What may have been meant: the name spelled most like it, else those with such a part.
 
-    ``sfj`` gives ``sjf``; ``fig4`` gives ``deeprm-fig4`` and ``utility-fig4``.
+    ``sfj`` and ``SJF`` give ``sjf``; ``fig4`` gives ``deeprm-fig4`` and ``utility-fig4``. A name
+    that is known is itself no hint: it cannot be taken here.
     """
-    names = sorted(set(known))
+    names = sorted(set(known) - {name})
+    if same := [other for other in names if other.lower() == name.lower()]:
+        return same
     parts = [other for other in names if name in re.split(r"[-_.:]", other)]
     return get_close_matches(name, names, n=1) or parts[:3]
 

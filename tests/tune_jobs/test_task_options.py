@@ -1,15 +1,21 @@
 """Options that a world declares: commands offer them."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner, Result
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.registry import nearest
 from cluster_env.core.spec import WORLDS, CliOption
 from tune_jobs import cli, compare, figure, guard
-from tune_jobs.comparing.choices import choose_config
+from tune_jobs.comparing.choices import choose_config, parse_values
+from tune_jobs.terminal.ray_session import _start_limit_s
+
+SEVERAL_WORLDS = ("compare", "figure", "guard", "generate")
+"""Their help lists an option in each world that has it."""
 
 
 def run(*args: str) -> Result:
@@ -23,6 +29,44 @@ def test_help_lists_what_each_world_declares(command) -> None:
     assert "--window VALUE" in shown
     assert "--rules VALUE" in shown
     assert ("--loads VALUE,..." in shown) == (command is not guard.command)
+
+
+@pytest.mark.parametrize("name", list(cli.COMMANDS))
+def test_no_help_lists_an_option_twice_or_a_bound_of_the_memory(name, capsys) -> None:
+    assert cli.run(cli.metasched, [name, "--help"]) == 0
+    shown = capsys.readouterr().out
+    options = re.findall(r"^  (--[a-z-]+)", shown.partition("Options:")[2], re.MULTILINE)
+    assert "--help" in shown
+    assert len(options) == len(set(options)) or name in SEVERAL_WORLDS
+    assert "<=x<=9" not in shown
+    assert "x<=1000000" not in shown
+
+
+@pytest.mark.parametrize("name", ["replay", "trace", "whatif", "starts", "shadow", "steer"])
+def test_a_command_about_a_log_lists_no_options_of_another_world(name, capsys) -> None:
+    assert cli.run(cli.metasched, [name, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "Options in the world hpc:" in shown
+    assert "Options in the world deeprm:" not in shown
+
+
+@pytest.mark.parametrize("text", ["0.7,1.1", "70%,110%", "70 %, 1.1"])
+def test_values_may_be_percentages(text) -> None:
+    assert parse_values(text) == pytest.approx([0.7, 1.1])
+
+
+@pytest.mark.parametrize("seconds", ["soon", "0", "-1", "inf", "nan"])
+def test_the_time_that_ray_may_take_to_start_is_a_setting(seconds, monkeypatch) -> None:
+    monkeypatch.setenv("METASCHED_RAY_START_S", "600")
+    assert _start_limit_s() == 600
+    monkeypatch.setenv("METASCHED_RAY_START_S", seconds)
+    with pytest.raises(InputError, match="METASCHED_RAY_START_S is a number of seconds"):
+        _start_limit_s()
+
+
+@pytest.mark.parametrize(("name", "near"), [("sjf", []), ("EASY", ["easy"]), ("sfj", ["sjf"])])
+def test_a_hint_is_another_name_however_it_is_written(name, near) -> None:
+    assert nearest(name, ["easy", "sjf", "tetris"]) == near
 
 
 def test_an_option_changes_its_setting_and_what_goes_with_it() -> None:

@@ -22,18 +22,22 @@ from tune_jobs.comparing.trained_runs import Decode, TrainedRun
 
 
 def parse_values(text: str) -> list[float]:
-    """Reads ``0.7,1.1``.
+    """Reads ``0.7,1.1`` or ``70%,110%``.
 
     Raises:
         InputError: if a part is no number.
     """
     try:
-        values = [float(part) for part in text.split(",") if part.strip()]
+        values = [_share(part.strip()) for part in text.split(",") if part.strip()]
     except ValueError:
         values = []
     if not values or not all(map(math.isfinite, values)):
-        raise InputError(f"--at takes numbers like 0.7,1.1, not '{shortened(text)}'")
+        raise InputError(f"values are numbers like 0.7,1.1 or 70%, not '{shortened(text)}'")
     return values
+
+
+def _share(text: str) -> float:
+    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
 
 
 def choose_config(

@@ -19,7 +19,28 @@ SPECIALISTS_TABLE = "specialists.csv"
 MOST = 1_000_000
 """Of what can be counted on a command line: of jobsets, more fit into no memory."""
 
-SEED = click.IntRange(0, 2**63 - 1)
+
+class _Count(click.IntRange):
+    """A whole number; only the least one is a part of the help.
+
+    Args:
+        least: the least one.
+        most: the largest one.
+    """
+
+    def __init__(self, least: int, most: int) -> None:
+        super().__init__(least)
+        self._most = most
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """The number."""
+        number: int = super().convert(value, param, ctx)
+        if number > self._most:
+            self.fail(f"{value} is more than {self._most}", param, ctx)
+        return number
+
+
+SEED = _Count(0, 2**63 - 1)
 
 
 class _FiniteRange(click.FloatRange):
@@ -39,7 +60,7 @@ ZERO_OR_MORE = _FiniteRange(min=0)
 
 def count(least: int = 1) -> click.IntRange:
     """A whole number from the least one to `MOST`."""
-    return click.IntRange(least, MOST)
+    return _Count(least, MOST)
 
 
 _FORCE = "tune_jobs.force"  # where the context of a command keeps it

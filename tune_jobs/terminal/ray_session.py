@@ -20,7 +20,8 @@ from rllib_configs.schema import ExperimentConfig
 from tune_jobs.terminal.running import debugging, num_local_cpus, prepare_environment
 from tune_jobs.terminal.signals import deadline, heed, sigterm_held_back
 
-START_LIMIT_S = 120.0
+START_LIMIT = "METASCHED_RAY_START_S"
+"""Variable of the environment: seconds that Ray may take to start, 120 by default."""
 _CONNECT_TIMEOUT_S = 5.0
 _WRITERS_LIMIT_S = 10.0
 _OBJECT_STORE_BYTES = 1 << 30  # an iteration at the paper's size moves 15 MB
@@ -103,7 +104,7 @@ def ray_session(config: ExperimentConfig, address: str | None = None) -> Iterato
 
     Raises:
         InputError: if there is no cluster at the address, or Ray cannot be given the command line.
-        Failure: if Ray has not started after `START_LIMIT_S`.
+        Failure: if Ray has not started in time.
     """
     prepare_environment()
     require_utf8()
@@ -120,7 +121,8 @@ def ray_session(config: ExperimentConfig, address: str | None = None) -> Iterato
     log = {"log_to_driver": debugging(), "logging_level": "INFO" if debugging() else "ERROR"}
     where = "on this machine" if address in (None, "local") else f"at {address}"
     load = f"the load average is {os.getloadavg()[0]:.0f} on {num_local_cpus()} CPUs"
-    limit = deadline(START_LIMIT_S, f"Ray did not start {where} ({load})")
+    advice = f"{START_LIMIT} sets the seconds to wait for it"
+    limit = deadline(_start_limit_s(), f"Ray did not start {where} ({load}; {advice})")
     with sigterm_held_back(), limit:
         if address in (None, "local"):
             folder = _start(config, log)
@@ -135,6 +137,17 @@ def ray_session(config: ExperimentConfig, address: str | None = None) -> Iterato
         ray.shutdown()
         if folder is not None and not debugging():
             _remove_session(folder)
+
+
+def _start_limit_s() -> float:
+    text = os.environ.get(START_LIMIT, "120")
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise InputError(f"{START_LIMIT} is a number of seconds, not '{shortened(text)}'")
+    return seconds
 
 
 @contextmanager

@@ -19,6 +19,9 @@ class TaskCommand(click.Command):
     they are asked for --help alone, and where an option is none of the command's own.
     """
 
+    shown_worlds: tuple[str, ...] | None = None
+    """Those whose options the help lists; all if None."""
+
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The command's own parameters, and those of the worlds once these were asked."""
         return [*super().get_params(ctx), *ctx.meta.get(_OPTIONS, ())]
@@ -43,8 +46,14 @@ class TaskCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Lists the command's options, then those of each world."""
         super().format_options(ctx, formatter)
+        own = {option for param in self.params for option in param.opts}
         for name, spec in _worlds():
-            if entries := self._entries(spec):
+            if self.shown_worlds is not None and name not in self.shown_worlds:
+                continue
+            entries = [
+                entry for entry in self._entries(spec) if entry[0].partition(" ")[0] not in own
+            ]
+            if entries:
                 with formatter.section(f"Options in the world {name}"):
                     formatter.write_dl(entries)
 
@@ -56,6 +65,12 @@ class TaskCommand(click.Command):
         if axis is not None and axis.option and any(param.name == "at" for param in self.params):
             entries.append((f"--{axis.option} VALUE,...", f"The same as --at, for {axis.key}."))
         return entries
+
+
+class LogCommand(TaskCommand):
+    """A command about the log or the queue of a site, which only the world `hpc` describes."""
+
+    shown_worlds = ("hpc",)
 
 
 def _worlds() -> "list[tuple[str, WorldSpec]]":

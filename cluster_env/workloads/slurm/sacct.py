@@ -7,7 +7,7 @@ delimiter and so move what stands behind them.
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -33,6 +33,8 @@ T = TypeVar("T")
 FREE_TEXTS = {"jobname", "comment", "admincomment", "systemcomment", "workdir", "submitline"}
 FREE_TEXTS |= {"extra", "constraints", "container"}
 """Columns whose texts users may choose, delimiter and all."""
+TYPED = "submitline"
+"""The one that holds a whole command."""
 
 _NEEDED = (
     ("JobIDRaw", "JobID"),
@@ -45,6 +47,7 @@ _NEEDED = (
 STEP = "is a step of a job"
 _EXAMPLE = "sacct --allusers --duplicates --parsable2 --format=JobIDRaw,JobID,State,..."
 _DELIMITER = re.compile(r"\w+([^\w\s]+|\t)?")
+_NUMBER = re.compile(r"\d+([_+.\[].*)?$")
 _HET = re.compile(r"(\d{1,18})\+\d+")
 _WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 
@@ -84,6 +87,8 @@ class SacctColumns:
                 )
         self.free = [k for k, name in enumerate(self.names) if name in FREE_TEXTS]
         self.place = {name: self.names.index(name) for name in self.names}
+        self._delimiters = header.count(self.delimiter)
+        self._number = self.place.get("jobidraw", self.place.get("jobid", 0))
 
     def cells(self, line: int, text: str) -> list[list[str]]:
         """The ways in which a line falls apart into cells: one, or one for each free text.
@@ -101,7 +106,36 @@ class SacctColumns:
         if more < 0 or not self.free:
             expected = f"{len(self.names)} values are expected"
             raise BadRow(self.path, line, f"{expected}, but there are {len(cells)}")
-        return [[*cells[:k], "", *cells[k + more + 1 :]] for k in self.free]
+        joined = self.delimiter.join
+        return [
+            [*cells[:k], joined(cells[k : k + more + 1]), *cells[k + more + 1 :]] for k in self.free
+        ]
+
+    def rows(self, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+        """Rows with the numbers of their first lines; a text of a user's own may have several.
+
+        Args:
+            lines: with their numbers, from the one behind the header on.
+        """
+        first, row = 0, ""
+        for number, line in lines:
+            if row and self._goes_on(row, line):
+                row = f"{row} {line}"
+                continue
+            if row:
+                yield first, row
+            first, row = number, line
+        if row:
+            yield first, row
+
+    def _goes_on(self, row: str, line: str) -> bool:
+        """Whether a line belongs to the row before: it has too few values, and begins no job."""
+        if not self.free or line.count(self.delimiter) >= self._delimiters:
+            return False
+        if row.count(self.delimiter) >= self._delimiters and self.free[-1] != len(self.names) - 1:
+            return False
+        cells = line.split(self.delimiter, self._number + 1)
+        return len(cells) <= self._number or not _NUMBER.match(cells[self._number])
 
 
 def read_rows(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Iterator[Record]:
@@ -110,15 +144,14 @@ def read_rows(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Ite
     Raises:
         InputError: if the header lacks a column, or the log is of several clusters.
     """
-    columns: SacctColumns | None = None
+    ended = ((number, line.rstrip("\r\n")) for number, line in enumerate(text, start=1))
+    lines = ((number, line) for number, line in ended if line.strip())
+    header = next(lines, None)
+    if header is None:
+        raise InputError(f"{path} holds no job")
+    columns = SacctColumns(path, *header)
     clusters: set[str] = set()
-    for number, ended in enumerate(text, start=1):
-        line = ended.rstrip("\r\n")
-        if not line.strip():
-            continue
-        if columns is None:
-            columns = SacctColumns(path, number, line)
-            continue
+    for number, line in columns.rows(lines):
         findings.rows += 1
         # What is no job: the header of a second export, and steps of jobs.
         if line == columns.header:
@@ -135,8 +168,6 @@ def read_rows(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Ite
         clusters.add(row.get("cluster"))
         require_one_cluster(path, number, clusters, row.get("cluster"))
         yield record
-    if columns is None:
-        raise InputError(f"{path} holds no job")
 
 
 def _row_of(
@@ -153,8 +184,11 @@ def _row_of(
         return row, None
     if line.count(columns.delimiter) <= columns.header.count(columns.delimiter):
         return row, row.record(clock, findings)
-    # Where the line could be cut in several ways, all of them have to make the same job.
-    agreed = _that_agree(ways, clock)
+    # Where the line could be cut in several ways, all of them have to make the same job. Else it is
+    # what somebody typed, if that makes one: shells use what stands between columns.
+    agreed = _that_agree(ways, clock) or _that_agree(
+        [way for k, way in zip(columns.free, ways, strict=True) if columns.names[k] == TYPED], clock
+    )
     if agreed is None:
         findings.drop("has the delimiter in its texts, who knows where", number)
         return row, None

@@ -13,7 +13,7 @@ from typing import Any
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.clock import Unreadable
 from cluster_env.workloads.numbers import as_shown, read_number
-from cluster_env.workloads.slurm.conf import Settings, SlurmConf, parse_conf, whole_number
+from cluster_env.workloads.slurm.conf import Settings, SlurmConf, whole_number
 from cluster_env.workloads.slurm.hosts import host_names
 from cluster_env.workloads.slurm.values import limit_s
 
@@ -42,14 +42,13 @@ _OF_PARTITION = {
 """Keys of partitions that are not simulated, and what they are where they change nothing."""
 
 
-def site_of_conf(path: Path) -> dict[str, Any]:
+def site_of_conf(conf: SlurmConf) -> dict[str, Any]:
     """Plain data of a site, with ``weights`` of the order and the ``rule`` that Slurm plays.
 
     Raises:
-        InputError: if the file cannot be read, names no node with CPUs, or a number is wrong; it
-            names line and key.
+        InputError: if it names no node with CPUs, or a number is wrong; it names line and key.
     """
-    conf = parse_conf(path)
+    path = conf.path
     groups = [group for group in conf.groups if group is not None]
     order, weights = conf.order
     known = {host for group in groups for host in group.hosts}

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import timedelta
+from itertools import zip_longest
 from typing import NamedTuple
 
 from cluster_env.workloads.clock import NEVER, Unreadable
@@ -47,7 +48,7 @@ def submit_line(text: str) -> SubmitLine:
         return _NO_LINE
     dependency, throttle, exclusive, nodes = "", 0, False, 0
     words = text.split()
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip_longest(words, words[1:], fillvalue=""):
         option, equals, value = word.partition("=")
         value = value if equals else following
         if option in ("-d", "--dependency") and _AFTER.search(value):

@@ -12,7 +12,7 @@ import pytest
 from tests.tune_jobs.site.fake_slurm import FakeSlurm
 from tests.waiting import wait_for
 from tune_jobs import cli
-from tune_jobs.site import safety
+from tune_jobs.site import locking, safety
 from tune_jobs.site import slurm as slurm_module
 from tune_jobs.site.journal import read_journal
 
@@ -31,7 +31,7 @@ def slurm(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def dogs(monkeypatch):
+def dogs(slurm, monkeypatch):
     """Watchdogs that a steerer starts; those that still run are ended."""
     found = []
 
@@ -45,6 +45,8 @@ def dogs(monkeypatch):
     for dog in found:
         dog._process.terminate()
         dog._process.wait()
+    for lock in locking._folders()[0].glob(f"steer-*{slurm.cluster.split()[-1]}.lock"):
+        lock.unlink()  # of those that were killed
 
 
 def steer(*options):
@@ -111,7 +113,13 @@ def test_a_slow_site_is_steered_with_the_default_times(slurm, dogs, capfd):
 
 def test_what_fails_for_a_while_is_said_once_and_so_is_the_recovery(slurm, dogs, capfd):
     slurm.fault("sinfo", "fails")
-    threading.Timer(1.5, slurm.fault, ("sinfo", "")).start()
+    journal = Path("steer.jsonl").absolute()
+
+    def mend():
+        wait_for(lambda: journal.exists() and "away" in journal.read_text(), "a failure")
+        slurm.fault("sinfo", "")
+
+    threading.Thread(target=mend, daemon=True).start()
     assert steer("--tick", "0.2", "--ticks", "3", "--watchdog", "60") == 0
     said = [line for line in messages(capfd) if "Slurm" in line]
     assert [line.rpartition(": ")[2] for line in said] == [
@@ -135,8 +143,8 @@ def test_a_steerer_whose_watchdog_is_killed_releases_all_itself(slurm, dogs, cap
     killed = []
     thread = threading.Thread(target=kill, daemon=True)
     thread.start()
-    assert steer("--tick", "250") == 1
-    assert time.monotonic() - killed[0] < 60  # much less than a tick
+    assert steer("--tick", "60", "--ticks", "2") == 1
+    assert time.monotonic() - killed[0] < 30  # half a tick
     thread.join()
     assert slurm.released == {*JOBS, "20"}
     assert "the watchdog has ended or has taken over; all held jobs are released, and later" in (

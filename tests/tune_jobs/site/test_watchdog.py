@@ -40,7 +40,9 @@ def calls(tmp_path, monkeypatch):
 @pytest.fixture
 def cluster(tmp_path):
     """The name of a cluster that nobody else locks."""
-    return f"test {os.getpid()} {tmp_path.name}"
+    yield f"test {os.getpid()} {tmp_path.name}"
+    for lock in locking._folders()[0].glob(f"steer-test-{os.getpid()}-*.lock"):
+        lock.unlink()  # of one that was killed
 
 
 def test_all_that_is_held_is_released_when_the_steerer_dies(calls, cluster, tmp_path):
@@ -56,8 +58,9 @@ def test_all_that_is_held_is_released_when_the_steerer_dies(calls, cluster, tmp_
     assert process.returncode == -9
     wait_for(lambda: calls.exists() and calls.read_text(), "a release")
     assert calls.read_text() == "release 7,8_3\n"
+    time.sleep(2.5)  # it looks each second, and finds that nothing is held
     (tmp_path / "released").unlink()  # as if more had been submitted
-    wait_for(lambda: calls.read_text().count("release 7,8_3\n") == 2, "a later release")
+    wait_for(lambda: calls.read_text().count("release 7,8_3\n") == 2, "a later release", 30)
     subprocess.run(["kill", process.stdout.decode().strip()], check=True)  # it stood in until now
 
 
@@ -102,7 +105,7 @@ def test_a_watchdog_that_stands_in_survives_a_denial(calls, cluster, tmp_path, c
         said = []
         wait_for(lambda: said.append(capfd.readouterr().err) or "Invalid" in "".join(said), "word")
         (tmp_path / "scontrol").write_text(answers)
-        wait_for(calls.exists, "a release")
+        wait_for(calls.exists, "a release", 30)
         assert dog.is_alive
     finally:
         dog._process.terminate()

@@ -3,7 +3,8 @@
 Files are told apart by what is in them. The machine comes from one of them:
 
 * YAML, with the options of `Site`,
-* a ``slurm.conf``;
+* a ``slurm.conf``,
+* what ``scontrol show node`` prints, which says nothing of the order and of limits;
 
 and the others add to it:
 
@@ -13,6 +14,7 @@ and the others add to it:
 """
 
 import csv
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, date, datetime
@@ -25,6 +27,7 @@ from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.yaml_text import MAX_CHARACTERS, YAMLFault, parse_yaml
 from cluster_env.workloads.clock import Clock, Unreadable
 from cluster_env.workloads.files import opened, version_of
+from cluster_env.workloads.slurm.conf import parse_conf
 from cluster_env.workloads.slurm.exports import (
     Export,
     Plain,
@@ -33,6 +36,7 @@ from cluster_env.workloads.slurm.exports import (
     read_qos,
     read_reservations,
 )
+from cluster_env.workloads.slurm.node_listing import conf_of_listing, is_listing
 from cluster_env.workloads.slurm.site_conf import ENFORCED, site_of_conf
 from cluster_env.worlds.hpc.rules import Weights
 from cluster_env.worlds.hpc.site.description import Outage, Site
@@ -42,6 +46,7 @@ TIME_ZONE = "TZ="
 
 _LISTS = ("nodes", "users", "accounts")
 _OPTION = "option of a site"
+_OF_CONF = re.compile(r"\s*NodeName\s*=", re.IGNORECASE)
 
 
 def read_site(text: Path | str) -> Site:
@@ -108,11 +113,14 @@ def _file(path: Path, clock: Clock) -> tuple[Plain, Export]:
     cells = {cell.strip() for cell in first.replace(";", ",").replace("\t", ",").split(",")}
     if {"start", "end"} <= cells:
         return {}, Export(calendar=_calendar(path, lines, clock))
-    if any("nodename" in line.lower() for line in lines):
-        return site_of_conf(path), Export()
+    if is_listing(lines):
+        return site_of_conf(conf_of_listing(path, lines)), Export()
+    if any(_OF_CONF.match(line) for line in lines):
+        return site_of_conf(parse_conf(path)), Export()
     raise InputError(
         f"{path} is no YAML file (.yaml), slurm.conf, calendar (CSV with start and end), nor what "
-        "sacctmgr show qos, assoc or event --parsable2 or scontrol show res -o print"
+        "sacctmgr show qos, assoc or event --parsable2, scontrol show node or scontrol show res -o "
+        "print"
     )
 
 
