@@ -50,8 +50,7 @@ def jobs_of(
             findings.notice("ended in a requeue: each run is a job", record.line)
         ran.append(record)
     # Repeats go before parts are put together, or a part that stands twice would be added twice.
-    gathered = _gathered(_without_repeats(ran, findings), findings)
-    whole = _without_cut(_requeued(gathered), findings)
+    whole = _without_cut(_gathered(_without_repeats(ran, findings), findings), findings)
     findings.require_readable(len(whole))
     if not whole:
         raise findings.no_job(path)
@@ -127,24 +126,6 @@ def _gathered(records: Sequence[Record], findings: Findings) -> list[Record]:
         findings.notice("is heterogeneous: its parts start together", first.line)
         kept.append(_together(first, parts))
     return kept
-
-
-def _requeued(records: Sequence[Record]) -> list[Record]:
-    """Each run that follows a requeue arrives when the run before it ended.
-
-    PBS writes the job's first times into the lines of all its runs; Slurm those of the requeue.
-    """
-    ended: dict[tuple[int, int, int | None], int] = {}
-    kept = {}
-    for record in sorted(records, key=_start):
-        job = (record.job, record.element, record.submit)
-        kept[record.line] = record
-        if job in ended:
-            came = min(ended[job], _start(record))
-            kept[record.line] = replace(record, submit=came, eligible=came)
-        if record.state in _REQUEUED:
-            ended[job] = _end(record)
-    return [kept[record.line] for record in records]
 
 
 def _together(first: Record, parts: Sequence[Record]) -> Record:
