@@ -42,6 +42,13 @@ from tune_jobs.terminal.task_command import LogCommand
     help="The site's slurm.conf, for the size of the machine and the order of jobs. Your own "
     "options take precedence.",
 )
+@click.option(
+    "--too-long",
+    type=click.Choice(["drop", "cap"]),
+    default="drop",
+    help="With --site: jobs that ask for more time than they may have after the change are left "
+    "out, or run for the longest time that they may have.",
+)
 @click.option("--each", is_flag=True, help="Show each of several changes alone, too.")
 @seed_option("the policies' random numbers")
 @decode_option("argmax", help_text="How learned policies choose.")
@@ -51,7 +58,8 @@ def command(**options: Any) -> None:
     """Replay a log as today and after changes, and compare the two.
 
     FILE is a log as for replay. The tables show waits, bounded slowdown and utilization now and
-    then, with the change and its 95% interval over weeks. They also show them by size, user,
+    then, with the change and its 95% interval over weeks. Work that disappears with the change is
+    said first. They also show them by size, user,
     account and partition, those first who gain most. The same jobs are compared on both sides. If
     the log records waits, a grade says how far the answers can be trusted: how near the simulation
     of today comes to what happened. A partition gets nodes like those that it has.

@@ -1,5 +1,6 @@
 """Job logs of any known format."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,6 +40,14 @@ _ACCOUNTING: dict[str, Records] = {
     JOBCOMP: jobcomp.read_lines,
     PBS: pbs.read_lines,
 }
+_FOREIGN = {
+    "LSF (lsb.acct)": re.compile(r'"JOB_[A-Z]+" "[\d.]+" \d+ '),
+    "Grid Engine (accounting)": re.compile(r"(#[^\n]*\n)*([^:;|=,\s]*:){30}"),
+    "Batsim (JSON)": re.compile(r'\s*\{.*"(nb_res|subtime)"\s*:', re.DOTALL),
+    "Philly (JSON)": re.compile(r'\s*\[.*"attempts"\s*:', re.DOTALL),
+}
+"""How logs begin that are not read, by the names of their formats."""
+
 _FIRST = 100_000  # characters in which the first lines that are not blank begin
 _MOST_LINES = 50
 """First lines that are looked at where the very first one is no line of any format."""
@@ -131,7 +140,14 @@ def _format_of(path: Path, columns: str) -> str:
     # A pipe or a device is refused here: it would have no end.
     version_of(path, "the trace" if is_csv else "the log")
     with opened(path, "the log", newline="\n", errors="replace") as text:
-        lines = text.read(_FIRST).splitlines()
+        begin = text.read(_FIRST)
+    for name, pattern in _FOREIGN.items():
+        if pattern.match(begin):
+            raise InputError(
+                f"{path} is a log of {name}, which is not read; write its jobs to a CSV with the "
+                "columns arrival, duration and processors, and where known gpus, wait and user"
+            )
+    lines = begin.splitlines()
     first = [(number, line.strip()) for number, line in enumerate(lines, start=1) if line.strip()]
     if not first:
         return CSV if is_csv else SWF

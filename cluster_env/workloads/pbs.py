@@ -7,6 +7,7 @@ R that of a run that is queued again; the others tell what happened before and i
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO, TypeVar
 
@@ -40,8 +41,20 @@ def is_line(line: str) -> bool:
 
 
 def read_lines(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Iterator[Record]:
-    """Records of all runs that ended; the other lines are counted in ``findings``."""
-    return records_of(path, text, clock, findings, _record_of)
+    """Records of all runs that ended; the other lines are counted in ``findings``.
+
+    All runs of a job have its first times; one after a requeue came when the run before it ended.
+    """
+    requeued: dict[tuple[int, int], int] = {}
+    for record in records_of(path, text, clock, findings, _record_of):
+        job = record.job, record.element
+        came, submit, start = requeued.get(job), record.submit, record.start
+        if None not in (came, submit, start) and submit <= came <= start:  # type: ignore[operator]
+            yield replace(record, submit=came, eligible=came)
+        else:
+            yield record
+        if record.state == _ENDS["R"] and record.end is not None:
+            requeued[job] = record.end
 
 
 def _record_of(

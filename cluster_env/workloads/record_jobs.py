@@ -77,8 +77,10 @@ def _why_not(record: Record) -> str:
         if record.state == "COMPLETED" and start is not None:
             return NO_RUN_TIME
         return f"never started ({record.state[:20]})"
-    if end is None:
+    if end is None and record.state in RUNNING | WAITING:
         return "was still running"
+    if end is None:
+        return f"has no end in the log ({record.state[:20]})"
     if record.state in RUNNING - {"RESIZING"}:
         return "is cut off by the export's window (sacct -T)"
     if end < start:

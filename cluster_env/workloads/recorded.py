@@ -208,9 +208,14 @@ class RecordedJobs:
                 f"all {self.num_jobs:,} jobs of {self.path} are larger than {machine}; the "
                 f"smallest asks for {self.demand[:, 0].min():,} processors"
             )
-        reason = f"is larger than {machine}"
-        lost = Dropped(reason, int(too_large.sum()), int(self.line[too_large].min()))
-        return replace(self.select(~too_large), dropped=(*self.dropped, lost))
+        return self.leaving_out(too_large, f"is larger than {machine}")
+
+    def leaving_out(self, lost: NDArray[np.bool_], why: str) -> "RecordedJobs":
+        """The other jobs; these are counted as dropped for a reason."""
+        if not lost.any():
+            return self
+        dropped = Dropped(why, int(lost.sum()), int(self.line[lost].min()))
+        return replace(self.select(~lost), dropped=(*self.dropped, dropped))
 
     def of_partition(self, name: str) -> "RecordedJobs":
         """The jobs of one queue or partition, by its name or number; others count as dropped.
@@ -236,15 +241,12 @@ class RecordedJobs:
         others = ~np.asarray(inside)
         if not others.any():
             return self
-        reason = f"is of another partition than {name}"
-        lost = Dropped(reason, int(others.sum()), int(self.line[others].min()))
-        part = self.select(~others)
+        part = self.leaving_out(others, f"is of another partition than {name}")
         ids, names = {}, dict(part.names)
         for key, numbers in part.ids.items():
             ids[key], used = to_ids(numbers)
             names[key] = part.names[key][used]
-        dropped = (*self.dropped, lost)
-        return replace(part, ids=ids, names=names, processors=None, dropped=dropped)
+        return replace(part, ids=ids, names=names, processors=None)
 
     def without(self, resources: Collection[str]) -> "RecordedJobs":
         """The same jobs, where some resources are not counted."""

@@ -311,7 +311,8 @@ def _kind(name: str) -> type[Any]:
 def _numbers(path: Path, line: int, cells: list[str]) -> list[Any]:
     """The numbers of a line: a field too many is not read, one that is missing is not known."""
     if not _FEWEST <= len(cells) <= _MOST:
-        raise BadRow(path, line, f"a job has 18 numbers, but {len(cells)} stand here")
+        more = "; SWF ends with these, so delete the others" if len(cells) > _MOST else ""
+        raise BadRow(path, line, f"a job has 18 numbers, but {len(cells)} stand here{more}")
     values: list[Any] = []
     for name, cell in zip(FIELDS, cells, strict=False):
         value = read_number(cell)

@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from cluster_env.evaluation.metrics import size_class_of
 from cluster_env.workloads.recorded import RecordedJobs
-from tune_jobs.replaying.effects import Periods, Side, changes, mean_change, of_classes, of_groups
+from tune_jobs.replaying.effects import (
+    Lost,
+    Periods,
+    Side,
+    changes,
+    mean_change,
+    of_classes,
+    of_groups,
+)
 from tune_jobs.replaying.outcomes import SIZES
 from tune_jobs.tables.columns import COUNT, SECONDS, SHARE, Column
 from tune_jobs.tables.printing import Sheet
@@ -28,6 +36,7 @@ _NUMBERS = {
     "wait_95": Column("95% wait at most", SECONDS, "95%"),
     "longest_wait": Column("longest wait", SECONDS, "longest"),
     "utilization": Column("utilization", SHARE, "util"),
+    "of_work": Column("share of today's work", SHARE, "work"),
 }
 _GROUP = {
     "jobs": Column("jobs", COUNT),
@@ -62,6 +71,7 @@ class Effects:
     Attributes:
         now: today.
         then: after all changes.
+        lost: today's work that disappears.
         each: after each change alone, named by it; may be empty.
         periods: what intervals are over.
         capacity: of today's machine, by which jobs are narrow or wide, ``(num_resources,)``.
@@ -70,6 +80,7 @@ class Effects:
 
     now: Side
     then: Side
+    lost: Lost
     each: Sequence[Side]
     periods: Periods
     capacity: NDArray[np.int64]
@@ -99,7 +110,9 @@ def _in_all(effects: Effects) -> Sheet:
         note += "; days that follow each other are alike, so intervals are rather too narrow"
     elif periods.num < _FEW_WEEKS:
         note += "; of so few weeks, intervals are rather too narrow"
-    return Sheet("now-and-then", "Now and then", tuple(_NUMBERS), rows, note, _NUMBERS)
+    note += "; work: processor seconds of all today's jobs" if effects.lost.sentence else ""
+    shown = [name for name in _NUMBERS if name != "of_work" or effects.lost.sentence]
+    return Sheet("now-and-then", "Now and then", shown, rows, note, _NUMBERS)
 
 
 def _each(effects: Effects) -> list[Sheet]:
@@ -110,6 +123,7 @@ def _each(effects: Effects) -> list[Sheet]:
         found = mean_change(effects.now.wait, side.wait, effects.periods)
         numbers = {"bounded_slowdown": side.numbers["bounded_slowdown"]}
         numbers |= {"mean_wait": side.numbers["mean_wait"], "utilization": side.use.mean}
+        numbers |= {"of_work": side.of_work}
         name = "all together" if side is effects.then else side.name
         ends = {"change": found.value, "change_low": found.low, "change_high": found.high}
         rows.append({"side": name, **numbers, **ends})

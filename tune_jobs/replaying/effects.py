@@ -77,6 +77,48 @@ class Periods:
 
 
 @dataclass(frozen=True, eq=False)
+class Lost:
+    """Today's work that is not done after a change.
+
+    Attributes:
+        impossible: jobs that cannot run then.
+        shorter: others, which run for shorter.
+        of_work: share of the processor seconds of all today's jobs.
+        by_partition: the same of the jobs of each partition of a site.
+    """
+
+    impossible: int
+    shorter: int
+    of_work: float
+    by_partition: Mapping[str, float]
+
+    @classmethod
+    def of(cls, now: Values, then: Values, partitions: Mapping[str, NDArray[np.bool_]]) -> "Lost":
+        """From processor seconds of today's jobs, float64 ``(num_jobs,)``; NaN: cannot run."""
+        gone, done = np.isnan(then), np.nan_to_num(then)
+        shares = {
+            name: float(1 - done[members].sum() / max(now[members].sum(), 1))
+            for name, members in {"": np.ones(now.size, np.bool_), **partitions}.items()
+        }
+        return cls(int(gone.sum()), int((then < now).sum()), shares.pop(""), shares)
+
+    @property
+    def sentence(self) -> str:
+        """What disappears, for people; empty where nothing does."""
+        if not (self.impossible or self.shorter):
+            return ""
+        which = [f"{self.impossible:,} of today's jobs cannot run after the change"]
+        which = which if self.impossible else []
+        which += [f"{self.shorter:,} run for shorter than today"] if self.shorter else []
+        parts = {name: share for name, share in self.by_partition.items() if share > 0}
+        own = [f"{share:.1%} of that in the partition {name}" for name, share in parts.items()]
+        return (
+            f"{' and '.join(which)}: {', '.join([f'{self.of_work:.1%} of all work', *own])} "
+            "(processor seconds) disappears, and a gain may be due to that alone"
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Side:
     """What became of the jobs of a log, each in its place.
 
@@ -86,6 +128,7 @@ class Side:
         wait: seconds, likewise.
         work: processors times seconds, likewise.
         use: utilization while jobs arrive, by period.
+        of_work: share of today's work, of all jobs, that is done on this side.
     """
 
     name: str
@@ -93,6 +136,7 @@ class Side:
     wait: Values
     work: Values
     use: Pooled
+    of_work: float = 1.0
 
     @classmethod
     def of(
@@ -120,7 +164,7 @@ class Side:
             columns[key][to[counts]] = values[counts]
         length = np.diff(edges).astype(np.float64)
         use = Pooled(timeline(schedule, edges)["utilization"] * length, length)
-        return cls(name, **columns, use=use)
+        return cls(name, columns["slowdown"], columns["wait"], columns["work"], use)
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -131,6 +175,7 @@ class Side:
             **{name: float(np.quantile(self.wait, at)) for name, at in _LEVELS.items()},
             "longest_wait": float(self.wait.max()),
             "utilization": self.use.mean,
+            "of_work": self.of_work,
         }
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import click
 import numpy as np
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate
-from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.workloads.recorded import NOTHING, RecordedJobs
 from cluster_env.workloads.site_of_log import site_text
 from cluster_env.worlds import get_heuristic
 from tune_jobs.replaying import description
@@ -44,7 +45,7 @@ def describe_log(options: LogOptions) -> Report:
     path = options.path
     task, jobs, remarks = task_of_log(path, options.changes, options.task_options, guess=True)
     capacity: tuple[int, ...] = getattr(task.world, "capacity", ())
-    played = _played(task, jobs)
+    jobs, played = _played(task, jobs)
     facts = description.facts(jobs, capacity, played)
     groups = (description.by_name(jobs, name, played) for name in ("user", "group", "queue"))
     site: Any = getattr(task.world, "site", None)
@@ -78,15 +79,22 @@ def describe_log(options: LogOptions) -> Report:
     )
 
 
-def _played(task: Task, jobs: RecordedJobs) -> description.Played:
-    """When the jobs started: as the log says it, or as today's usual rule would start them."""
+def _played(task: Task, jobs: RecordedJobs) -> tuple[RecordedJobs, description.Played]:
+    """When the jobs started: as the log says it, or as today's usual rule would start them.
+
+    Jobs that this rule never starts, because their reservation is over, are left out.
+    """
     if jobs.wait is not None:
-        return description.Played(jobs.submit + jobs.wait, AS_RECORDED)
+        return jobs, description.Played(jobs.submit + jobs.wait, AS_RECORDED)
     jobset = task.jobsets(Split.HELD_OUT, [0])
     schedule = evaluate(get_heuristic(TODAY, task.world), jobset, task.world)
-    start = np.empty(jobs.num_jobs, np.int64)
-    start[schedule.job] = schedule.start.astype(np.int64) + int(jobs.submit[0])
-    return description.Played(start, f"under {TODAY}")
+    start = np.full(jobs.num_jobs, NOTHING, np.int64)
+    start[schedule.job] = schedule.start
+    never, begin = start == NOTHING, int(jobs.submit[0])
+    if never.all():
+        raise InputError(f"no job of {jobs.path} ever starts under {TODAY}")
+    jobs = jobs.leaving_out(never, f"never starts under {TODAY}")
+    return jobs, description.Played(begin + start[~never], f"under {TODAY}")
 
 
 def _text(

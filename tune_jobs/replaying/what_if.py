@@ -1,7 +1,7 @@
 """What ``metasched whatif`` does: a log as it is played today, and after changes, side by side."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
@@ -24,18 +24,18 @@ from tune_jobs.replaying.calibration import said_by_slurm_conf
 from tune_jobs.replaying.changes import Setup, at_changed_site, changed
 from tune_jobs.replaying.choices import LogOptions, task_of_log
 from tune_jobs.replaying.effect_sheets import Effects, points, sheets_of
-from tune_jobs.replaying.effects import Periods, Side
+from tune_jobs.replaying.effects import Lost, Periods, Side
 from tune_jobs.replaying.outcomes import bounded, overloaded
 from tune_jobs.replaying.trust import Trust
 from tune_jobs.tables.frames import frame_of
-from tune_jobs.tables.printing import as_data
+from tune_jobs.tables.printing import as_data, folded
 from tune_jobs.tables.report import KEEP_HINT, Picture, Report, kept, tables_of, text_of
 from tune_jobs.terminal.progress import Progress
 
 USUAL = "fcfs:easy"
 """What plays a log today, where neither a policy nor a slurm.conf is named."""
 
-NOW, THEN = "now", "then"
+NOW, THEN, DROP = "now", "then", "drop"
 
 FIGURE = "whatif"
 """Name of the picture and of its table."""
@@ -54,6 +54,7 @@ class WhatIfOptions(LogOptions):
     slurm_conf: Path | None = None
     changes_made: Sequence[str] = ()
     each: bool = False
+    too_long: str = "drop"
     seed: int = 0
     decode: Decode = "argmax"
 
@@ -87,9 +88,15 @@ def compare_changes(options: WhatIfOptions, progress: Progress) -> Report:
     if not made:
         raise InputError("nothing is changed; give --change KEY=VALUE, such as processors=+64")
     now, words = _today(options)
-    cases = [now, _case(THEN, options, changed(now.setup, made, now.task))]
+    sides = {THEN: made}
     if options.each and len(made) > 1:
-        cases += [_case(one, options, changed(now.setup, [one], now.task)) for one in made]
+        sides |= {one: (one,) for one in made}
+    cases = [now]
+    for name, changes in sides.items():
+        setup = changed(now.setup, changes, now.task)
+        if options.too_long != DROP:
+            setup = setup.with_setting("task.workload.too_long", options.too_long)
+        cases.append(_case(name, options, setup))
     for case in cases:
         check_specs(case.protocol, [case.spec])
     played = _play(cases, progress)
@@ -98,11 +105,13 @@ def compare_changes(options: WhatIfOptions, progress: Progress) -> Report:
     sheets = sheets_of(effects, jobs)
     change = float(effects.then.wait.mean() - effects.now.wait.mean())
     remarks = [*trust.too_small(change), *words, *_left_out(played, jobs)]
+    lost = [effects.lost.sentence] if effects.lost.sentence else []
     for case, one in zip(cases[:2], played[:2], strict=True):
         world: Any = case.task.world
         remarks += bounded({case.name: one.schedule}, world.max_wait)
     remarks += overloaded({one.name: one.schedule for one in played[:2]})
     head = f"{options.path}: what if {', '.join(made)}? {jobs.num_jobs:,} jobs, now {now.spec.key}"
+    head = "\n".join([head, *folded(lost)])
     few = sheets_of(effects, jobs, few=True)
     return Report(
         text=text_of(head, few, [trust.sentence, NOT_KNOWN, *remarks]),
@@ -112,10 +121,11 @@ def compare_changes(options: WhatIfOptions, progress: Progress) -> Report:
             "changes": list(made),
             "policy": now.spec.key,
             "trust": trust.data,
-            "remarks": [*remarks, NOT_KNOWN],
+            "work_that_disappears": asdict(effects.lost),
+            "remarks": [*lost, *remarks, NOT_KNOWN],
             **as_data(sheets),
         },
-        remarks=[trust.sentence, NOT_KNOWN, *remarks],
+        remarks=[*lost, trust.sentence, NOT_KNOWN, *remarks],
         pictures={FIGURE: Picture(FIGURE, [FIGURE])},
         hint=KEEP_HINT,
         written=kept(FIGURE),
@@ -181,6 +191,13 @@ class _Played:
         """Rows of the jobs that came to their ends, int64 ``(num_ended,)``."""
         return self.rows[self.schedule.job[self.schedule.finished]]
 
+    @property
+    def work(self) -> NDArray[np.float64]:
+        """Processor seconds of each job of the jobset, float64 ``(num_jobs,)``."""
+        schedule, work = self.schedule, np.zeros(self.rows.size)
+        work[schedule.job] = schedule.demand[:, 0].astype(np.float64) * schedule.duration
+        return work
+
     def places(self, order: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where each job stands among some rows, -1 where it does not, int64 ``(num_jobs,)``."""
         sorter = np.argsort(order)
@@ -238,24 +255,28 @@ def _effects(now: _Case, played: Sequence[_Played]) -> tuple[RecordedJobs, Effec
     place, arrival = first.places(order)[first.schedule.job], np.empty(order.size, np.int64)
     arrival[place[place >= 0]] = first.schedule.arrival[place >= 0]
     periods = Periods.of(arrival, int(first.schedule.window[0]))
-    sides = [
-        Side.of(
-            one.name,
-            one.schedule,
-            one.places(order),
-            periods.edges_in(int(one.schedule.window[0])),
-        )
-        for one in played
-    ]
     world: Any = now.task.world
     site = getattr(world, "site", None)
     partitions = {}
     if site is not None:
-        place = jobs.attributes["partition"]
-        members = {name: place == k for k, name in enumerate(site.partition_names)}
-        partitions = {name: one for name, one in members.items() if one.any()}
+        place = now.jobs.attributes["partition"]
+        partitions = {name: place == k for k, name in enumerate(site.partition_names)}
+    losses = [_lost(first, one, partitions) for one in played]
+    sides = []
+    for one, lost in zip(played, losses, strict=True):
+        edges = periods.edges_in(int(one.schedule.window[0]))
+        side = Side.of(one.name, one.schedule, one.places(order), edges)
+        sides.append(replace(side, of_work=1 - lost.of_work))
+    partitions = {name: one[inside] for name, one in partitions.items() if one[inside].any()}
     capacity = np.asarray(world.capacity)
-    return jobs, Effects(sides[0], sides[1], sides[2:], periods, capacity, partitions)
+    return jobs, Effects(sides[0], sides[1], losses[1], sides[2:], periods, capacity, partitions)
+
+
+def _lost(now: _Played, then: _Played, partitions: Mapping[str, NDArray[np.bool_]]) -> Lost:
+    """Today's work that is not done on another side."""
+    work = np.full(now.rows.size, np.nan)
+    work[then.places(now.rows)] = then.work
+    return Lost.of(now.work, work, partitions)
 
 
 def _trust(now: _Case, jobs: RecordedJobs, side: Side) -> Trust:
@@ -269,15 +290,8 @@ def _trust(now: _Case, jobs: RecordedJobs, side: Side) -> Trust:
 
 
 def _left_out(played: Sequence[_Played], jobs: RecordedJobs) -> list[str]:
-    """Sentences where some of today's jobs do not run, or do not end, on another side."""
-    common = reduce(np.intersect1d, [one.rows for one in played]).size
-    impossible, unfinished = played[0].rows.size - common, common - jobs.num_jobs
-    words = []
-    if impossible:
-        words.append(
-            f"{impossible:,} of today's jobs cannot run after the change: they fill the machine "
-            "now, but their waits are in no table"
-        )
-    if unfinished:
-        words.append(f"{unfinished:,} jobs are in no table, because they do not end on all sides")
-    return words
+    """A sentence where some of today's jobs do not end on all sides, or do not run there."""
+    missing = played[0].rows.size - jobs.num_jobs
+    if not missing:
+        return []
+    return [f"{missing:,} of today's jobs are in no table, because they do not end on all sides"]

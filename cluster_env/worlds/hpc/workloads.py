@@ -316,16 +316,33 @@ def _check(jobs: int, load: float, estimates: str) -> None:
     get_estimates(estimates)
 
 
+DROP, CAP = "drop", "cap"
+
+
 @dataclass(frozen=True, kw_only=True)
 class HPCLog(LogWorkload):
     """Jobs of a log as they are, of a machine with a capacity of each of some resources.
 
     See `LogWorkload` for what all logs have.
+
+    Args:
+        too_long: what becomes of jobs that ask for more time than the site lets them have:
+            ``drop`` leaves them out, ``cap`` lets them run for the longest time.
     """
 
     capacity: tuple[int, ...] = field(default=(256,), kw_only=False)
     resources: tuple[str, ...] = field(default=("processors",), kw_only=False)
     site: Site | None = None
+    too_long: str = DROP
+
+    def __post_init__(self) -> None:
+        if self.too_long not in (DROP, CAP):
+            raise InputError(f"too_long must be {DROP} or {CAP}, but {self.too_long} was given")
+        if self.too_long == CAP and self.site is None:
+            raise InputError(
+                f"too-long={CAP} is of a site's longest times, so describe it with --site FILE"
+            )
+        super().__post_init__()
 
     def after(self, jobs: int) -> LaterJobs:
         """Windows of so many jobs of the part for training: what may arrive after an instant."""
@@ -335,7 +352,7 @@ class HPCLog(LogWorkload):
     def fitting(self, read: RecordedJobs) -> RecordedJobs:
         """The jobs that fit the machine."""
         if self.site is not None:
-            return on_site(read, self.site)
+            return on_site(read, self.site, cap=self.too_long == CAP)
         machine = f"the machine of {self.capacity[0]:,} processors"
         return read.that_fit(self.capacity, machine, self.resources)
 

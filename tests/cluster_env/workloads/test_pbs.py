@@ -92,3 +92,22 @@ def test_processors_and_gpus_stand_in_several_places(
 def test_a_run_that_was_not_looked_at_lasted_from_start_to_end(tmp_path: Path) -> None:
     jobs = read(tmp_path, line(pairs=PLAIN.replace("00:01:00", "00:00:00")))
     assert jobs.run.tolist() == [60]
+
+
+def test_a_run_arrives_when_the_run_before_it_was_queued_again(tmp_path: Path) -> None:
+    """PBS repeats the first times of the job in the lines of all its runs."""
+    lines = [
+        line(job, kind, PLAIN.replace(f"start={T0 + 30} end={T0 + 90}", f"start={start} end={end}"))
+        for job, kind, start, end in (
+            ("7.srv", "R", T0 + 30, T0 + 90),
+            ("7.srv", "R", T0 + 100, T0 + 160),
+            ("7.srv", "E", T0 + 250, T0 + 310),
+            ("8.srv", "E", T0 + 250, T0 + 310),
+            ("9[1].srv", "R", T0 + 30, T0 + 90),
+            ("9[2].srv", "E", T0 + 100, T0 + 160),
+        )
+    ]
+    jobs = read(tmp_path, *lines)
+    assert jobs.wait is not None
+    waits = dict(zip(jobs.line.tolist(), jobs.wait.tolist(), strict=True))
+    assert waits == {1: 20, 2: 10, 3: 90, 4: 240, 5: 20, 6: 90}

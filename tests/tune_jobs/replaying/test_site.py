@@ -233,3 +233,68 @@ def test_a_wrong_site_ends_with_a_sentence(
     assert words in error
     assert error.startswith("metasched: task.world.site: ")
     assert len(error.splitlines()) == 1
+
+
+LIMITED = """
+nodes:
+- {name: n, count: 4, processors: 4}
+partitions:
+- {name: batch, nodes: [n]}
+limits:
+- {name: low, processors: 8}
+- {name: small, processors_per_user: 2}
+- {name: chem, kind: account, processors: 3}
+- {name: eve, kind: user, processors: 1}
+calendar:
+- {name: over, kind: reservation, start: 0, end: 2, nodes: [n], users: [dan]}
+"""
+JOBS_OVER_LIMITS = """arrival,duration,processors,qos,user,group,reservation
+0,100,4,low,ann,phys,
+1,50,9,low,bob,phys,
+2,50,3,small,cyd,phys,
+3,50,2,small,cyd,phys,
+4,50,4,,dan,chem,
+5,50,2,,eve,phys,
+6,50,1,,eve,phys,
+7,50,1,low,dan,phys,over
+"""
+
+
+def test_jobs_over_a_limit_that_holds_for_them_are_left_out_everywhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, described = tmp_path / "jobs.csv", tmp_path / "site.yaml"
+    log.write_text(JOBS_OVER_LIMITS)
+    described.write_text(LIMITED)
+    files = [str(log), "--site", str(described), "--json"]
+    assert cli.run(cli.metasched, ["trace", *files]) == 0
+    found = json.loads(capsys.readouterr().out)
+    reasons = {row["first_in_line"]: row["because_the_job"] for row in found["dropped"]}
+    assert reasons == {
+        3: "alone holds more than 8 processors of the qos low",
+        4: "alone holds more than 2 processors per user of the qos small",
+        6: "alone holds more than 3 processors of the account chem",
+        7: "alone holds more than 1 processors of the user eve",
+        9: "never starts under fcfs:easy",
+    }
+    assert found["facts"]["jobs"] == 3
+    assert found["facts"]["utilization of processors, under fcfs:easy"] <= 1
+    assert min(row["least"] for row in found["times"]) >= 0
+    assert cli.run(cli.metasched, ["replay", *files, "--policy", "fcfs:easy"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["replay"]
+    assert row["unfinished"] == 1  # the one whose reservation is over
+    assert cli.run(cli.metasched, ["whatif", *files, "--change", "qos.low.processors=9"]) == 0
+    assert json.loads(capsys.readouterr().out)["jobs"] == 3
+
+
+@pytest.mark.parametrize(("start", "inside"), [(100, True), (119, True), (200, False)])
+def test_a_calendar_lies_in_a_log_until_its_last_job_may_end(
+    start: int, inside: bool, tmp_path: Path, capsys: Shown
+) -> None:
+    log, described = tmp_path / "jobs.csv", tmp_path / "site.yaml"
+    log.write_text("arrival,duration,estimate,processors\n0,50,60,1\n20,50,100,1\n")
+    outage = f"calendar:\n- {{kind: planned, start: {start}, end: 300, nodes: [n]}}\n"
+    described.write_text(LIMITED.partition("limits:")[0] + outage)
+    found = run(capsys, "replay", str(log), "--site", str(described), "--policy", "fcfs:easy")
+    said = "no outage or reservation of the site lies in the log" in json.dumps(found)
+    assert said is not inside

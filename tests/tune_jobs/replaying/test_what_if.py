@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.image import imread
 
@@ -189,6 +190,39 @@ def test_a_closed_partition_lets_the_others_use_its_limits(
     assert {row["partition"] for row in found["by-partition"]} == {"long", "fat", "debug"}
     assert found["now-and-then"][2]["mean_wait"] < 0
     assert "of today's jobs cannot run after the change" in " ".join(found["remarks"])
+
+
+@pytest.mark.parametrize("too_long", ["drop", "cap"])
+def test_work_that_disappears_is_said_first(
+    site: tuple[Path, str, Path], too_long: str, capsys: Out
+) -> None:
+    """By hand from the log: a shorter longest time leaves jobs out, or cuts them."""
+    log = pd.read_csv(site[0], sep="|")
+    main, limit = log.Partition == "main", log.TimelimitRaw * 60
+    most = int(limit[main].median())
+    words = [*site, "--change", f"partition.main.max-time={most}s", "--too-long", too_long]
+    found = asked(capsys, "whatif", *words)
+    over = main & (limit > most)
+    left = (log.ElapsedRaw - most).clip(lower=0) if too_long == "cap" else log.ElapsedRaw
+    work, lost = log.ElapsedRaw * log.AllocCPUS, (left * log.AllocCPUS)[over].sum()
+    assert lost > 0
+    gone = found["work_that_disappears"]
+    assert gone["of_work"] == pytest.approx(lost / work.sum())
+    assert gone["by_partition"]["main"] == pytest.approx(lost / work[main].sum())
+    assert {gone["by_partition"][name] for name in ("long", "fat", "debug")} == {0}
+    assert found["jobs"] == 250 - (over.sum() if too_long == "drop" else 0)
+    count = gone["impossible"] if too_long == "drop" else gone["shorter"]
+    assert count == (over & (left > 0)).sum()
+    assert found["now-and-then"][1]["of_work"] == pytest.approx(1 - lost / work.sum())
+    assert cli.run(cli.metasched, ["whatif", *map(str, words)]) == 0
+    head = capsys.readouterr().out.partition("Now and then")[0]
+    assert f"{gone['of_work']:.1%} of all work" in " ".join(head.split())
+
+
+def test_jobs_are_cut_at_a_site_alone(log: Path, capsys: Out) -> None:
+    words = ["whatif", str(log), *MACHINE, "--change", "load=+10%", "--too-long", "cap"]
+    assert cli.run(cli.metasched, words) == 2
+    assert "describe it with --site FILE" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

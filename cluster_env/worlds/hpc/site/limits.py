@@ -130,6 +130,23 @@ def charge_limits(
                 _charge(counters, limit, name, (mine, ~settled, owner, amount))
 
 
+def larger_than_limits(
+    site: Site, columns: dict[str, NDArray[np.int64]], amounts: dict[str, NDArray[np.int64]]
+) -> Iterator[tuple[NDArray[np.bool_], str]]:
+    """Which jobs alone count for more than a limit that holds for them, and which limit that is."""
+    counters = Counters()
+    charge_limits(counters, site, columns, amounts)
+    num_jobs = columns["qos"].size
+    first, charged, amount, checked, most = counters.by_job(num_jobs)
+    over = checked & (amount > most[charged])
+    jobs = np.repeat(np.arange(num_jobs), np.diff(first))[over]
+    names = np.array(counters.names, object)[charged[over]]
+    for name in dict.fromkeys(names.tolist()):
+        larger = np.zeros(num_jobs, np.bool_)
+        larger[jobs[names == name]] = True
+        yield larger, name
+
+
 def charge_throttles(counters: Counters, columns: dict[str, NDArray[np.int64]]) -> None:
     """Charges the jobs of arrays of which only so many run at once.
 

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError, shortened
-from cluster_env.workloads.recorded import NOTHING, Dropped, Noticed, RecordedJobs
+from cluster_env.workloads.recorded import NOTHING, Noticed, RecordedJobs
 from cluster_env.worlds.hpc.site.description import RESOURCES, Site
+from cluster_env.worlds.hpc.site.limits import longest_times
 from cluster_env.worlds.hpc.site.requests import Requests
 
 Columns = dict[str, NDArray[np.int64]]
@@ -21,13 +22,14 @@ _COPIES = re.compile(r"\*\d+")
 _MIXED = re.compile(r"[^\w.|&,-]")
 
 
-def on_site(jobs: RecordedJobs, site: Site) -> RecordedJobs:
+def on_site(jobs: RecordedJobs, site: Site, *, cap: bool = False) -> RecordedJobs:
     """The jobs that a site can run, with the attributes of jobs at a site.
 
     A job whose predecessors are in the log arrives when it was submitted, and the simulator makes
     it wait; all others arrive as without a site. The jobs ask for the resources of the site:
     memory and GPUs that the log does not say are none. The detail ``row`` is the place of each in
-    the log as it was read.
+    the log as it was read. With ``cap``, jobs run for no longer than the site's longest times;
+    else those that ask for more are left out.
 
     Raises:
         InputError: if the site can run none of them.
@@ -42,9 +44,26 @@ def on_site(jobs: RecordedJobs, site: Site) -> RecordedJobs:
     noticed = [one for one in jobs.noticed if "that it came after" not in one.what]
     jobs = replace(jobs, noticed=(*noticed, *_unknown(jobs, site)))
     requests = Requests.of(site, jobs.jobset())
+    if cap:
+        jobs = _capped(jobs, requests)
+        requests = Requests.of(site, jobs.jobset())
     for never, why in requests.impossible():
         jobs = _without(jobs, never[jobs.attributes["job_id"]], why)
     return jobs
+
+
+def _capped(jobs: RecordedJobs, requests: Requests) -> RecordedJobs:
+    """The same jobs, which end by themselves at the longest time that the site lets them have."""
+    longest = np.full(jobs.num_jobs, np.iinfo(np.int64).max)
+    for whose, seconds, _ in longest_times(requests.site, requests.columns):
+        longest[whose] = np.minimum(longest[whose], seconds)
+    over = jobs.estimate > longest
+    if not over.any():
+        return jobs
+    what = "asks for more time than the site lets it have, and is cut to that"
+    cut = Noticed(what, int(over.sum()), int(jobs.line[over].min()))
+    run, estimate = (np.minimum(column, longest) for column in (jobs.run, jobs.estimate))
+    return replace(jobs, run=run, estimate=estimate, noticed=(*jobs.noticed, cut))
 
 
 def _of_resources(jobs: RecordedJobs, site: Site) -> RecordedJobs:
@@ -190,14 +209,19 @@ def _places(
 
 def _features(text: str, site: Site) -> tuple[int, int]:
     """Masks of the features that all, and that one of a job's nodes needs."""
-    plain = _COPIES.sub("", text).strip("[]()")
-    if not plain or _MIXED.search(plain) or ("|" in plain and re.search("[&,]", plain)):
-        return 0, 0
-    names = [name for name in re.split(r"[&,|]", plain) if name]
+    names = _named_features(text)
     known = [name for name in names if name in site.feature_names]
-    if "|" in plain:
+    if "|" in text:
         return 0, site.feature_mask(known)
     return site.feature_mask(known), 0
+
+
+def _named_features(text: str) -> list[str]:
+    """The features of a constraint; none where it is more than a list of them."""
+    plain = _COPIES.sub("", text).strip("[]()")
+    if _MIXED.search(plain) or ("|" in plain and re.search("[&,]", plain)):
+        return []
+    return [name for name in re.split(r"[&,|]", plain) if name]
 
 
 def _unknown(jobs: RecordedJobs, site: Site) -> list[Noticed]:
@@ -216,19 +240,21 @@ def _unknown(jobs: RecordedJobs, site: Site) -> list[Noticed]:
             noticed.append(Noticed(what, int(lost.sum()), int(jobs.line[lost].min())))
     if "constraint" in jobs.details:
         texts = [str(text) for text in jobs.names["constraint"]]
-        strange = [bool(text) and not any(_features(text, site)) for text in texts]
+        features = set(site.feature_names)
+        named = [_named_features(text) for text in texts]
+        strange = [
+            bool(text) and not (names and features.issuperset(names))
+            for text, names in zip(texts, named, strict=True)
+        ]
         lost = np.array(strange)[jobs.details["constraint"]]
         if lost.any():
-            what = "has constraints that the site's features do not explain"
+            what = "has constraints with features that the site does not have"
             noticed.append(Noticed(what, int(lost.sum()), int(jobs.line[lost].min())))
     return noticed
 
 
 def _without(jobs: RecordedJobs, lost: NDArray[np.bool_], why: str) -> RecordedJobs:
     """The other jobs; these are counted as dropped for a reason."""
-    if not lost.any():
-        return jobs
     if lost.all():
         raise InputError(f"the site can run none of the jobs of {jobs.path}: each {why}")
-    dropped = Dropped(why, int(lost.sum()), int(jobs.line[lost].min()))
-    return replace(jobs.select(~lost), dropped=(*jobs.dropped, dropped))
+    return jobs.leaving_out(lost, why)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.worlds.hpc.site.description import Site
-from cluster_env.worlds.hpc.site.limits import longest_times
+from cluster_env.worlds.hpc.site.limits import larger_than_limits, longest_times
 
 DEFAULTS = {
     "qos": -1,
@@ -180,6 +180,9 @@ class Requests:
                             over,
                             f"asks for more {unit} than the {kind} {one.name} lets a job have",
                         )
+
+        for over, limit in larger_than_limits(self.site, self.columns, self.counted):
+            yield over, f"alone holds more than {limit}"
 
     @cached_property
     def _fits(self) -> NDArray[np.bool_]:

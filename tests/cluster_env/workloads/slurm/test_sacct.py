@@ -41,6 +41,10 @@ def test_a_plain_job_has_its_numbers(tmp_path: Path) -> None:
         ({"JobID": "1_3.0"}, "is a step of a job"),
         ({"State": "RUNNING", "End": "Unknown"}, "was still running"),
         (
+            {"State": "NODE_FAIL", "End": "Unknown", "ElapsedRaw": ""},
+            "has no end in the log (NODE_FAIL)",
+        ),
+        (
             {"State": "PENDING", "Start": "Unknown", "End": "Unknown", "AllocTRES": ""},
             "was still waiting",
         ),

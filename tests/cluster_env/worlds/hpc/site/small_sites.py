@@ -96,8 +96,11 @@ def calendars(draw, names: list[str]) -> tuple[Outage, ...]:
 
 
 @st.composite
-def jobs_of(draw, site: Site, follow: bool = False) -> JobSet:
-    """Up to 12 jobs of a site that compete; ``follow`` lets some depend on others."""
+def jobs_of(draw, site: Site, follow: bool = False, impossible: bool = False) -> JobSet:
+    """Up to 12 jobs of a site that compete; ``follow`` lets some depend on others.
+
+    With ``impossible``, some of them may be such as can never run.
+    """
     count = draw(st.integers(1, 12))
 
     def numbers(low: int, high: int) -> np.ndarray:
@@ -136,6 +139,8 @@ def jobs_of(draw, site: Site, follow: bool = False) -> JobSet:
     jobset = JobSet.of(
         np.cumsum(numbers(0, 4)), run, np.stack(columns, axis=1), attributes=attributes
     )
+    if impossible:
+        return jobset
     can = np.ones(count, np.bool_)
     for never, _ in Requests.of(site, jobset).impossible():
         can &= ~never

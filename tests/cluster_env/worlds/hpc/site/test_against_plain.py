@@ -1,5 +1,6 @@
 """The compiled site against a plain one, on small sites with everything that there is."""
 
+import numpy as np
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import BACKFILLING, Rule
 from cluster_env.worlds.hpc.site.description import Site
+from cluster_env.worlds.hpc.site.requests import Requests
 from tests.cluster_env.worlds.hpc.hpc_jobs import played
 from tests.cluster_env.worlds.hpc.site.plain_site import PlainSite
 from tests.cluster_env.worlds.hpc.site.small_sites import jobs_of, sites
@@ -44,6 +46,29 @@ def test_limits_and_jobs_that_follow(
     backfilling: str, site: Site, data: st.DataObject, order: str
 ) -> None:
     assert_same(site, data, Rule(order, backfilling), 0, follow=True)
+
+
+@given(site=sites(more=True, limits=True), data=st.data())
+@settings(max_examples=200)
+def test_jobs_are_left_out_exactly_if_they_cannot_start_on_the_empty_machine(
+    site: Site, data: st.DataObject
+) -> None:
+    jobset = data.draw(jobs_of(site, impossible=True))
+    note({k: v.tolist() for k, v in jobset.attributes.items()})
+    never = np.zeros(jobset.num_jobs, np.bool_)
+    for rows, _ in Requests.of(site, jobset).impossible():
+        never |= rows
+    for job in range(jobset.num_jobs):
+        one = jobset.select(np.array([job]))
+        plain = PlainSite(site, one, backfilling="strict")
+        (alone,) = plain.jobs
+        # A job without any node is none that the plain site can be given.
+        if plain.nodes(alone):
+            plain.play()
+        partition, nodes = site.partitions[alone.partition], alone.values["nodes"]
+        most = partition.max_nodes or site.num_nodes
+        allowed = nodes == 0 or partition.min_nodes <= nodes <= most
+        assert never[job] == (alone.start < 0 or not allowed), job
 
 
 @pytest.mark.parametrize("backfilling", BACKFILLING)

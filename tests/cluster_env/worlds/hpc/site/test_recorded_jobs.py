@@ -304,3 +304,15 @@ def test_pbs_has_torque_s_nodes_arrays_and_reservations(tmp_path: Path) -> None:
     assert (found["nodes"], found["exclusive"]) == ([2, 2], [1, 0])
     assert (found["array"], found["after"]) == ([-1, 2], [[-1], [0]])
     assert found["failed"] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "known"),
+    [("ib", True), ("ib&old", True), ("new|old", True), ("ib&other", False), ("other", False)],
+)
+def test_features_that_the_site_lacks_are_said(
+    constraint: str, known: bool, tmp_path: Path
+) -> None:
+    jobs = on_site(read(tmp_path, row(1, 0, 0, Constraints=constraint)), SITE)
+    said = [one for one in jobs.noticed if "features that the site does not have" in one.what]
+    assert bool(said) is not known
