@@ -123,7 +123,7 @@ def test_a_tuner_of_ones_own_searches_learning_rates(
     results = search(tmp_path)
     assert [result.config["lr"] for result in results] == [1e-3, 1e-2]
     assert [result.metrics["training_iteration"] for result in results] == [2, 2]
-    slow, fast = (result.metrics["train/return_mean"] for result in results)
+    slow, fast = (one.metrics["env_runners"]["episode_return_mean"] for one in results)
     assert slow != fast
     assert max(slow, fast) < 0
 

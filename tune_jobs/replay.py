@@ -1,5 +1,6 @@
 """``metasched replay``: a whole job log under policies."""
 
+from dataclasses import fields
 from typing import Any
 
 import click
@@ -98,7 +99,8 @@ def command(**options: Any) -> None:
     if calibrate:
         from tune_jobs.replaying.calibration import CalibrationOptions, calibrate_log
 
-        of_log = {name: options[name] for name in options.keys() & vars(CalibrationOptions)}
+        names = {field.name for field in fields(CalibrationOptions)}
+        of_log = {name: options[name] for name in options.keys() & names}
         report = calibrate_log(CalibrationOptions(**of_log))
     elif starts:
         from tune_jobs.replaying.start_report import foresee_starts

@@ -27,6 +27,8 @@ NAMES = {
     "rule": ("policies",),
     "no-track": ("track",),
     "evaluate": ("num_held_out",),
+    "from": ("since",),
+    "to": ("until",),
 }
 """Names in Python of options that are called otherwise there; counts begin with ``num_``."""
 

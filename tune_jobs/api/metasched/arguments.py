@@ -4,6 +4,7 @@ import inspect
 import types
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial, wraps
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 
 import numpy as np
@@ -20,6 +21,18 @@ Option = str | float | bool
 """Of a world, as commands have it: ``processors=256``, ``max_wait="x2"``."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def new_file(path: str | Path, force: bool) -> Path:
+    """The path of a file that is to be written.
+
+    Raises:
+        InputError: if there is one already that is not to be replaced.
+    """
+    if Path(path).exists() and not force:
+        raise InputError(f"{path} is there already; force=True replaces it")
+    return Path(path)
+
 
 _NO_KIND = (inspect.Parameter.empty, Any)
 

@@ -9,7 +9,7 @@ import pandas as pd
 from cluster_env.core.policy import Policy
 from cluster_env.core.task import Task
 from cluster_env.evaluation import PolicyGroup
-from metasched.arguments import Option, shown, task_options
+from metasched.arguments import Option, new_file, shown, task_options
 from rllib_configs.changes import Changes
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.guard_report import GuardOptions, decide
@@ -132,6 +132,7 @@ def guard(
     num_runners: int = 0,
     address: str | None = None,
     out: str | Path | None = None,
+    force: bool = False,
     progress: bool = False,
     **options: Option,
 ) -> Report:
@@ -154,6 +155,7 @@ def guard(
         num_runners: see `compare`.
         address: see `compare`.
         out: file for the decision, as JSON.
+        force: whether a file that is there is replaced.
         progress: see `compare`.
         options: see `compare`.
 
@@ -175,9 +177,10 @@ def guard(
         num_runners=num_runners,
         address=address,
     )
+    file = None if out is None else new_file(out, force)
     decided = decide(asked, shown(progress))
-    if out is not None:
-        decided.write(Path(out))
+    if file is not None:
+        decided.write(file)
     return decided.report()
 
 

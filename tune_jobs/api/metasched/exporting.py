@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
+from metasched.arguments import new_file
 from rllib_configs.policy_files import load_policy
 from tune_jobs.terminal.files import replacing
 
@@ -35,8 +36,7 @@ def export_onnx(path: str | Path, out: str | Path, *, force: bool = False) -> Pa
     """
     if missing := [name for name in ("onnx", "onnxscript") if find_spec(name) is None]:
         raise InputError(f"an export needs the package {missing[0]}: pip install 'metasched[onnx]'")
-    if Path(out).exists() and not force:
-        raise InputError(f"{out} is there already; force=True replaces it")
+    out = new_file(out, force)
     policy, config = load_policy(path)
     if not hasattr(policy.network, "tensor_form"):
         raise InputError(

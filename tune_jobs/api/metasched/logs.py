@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from metasched.arguments import Option, shown, task_options, texts_of
+from metasched.arguments import Option, new_file, shown, task_options, texts_of
 from rllib_configs.changes import Changes
 from rllib_configs.policy_files import Decode
 from tune_jobs.figures.pictures import with_pictures
@@ -69,6 +69,8 @@ def replay(
     num_instants: int = 1000,
     seed: int = 0,
     decode: Decode = "argmax",
+    since: str = "",
+    until: str = "",
     out: str | Path | None = None,
     progress: bool = False,
     **options: Option,
@@ -88,6 +90,9 @@ def replay(
         num_instants: moments of the log at which they are, with `starts`.
         seed: of the policies' random numbers.
         decode: how learned policies choose.
+        since: begin of what pictures over time show: a date such as ``2024-03-01`` (UTC), or a
+            time since the first submission such as ``5d``.
+        until: end of what they show, likewise.
         out: see `trace`.
         progress: whether to show on stderr where it is.
         options: see `trace`.
@@ -98,7 +103,9 @@ def replay(
     log = _of_log(path, changes, hash_users, options)
     if calibrate:
         return _kept(calibrate_log(CalibrationOptions(**log, names=policies)), out)
-    replayed = ReplayOptions(**log, names=policies, seed=seed, decode=decode)
+    replayed = ReplayOptions(
+        **log, names=policies, seed=seed, decode=decode, since=since, until=until
+    )
     if starts:
         return _kept(foresee_starts(replayed, num_instants, shown(progress)), out)
     return _kept(replay_log(replayed, shown(progress)), out)
@@ -111,6 +118,7 @@ def whatif(
     policy: str | None = None,
     slurm_conf: str | Path | None = None,
     each: bool = False,
+    too_long: str = "drop",
     changes: Changes = (),
     hash_users: bool = False,
     seed: int = 0,
@@ -129,6 +137,8 @@ def whatif(
         policy: today's; by default fcfs:easy, or that of `slurm_conf`.
         slurm_conf: the site's slurm.conf.
         each: whether to show each of several changes alone, too.
+        too_long: what becomes of jobs that ask for more time than they may have after a change:
+            ``drop`` leaves them out, ``cap`` lets them run for the longest time.
         changes: see `trace`; they hold on both sides.
         hash_users: see `trace`.
         seed: see `replay`.
@@ -146,6 +156,7 @@ def whatif(
         slurm_conf=None if slurm_conf is None else Path(slurm_conf),
         changes_made=change,
         each=each,
+        too_long=too_long,
         seed=seed,
         decode=decode,
     )
@@ -159,6 +170,7 @@ def generate(
     changes: Changes = (),
     num_jobs: int = 5000,
     seed: int = 0,
+    force: bool = False,
     **options: Option,
 ) -> pd.DataFrame:
     """Writes generated jobs as a log, as ``metasched generate`` does.
@@ -169,6 +181,7 @@ def generate(
         changes: to its settings.
         num_jobs: number of jobs.
         seed: of the jobs.
+        force: whether a file that is there is replaced.
         options: see `trace`.
 
     Returns:
@@ -178,7 +191,7 @@ def generate(
         InputError: if the world has no logs in seconds, or the file cannot be written.
     """
     report = generate_log(
-        path=Path(path),
+        path=new_file(path, force),
         source=str(on),
         overrides=texts_of(changes),
         task_options=task_options(options),

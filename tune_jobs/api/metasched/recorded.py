@@ -10,7 +10,7 @@ import pandas as pd
 
 from cluster_env.core.errors import Failure
 from cluster_env.core.registry import unknown
-from metasched.arguments import Option, shown, task_options, texts_of
+from metasched.arguments import Option, new_file, shown, task_options, texts_of
 from rllib_configs.changes import Changes
 from rllib_configs.policy_files import Decode
 from tune_jobs.bench import SUBJECTS
@@ -173,7 +173,7 @@ def results(
     )
 
 
-def join(tables: str, by: str, out: str | Path) -> pd.DataFrame:
+def join(tables: str, by: str, out: str | Path, *, force: bool = False) -> pd.DataFrame:
     """Joins the CSV files of several commands into one, as ``metasched join`` does.
 
     >>> join("told-{share}/comparison.csv", "share=0,0.5,off", "told.csv")
@@ -182,11 +182,12 @@ def join(tables: str, by: str, out: str | Path) -> pd.DataFrame:
         tables: their common path, with the name in braces where the paths differ.
         by: name of the new first column, and its value for each table.
         out: CSV file for the rows of all tables.
+        force: whether a file that is there is replaced.
 
     Raises:
         InputError: if a file cannot be joined; nothing is written then.
     """
-    return join_tables(tables, by, Path(out))["rows"]
+    return join_tables(tables, by, new_file(out, force))["rows"]
 
 
 def record(
@@ -198,12 +199,14 @@ def record(
     num_episodes: int = 8,
     noise: float = 0.5,
     seed: int = 0,
+    force: bool = False,
 ) -> pd.DataFrame:
     """Writes a record of each consumer in the world panda, as ``metasched record`` does.
 
     Args:
         policy: a run, or a preset or YAML file.
         path: the file, in Parquet.
+        force: whether a file that is there is replaced.
         changes: to the preset.
         num_jobsets: training jobsets.
         num_episodes: episodes of each jobset.
@@ -215,7 +218,7 @@ def record(
     """
     report = record_consumers(
         source=str(policy),
-        path=Path(path),
+        path=new_file(path, force),
         overrides=texts_of(changes),
         num_jobsets=num_jobsets,
         episodes=num_episodes,
