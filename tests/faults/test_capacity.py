@@ -15,10 +15,13 @@ import pytest
 import ray
 
 from cluster_env.core.errors import Failure, InputError
-from rllib_configs.loading import load_config
+from rllib_configs.loading import load_config, parse_section
 from tests.waiting import PATIENCE_S, wait_for
 from tune_jobs import cli
 from tune_jobs.runs.training import run_training
+from tune_jobs.sweeps.definition import Sweep
+from tune_jobs.sweeps.progress_table import ProgressTable
+from tune_jobs.sweeps.sweeping import run_sweep
 from tune_jobs.terminal import capacity
 from tune_jobs.terminal.capacity import cpus_for
 from tune_jobs.terminal.progress import Progress
@@ -201,3 +204,24 @@ def test_of_two_that_wait_one_goes_first(local_ray: None) -> None:
         for each in both:
             each.result(PATIENCE_S)
     assert entered == [1, 1]
+
+
+@pytest.mark.integration
+def test_a_sweep_waits_for_a_full_cluster_and_goes_on(local_ray: None, tmp_path: Path) -> None:
+    text = {
+        "preset": "deeprm-smoke",
+        "space": {"training.lr": {"grid": [0.01]}},
+        "search": "grid",
+        "settings": {"training.iterations": 1, "evaluation.every": 1, "tracking.enabled": False},
+    }
+    table = ProgressTable(1, "eval/ratio", "min", stream := io.StringIO(), interactive=False)
+    with held(4) as release:
+        watcher = threading.Thread(
+            target=lambda: (wait_for(lambda: "are free" in stream.getvalue(), "a line"), release())
+        )
+        watcher.start()
+        result = run_sweep(parse_section(Sweep, text), runs=tmp_path, table=table)
+        watcher.join(PATIENCE_S)
+    assert result.counts["finished"] == 1
+    lines = stream.getvalue().splitlines()
+    assert "waits for 1 CPU; 0 of 4 are free; gives up in 1:00 h" in lines

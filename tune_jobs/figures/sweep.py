@@ -89,7 +89,11 @@ def draw(table: Path) -> Figure:
         for axes in panels[len(scales) :]:
             axes.set_visible(False)
         scale_values(panels[0], scores)
-        trials = [f"trial {int(rows['trial'][k]):03d} with {scores[k]:.4g}" for k in best]
+        ends = [
+            "" if status == "finished" else f" ({status} after {done} iterations)"
+            for status, done in zip(rows["status"], rows["iterations"], strict=True)
+        ]
+        trials = [f"trial {int(rows['trial'][k]):03d} with {scores[k]:.4g}{ends[k]}" for k in best]
         leaders = f"The best, {trials[0]}, is"
         if len(best) > 1:
             leaders = f"The best of each task, {', '.join(trials)}, are"

@@ -10,7 +10,7 @@ import cloudpickle
 from ray.exceptions import RayActorError, RayTaskError
 from ray.tune import Callback
 
-from cluster_env.core.errors import InputError
+from cluster_env.core.errors import Failure, InputError
 from cluster_env.worlds import get_spec
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.describing import TITLE, headline
@@ -20,7 +20,7 @@ from tune_jobs.runs.hooks import Hooks
 from tune_jobs.sweeps.folder import SweepFolder, TrialRecord, TrialStatus
 from tune_jobs.sweeps.points import Point, as_row, read_presets, trial_config
 from tune_jobs.sweeps.progress_table import ProgressTable
-from tune_jobs.sweeps.searches import SETTINGS
+from tune_jobs.sweeps.searched import SETTINGS
 from tune_jobs.tables.printing import markdown
 from tune_jobs.tracking import Tracker
 
@@ -51,7 +51,7 @@ class SweepCallback(Callback):
         self._references: dict[int, dict[str, float]] = {}
         self.busy_s = 0.0
         self.ended_at = time.monotonic()
-        self.failure: InputError | None = None
+        self.failure: InputError | Failure | None = None
         self.given_up_early = False
 
     def __getstate__(self) -> dict[str, Any]:
@@ -65,7 +65,10 @@ class SweepCallback(Callback):
 
     def on_trial_start(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         """Opens the trial's run directory."""
-        self._opened(trial)
+        record = self._opened(trial)
+        if record.file.status == "waiting":  # it is tried again
+            record.settle("running")
+            self._table.put(record)
 
     def on_trial_result(
         self, iteration: int, trials: list, trial: Any, result: dict[str, Any], **info: Any
@@ -86,6 +89,13 @@ class SweepCallback(Callback):
             self._table.say(
                 f"trial {index:03d} took over from a better one before iteration "
                 f"{rows[0]['iteration']:.0f}: {point.describe()}"
+            )
+        missing = range(record.done + 1, int(rows[0]["iteration"]))
+        if missing:  # it took over from a trial that was further
+            span = "iteration" if len(missing) == 1 else f"iterations {missing[0]} to"
+            self._table.say(
+                f"trial {index:03d} has no {span} {missing[-1]} of its own: it went on from "
+                f"another trial's state"
             )
         record.add(rows, state, result["busy_s"])
         self.busy_s += result["busy_s"]
@@ -115,8 +125,10 @@ class SweepCallback(Callback):
 
     def on_trial_recover(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         """Says that a trial is tried again."""
-        index, error = self._opened(trial).file.point.index, _error_of(trial)
-        self._table.say(f"trial {index:03d} is tried again: {describe_error(error)}")
+        record, error = self._opened(trial), _error_of(trial)
+        record.settle("waiting")
+        self._table.put(record)
+        self._table.say(f"trial {record.index:03d} is tried again: {describe_error(error)}")
 
     def on_step_end(self, iteration: int, trials: list, **info: Any) -> None:
         """Shows the table again."""

@@ -13,7 +13,8 @@ from cluster_env.core.registry import unknown
 from rllib_configs.dimensions import Dimension
 from rllib_configs.loading import find_yaml, parse_section, read_yaml
 from rllib_configs.sections import Count, Section, Seed, WholeNumber
-from tune_jobs.sweeps.searches import SEARCHES, AshaSection, PbtSection, Search
+from tune_jobs.sweeps.searched import AshaSection, PbtSection
+from tune_jobs.sweeps.searches import SEARCHES, Search
 from tune_jobs.terminal.files import replacing
 
 NAMED = Path(__file__).parent / "named"
@@ -33,8 +34,8 @@ class Sweep(Section):
     """Settings that differ, by the same kind of keys."""
     search: str = "random"
     """grid: every combination; random: drawn beforehand; asha: the same, and those that fall behind
-    are stopped; pbt: a population whose worst take over from the best; optuna: what to try next
-    depends on what came out (TPE)."""
+    others of their task are stopped; pbt: a population whose worst take over from the best; optuna:
+    what to try next depends on what came out of trials of the same task (TPE)."""
     trials: Annotated[int, Field(ge=1, le=100_000)] = 1
     """Draws for each combination of the grids; with grid alone, repetitions with other seeds."""
     metric: str = "eval/ratio"

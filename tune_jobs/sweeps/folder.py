@@ -98,6 +98,15 @@ class TrialRecord:
         """What is special about its task; empty where all trials share one."""
         return self.file.point.describe(self._sweep.task_keys)
 
+    def describe_end(self) -> str:
+        """How far it got, where it did not run to its end; else empty."""
+        if self.file.status == "finished":
+            return ""
+        iterations = f"{self.done} of {self.config.training.iterations} iterations"
+        if self.file.status == "stopped":
+            return f", stopped early after {iterations}"
+        return f", {self.file.status} after {iterations}"
+
     def add(self, rows: list[MetricRow], state: bytes | None, busy_s: float) -> None:
         """Adds iterations; those that were recorded before are replaced.
 

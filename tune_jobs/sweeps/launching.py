@@ -99,7 +99,7 @@ def report(result: SweepResult, as_json: bool) -> None:
     for best in bests:
         click.echo(
             f"Best     trial {best.index:03d}, {folder.sweep.metric} {best.score:.4g}: "
-            f"{best.file.point.describe()}"
+            f"{best.file.point.describe()}{best.describe_end()}"
         )
     click.echo(f"Trials   {path / TABLE}")
     if (folder.path / "figures" / "sweep.png").exists():
@@ -125,6 +125,8 @@ def _plain(result: SweepResult) -> dict[str, Any]:
                 "task": {key: best.file.point.settings[key] for key in folder.sweep.task_keys},
                 "trial": best.index,
                 "score": best.score,
+                "status": best.file.status,
+                "iterations": best.done,
                 "settings": best.file.point.settings,
                 "run": str(best.run.path),
                 "config": str(best_config_path(folder, best)),

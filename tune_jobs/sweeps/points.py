@@ -203,21 +203,16 @@ def cpus_of(config: ExperimentConfig) -> int:
     return 1 + config.resources.num_runners
 
 
-def check_cpus(config: ExperimentConfig, total: float, free: float) -> None:
-    """Makes sure that a trial can start on `free` of `total` CPUs; Ray Tune would wait for ever.
+def check_cpus(config: ExperimentConfig, total: float) -> None:
+    """Makes sure that a trial can start on a machine or a cluster of so many CPUs.
 
     Raises:
         InputError: if there are too few.
     """
     needed = cpus_of(config)
-    if needed <= free:
-        return
-    what = f"a trial needs {needed} CPUs (1 + {config.resources.num_runners} runners)"
     if needed > total:
+        what = f"{needed} CPUs (1 + {needed - 1} runners)" if needed > 1 else "1 CPU"
         raise InputError(
-            f"{what}, but there are {total:g}; set resources.num_runners lower, or use a larger "
-            f"cluster with --address"
+            f"a trial needs {what}, but there are {total:g}; set resources.num_runners lower, or "
+            f"use a larger cluster with --address"
         )
-    raise InputError(
-        f"{what}, but of {total:g} only {free:g} are free; wait until others have finished"
-    )

@@ -88,7 +88,7 @@ def write_results(folder: SweepFolder) -> list[Path]:
         about = (
             f"# The best of the sweep {folder.sweep.name}{best.task and f' with {best.task}'}: "
             f"{folder.sweep.metric} {best.score:.5g},\n"
-            f"# trial {best.index:03d}, {best.file.point.describe()}.\n"
+            f"# trial {best.index:03d}, {best.file.point.describe()}{best.describe_end()}.\n"
             f"# {train_command(written[-1])}\n"
         )
         with replacing(written[-1]) as aside:

@@ -5,61 +5,20 @@ imports Ray stays inside methods, because Ray must not be imported before it is 
 """
 
 import importlib.util
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field
 from pydantic_core import PydanticCustomError
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from rllib_configs.dimensions import Dimension
 from rllib_configs.options import adjustable_settings
-from rllib_configs.sections import Count, Section
+from tune_jobs.sweeps.searched import SCORE, SCORED_AT, SETTINGS, SearchedSweep, Settings
 
 if TYPE_CHECKING:
     from ray.tune.schedulers import TrialScheduler
     from ray.tune.search import Searcher
-
-SETTINGS = "settings"
-"""What Ray Tune's config of a trial holds: the settings of the space, by key."""
-
-SCORE, SCORED_AT = "score", "scored_at"
-"""In a trial's results: what ranks it, and the iteration at which that was new; 0 before."""
-
-
-class AshaSection(Section):
-    """When ASHA stops trials: at the grace period and each time that it is multiplied."""
-
-    grace: Count = 1
-    """Iterations that every trial may do; evaluations must have happened by then."""
-    reduction: Annotated[float, Field(gt=1)] = 3.0
-    """Of so many trials that get to a rung one goes on, and the next rung is so much later."""
-
-
-class PbtSection(Section):
-    """How a population evolves."""
-
-    interval: Count = 10
-    """Iterations between two times at which the worst take over from the best."""
-    quantile: Annotated[float, Field(gt=0, le=0.5)] = 0.25
-    """Share of the trials that take over, and of those that are taken from."""
-    resample: Annotated[float, Field(ge=0, le=1)] = 0.25
-    """Probability that a setting is drawn anew rather than multiplied by 0.8 or 1.2, or moved to a
-    neighbor in its list."""
-
-
-class SearchedSweep(Protocol):
-    """The part of a sweep that a search reads; see `tune_jobs.sweeps.definition.Sweep`."""
-
-    @property
-    def space(self) -> Mapping[str, Dimension]:
-        """Settings that differ."""
-
-    mode: Literal["min", "max"]
-    trials: int
-    asha: AshaSection
-    pbt: PbtSection
 
 
 class Search:
@@ -110,7 +69,7 @@ class Search:
         return None
 
     def searcher(
-        self, sweep: SearchedSweep, seed: int, scored: Sequence[tuple[Mapping[str, Any], float]]
+        self, sweep: SearchedSweep, seed: int, scored: Sequence[tuple[Settings, float]]
     ) -> "Searcher | None":
         """Who says what to try next; None where that was drawn beforehand.
 
@@ -142,17 +101,22 @@ class AshaSearch(Search):
         return "asha.grace", sweep.asha.grace
 
     def scheduler(self, sweep: SearchedSweep, num_iterations: int) -> "TrialScheduler":
-        """Successive halving."""
+        """Successive halving, of each task by itself."""
         from ray.tune.schedulers import ASHAScheduler
 
-        return ASHAScheduler(
-            time_attr=SCORED_AT,
-            metric=SCORE,
-            mode=sweep.mode,
-            max_t=num_iterations,
-            grace_period=sweep.asha.grace,
-            reduction_factor=sweep.asha.reduction,
-        )
+        from tune_jobs.sweeps.per_task import SchedulerPerTask
+
+        def bracket() -> ASHAScheduler:
+            return ASHAScheduler(
+                time_attr=SCORED_AT,
+                metric=SCORE,
+                mode=sweep.mode,
+                max_t=num_iterations,
+                grace_period=sweep.asha.grace,
+                reduction_factor=sweep.asha.reduction,
+            )
+
+        return SchedulerPerTask(sweep.task_keys, bracket)
 
 
 class PbtSearch(Search):
@@ -215,8 +179,15 @@ class OptunaSearch(Search):
     draws_beforehand = False
 
     def check(self, sweep: SearchedSweep) -> None:
-        """Refuses grids."""
+        """Refuses grids, and a space of tasks alone."""
         _refuse_grids("optuna", sweep)
+        if len(sweep.task_keys) == len(sweep.space):
+            raise PydanticCustomError(
+                "tasks_only",
+                "optuna compares trials of one task, but the space holds tasks only; "
+                "add a setting like training.lr, or use the search random",
+                {},
+            )
 
     def check_installed(self) -> None:
         """Looks for Optuna, which is an extra."""
@@ -226,23 +197,35 @@ class OptunaSearch(Search):
             )
 
     def searcher(
-        self, sweep: SearchedSweep, seed: int, scored: Sequence[tuple[Mapping[str, Any], float]]
+        self, sweep: SearchedSweep, seed: int, scored: Sequence[tuple[Settings, float]]
     ) -> "Searcher":
-        """Optuna, told the scores of trials that are over."""
+        """A study of each task, told the scores of its trials that are over.
+
+        All studies have the same seed, so they begin with the same settings.
+        """
         import optuna
         from ray.tune.search.optuna import OptunaSearch as TuneOptuna
 
+        from tune_jobs.sweeps.per_task import SearcherPerTask
+
         optuna.logging.set_verbosity(optuna.logging.ERROR)
-        space = {key: _domain(dimension) for key, dimension in sweep.space.items()}
-        points = [{f"{SETTINGS}/{key}": value for key, value in each.items()} for each, _ in scored]
-        return TuneOptuna(
-            TuneOptuna.convert_search_space({SETTINGS: space}),
-            metric=SCORE,
-            mode=sweep.mode,
-            seed=seed,
-            points_to_evaluate=points or None,
-            evaluated_rewards=[score for _, score in scored] or None,
+        keys = [key for key in sweep.space if key not in sweep.task_keys]
+        space = TuneOptuna.convert_search_space(
+            {SETTINGS: {key: _domain(sweep.space[key]) for key in keys}}
         )
+
+        def study(of_task: Sequence[tuple[Settings, float]]) -> "Searcher":
+            points = [{f"{SETTINGS}/{key}": each[key] for key in keys} for each, _ in of_task]
+            return TuneOptuna(
+                space,
+                metric=SCORE,
+                mode=sweep.mode,
+                seed=seed,
+                points_to_evaluate=points or None,
+                evaluated_rewards=[score for _, score in of_task] or None,
+            )
+
+        return SearcherPerTask(sweep, scored, study)
 
 
 def _refuse_grids(name: str, sweep: SearchedSweep) -> None:

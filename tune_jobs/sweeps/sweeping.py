@@ -141,7 +141,7 @@ def _checked(sweep: Sweep, address: str | None) -> ExperimentConfig:
     config = check_sweep(sweep)[0]
     sweep.strategy.check_installed()
     if resolve_address(address) is None:
-        check_cpus(config, num_local_cpus(), num_local_cpus())
+        check_cpus(config, num_local_cpus())
     else:
         check_placement(config, address)
     return config

@@ -26,7 +26,7 @@ from tune_jobs.runs.validation import RATIO
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import pack, trial_name, unpack
 from tune_jobs.sweeps.points import Point, Presets, trial_config
-from tune_jobs.sweeps.searches import SCORE, SCORED_AT, SETTINGS
+from tune_jobs.sweeps.searched import SCORE, SCORED_AT, SETTINGS
 
 if TYPE_CHECKING:  # it takes seconds, and the sweep's own process does not need it
     from tune_jobs.runs.trainer import Trainer

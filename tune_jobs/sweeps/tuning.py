@@ -5,7 +5,7 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -13,6 +13,8 @@ from unittest.mock import patch
 import ray
 from ray import tune
 from ray.exceptions import NodeDiedError, ObjectLostError, WorkerCrashedError
+from ray.tune import Callback
+from ray.tune.experiment import Trial
 from ray.tune.stopper import Stopper
 
 from cluster_env.core.errors import Failure
@@ -20,12 +22,12 @@ from rllib_configs.schema import ExperimentConfig
 from tune_jobs.sweeps.callback import MAX_FAILURES, SweepCallback
 from tune_jobs.sweeps.folder import SweepFolder, SweepWork, find_work, trial_name
 from tune_jobs.sweeps.points import check_cpus, cpus_of, read_presets, searcher_seed
-from tune_jobs.sweeps.searches import SETTINGS
+from tune_jobs.sweeps.searched import SETTINGS
 from tune_jobs.sweeps.trial import SweepTrial, TrialContext
-from tune_jobs.terminal.capacity import can_grow
+from tune_jobs.terminal.capacity import GRACE_S, CpuWait, can_grow, num_cpus_of
 from tune_jobs.terminal.signals import StopRequest
 
-_FREE_AFTER_S, _PATIENCE_S = 2.0, 15.0  # CPUs of a process that is just ending
+_START_S = 30.0  # in which the process of a trial starts, so that the CPU is its own
 _TUNE = {
     "RAY_AIR_NEW_OUTPUT": "0",
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
@@ -115,7 +117,7 @@ def _fit(
 ) -> int:
     sweep, strategy = folder.sweep, folder.sweep.strategy
     most = min(sweep.concurrent or work.num_trials, work.num_trials)
-    free, cpus = _free_cpus(config, most), cpus_of(config)
+    free, cpus = _free_cpus(config, most, callback.say, stop), cpus_of(config)
     num_slots = max(1, min(most, int(free // cpus)))
     options = {"max_concurrent_trials": num_slots}
     if strategy.waits_for_all:  # with a limit to their number they would wait for ever
@@ -143,7 +145,7 @@ def _fit(
             run_config=tune.RunConfig(
                 name="tune",
                 storage_path=str(folder.scratch),
-                callbacks=[callback],
+                callbacks=[callback, _StartedLate(config, callback)],
                 verbose=0,
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
                 failure_config=tune.FailureConfig(max_failures=MAX_FAILURES),
@@ -170,27 +172,67 @@ def _fit(
     return num_slots
 
 
-def _free_cpus(config: ExperimentConfig, most: int) -> float:
-    """CPUs that nobody uses; waits a moment for those of a process that is just ending.
+def _free_cpus(
+    config: ExperimentConfig, most: int, say: Callable[[str], None], stop: StopRequest
+) -> float:
+    """CPUs that nobody uses; waits until there are enough for a trial, unless it shall stop.
 
-    With CPUs for the most trials that may run at a time, there is no wait.
+    For those of a process that is just ending it waits a moment, but not with CPUs for the most
+    trials that may run at a time.
 
     Raises:
-        InputError: if there are too few for a trial, for which Ray Tune would wait for ever.
+        InputError: if the cluster has too few for a trial, for which Ray Tune would wait for ever.
+        Failure: if they have not come free in time.
     """
     needed = cpus_of(config)
     if can_grow():  # for each trial that waits, Ray Tune asks the autoscaler
         return float(most * needed)
-    total = ray.cluster_resources().get("CPU", 0.0)
-    began = time.monotonic()
+    total = num_cpus_of(ray.cluster_resources())
+    check_cpus(config, total)
+    soon = time.monotonic() + GRACE_S
+    wait = None
     while True:
-        free = float(ray.available_resources().get("CPU", 0.0))
-        limit_s = _FREE_AFTER_S if free >= needed else _PATIENCE_S
-        if free >= min(total, most * needed) or time.monotonic() - began > limit_s:
-            break
+        free = num_cpus_of(ray.available_resources())
+        if free >= min(total, most * needed) or stop:
+            return free
+        if time.monotonic() > soon:
+            if free >= needed:
+                return free
+            wait = wait or CpuWait(needed, config.resources.wait_s, say)
+            wait.go_on()
         time.sleep(0.1)
-    check_cpus(config, total, free)
-    return free
+
+
+class _StartedLate(Callback):
+    """Says what a sweep waits for where no trial has had a process for a while.
+
+    Others may take the CPUs that were free, or a machine be lost; Ray Tune waits without a word.
+    """
+
+    def __init__(self, config: ExperimentConfig, callback: SweepCallback) -> None:
+        self._config, self._callback = config, callback
+        self._idle_since: float | None = None
+        self._wait: CpuWait | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}  # as that of `SweepCallback`
+
+    def on_step_end(self, iteration: int, trials: list, **info: Any) -> None:
+        """Looks whether trials wait, and none runs."""
+        statuses = {trial.status for trial in trials}
+        if Trial.RUNNING in statuses or Trial.PENDING not in statuses:
+            self._idle_since = self._wait = None
+            return
+        now = time.monotonic()
+        self._idle_since = self._idle_since or now
+        if now - self._idle_since < _START_S:
+            return
+        needed, limit_s = cpus_of(self._config), self._config.resources.wait_s
+        self._wait = self._wait or CpuWait(needed, limit_s, self._callback.say)
+        try:
+            self._wait.go_on()
+        except Failure as failure:
+            self._callback.failure = self._callback.failure or failure
 
 
 @contextmanager

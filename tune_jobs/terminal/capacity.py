@@ -60,42 +60,66 @@ def can_grow() -> bool:
     return any(_NODE_GROUP in node["Labels"] for node in ray.nodes() if node["Alive"])
 
 
+class CpuWait:
+    """A wait for CPUs: says every `SAY_EVERY_S` what it waits for, and ends by its limit.
+
+    Args:
+        num_cpus: how many have to come free.
+        limit_s: how long it may take.
+        say: told what it waits for.
+        advice: another way out than to wait, for the failure.
+    """
+
+    def __init__(
+        self, num_cpus: int, limit_s: float, say: Callable[[str], None], advice: str = ""
+    ) -> None:
+        self._cpus = "1 CPU" if num_cpus == 1 else f"{num_cpus} CPUs"
+        self._limit_s, self._say, self._advice = limit_s, say, advice
+        self._asked = "; asked the autoscaler for more" if can_grow() else ""
+        self._say_at = time.monotonic()
+        self._end = self._say_at + limit_s
+
+    def go_on(self) -> None:
+        """Says something, if it is time.
+
+        Raises:
+            Failure: if the limit is over.
+        """
+        free, total = map(num_cpus_of, (ray.available_resources(), ray.cluster_resources()))
+        state = f"{free:g} of {total:g} are free{self._asked}"
+        now = time.monotonic()
+        if now >= self._end:
+            raise Failure(
+                f"{self._cpus} did not come free within {duration(self._limit_s)} ({state}); try "
+                f"again when others have finished, {self._advice}or set resources.wait_s higher"
+            )
+        if now >= self._say_at:
+            left = duration(self._end - self._say_at)
+            self._say(f"waits for {self._cpus}; {state}; gives up in {left}")
+            self._say_at += SAY_EVERY_S
+
+
 def _wait(config: ExperimentConfig, say: Callable[[str], None], stack: ExitStack) -> None:
     """Waits; the turn that it takes ends with the stack."""
-    grows, limit_s = can_grow(), config.resources.wait_s
-    num_cpus = config.resources.num_runners
-    total = _num_cpus(ray.cluster_resources())
+    grows, num_cpus = can_grow(), config.resources.num_runners
+    total = num_cpus_of(ray.cluster_resources())
     if num_cpus > total and not grows:
+        what = (
+            "1 runner needs 1 CPU" if num_cpus == 1 else f"{num_cpus} runners need {num_cpus} CPUs"
+        )
         raise InputError(
-            f"{num_cpus} runners need {num_cpus} CPUs, but there are {total:g}; ask for fewer with "
-            "--runners or resources.num_runners"
+            f"{what}, but there are {total:g}; ask for fewer with --runners or "
+            "resources.num_runners"
         )
     if _are_free(num_cpus, GRACE_S):
         return
-    say_at = time.monotonic()
-    end = say_at + limit_s
-
-    def go_on_waiting() -> None:
-        nonlocal say_at
-        heed()
-        asked = "; asked the autoscaler for more" if grows else ""
-        free, total = map(_num_cpus, (ray.available_resources(), ray.cluster_resources()))
-        state = f"{free:g} of {total:g} are free{asked}"
-        now = time.monotonic()
-        if now >= end:
-            raise Failure(
-                f"{num_cpus} CPUs did not come free within {duration(limit_s)} ({state}); try "
-                f"again when others have finished, ask for fewer --runners, or set "
-                f"resources.wait_s higher"
-            )
-        if now >= say_at:
-            say(f"waits for {num_cpus} CPUs; {state}; gives up in {duration(end - say_at)}")
-            say_at += SAY_EVERY_S
+    wait = CpuWait(num_cpus, config.resources.wait_s, say, "ask for fewer --runners, ")
 
     while True:
         with _requested(num_cpus, grows) as have_come:
             while not have_come():
-                go_on_waiting()
+                heed()
+                wait.go_on()
         try:
             turn = ray.remote(_Turn).options(**_TURN, num_cpus=0).remote()
         except ValueError:
@@ -106,7 +130,8 @@ def _wait(config: ExperimentConfig, say: Callable[[str], None], stack: ExitStack
                 return
             ray.kill(turn)
         while _turn_is_taken():  # and no request stands in the way of who has it
-            go_on_waiting()
+            heed()
+            wait.go_on()
             time.sleep(_POLL_S)
 
 
@@ -138,12 +163,13 @@ def _turn_is_taken() -> bool:
 
 def _are_free(num_cpus: int, limit_s: float) -> bool:
     end = time.monotonic() + limit_s
-    while not (free := _num_cpus(ray.available_resources()) >= num_cpus):
+    while not (free := num_cpus_of(ray.available_resources()) >= num_cpus):
         if time.monotonic() >= end:
             break
         time.sleep(0.1)
     return free
 
 
-def _num_cpus(resources: dict[str, float]) -> float:
+def num_cpus_of(resources: dict[str, float]) -> float:
+    """The CPUs among resources; Ray leaves out what is 0."""
     return resources.get("CPU", 0.0)

@@ -13,6 +13,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from mypy.fscache import FileSystemCache
+from mypy.modulefinder import FindModuleCache, SearchPaths, get_search_dirs
 
 from tests.conftest import REPOSITORY
 from tests.waiting import PATIENCE_S
@@ -135,6 +137,22 @@ def test_an_editable_installation_follows_the_source(source: Path, environment: 
     assert run(environment, "-c", code, cwd=source.parent).endswith(" InputError\n")
     shown = run(environment.with_name("metasched"), "--help", cwd=source.parent)
     assert "Evaluate:" in shown
+
+
+def test_make_install_writes_what_type_checkers_can_follow(source: Path, environment: Path) -> None:
+    """They read no import hooks, which an editable installation of two folders works by."""
+    shutil.copy(REPOSITORY / "Makefile", source)
+    (source / "constraints.txt").touch()
+    venv_folder = environment.parents[1]
+    recipe = run("make", "-nB", "install", f"VENV={venv_folder}", cwd=source).splitlines()
+    (at,) = [k for k, line in enumerate(recipe) if "get_path" in line]
+    run("bash", "-c", "\n".join(recipe[at : at + 2]), cwd=source)
+    search = SearchPaths((), (), tuple(get_search_dirs(str(environment))[0]), ())
+    finder = FindModuleCache(search, FileSystemCache(), None)
+    roots = dict.fromkeys(PACKAGES, source) | {"metasched": source / "tune_jobs" / "api"}
+    assert {name: finder.find_module(name) for name in roots} == {
+        name: str(root / name / "__init__.py") for name, root in roots.items()
+    }
 
 
 def test_a_checkout_is_imported_without_an_installation(source: Path, environment: Path) -> None:

@@ -107,6 +107,21 @@ class TestResults:
         assert load_config(config).training.lr == 0.01
         assert "train" in config.read_text().splitlines()[2]
 
+    def test_a_best_that_did_not_run_to_its_end_says_so(self, folder, capsys):
+        record = record_of(folder, 0)
+        record.add(rows(1, 2, 1.8), None, 1.0)
+        record.settle("stopped")
+        record.run.unlock()
+        how = "lr=0.1, stopped early after 2 of 4 iterations"
+        _, config = write_results(folder)
+        assert how in config.read_text()
+        result = SweepResult(folder, {"stopped": 1, "left": 0}, 0.5, 1.0, 1)
+        launching.report(result, as_json=False)
+        assert f"Best     trial 000, eval/ratio 1.8: {how}\n" in capsys.readouterr().out
+        launching.report(result, as_json=True)
+        (told,) = json.loads(capsys.readouterr().out)["best"]
+        assert (told["status"], told["iterations"]) == ("stopped", 2)
+
     def test_the_best_has_the_highest_score_where_high_is_good(self, sweep, tmp_path):
         folder = create_sweep(sweep.model_copy(update={"mode": "max"}), tmp_path)
         for index, score in enumerate([2.0, 3.0, 1.0]):

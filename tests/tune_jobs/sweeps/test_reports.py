@@ -105,6 +105,33 @@ class TestDescriptions:
         assert tracker.points["Result/ratio", 1] == 0.75
         assert tracker.points["reference/sjf", 0] == 4.0
 
+    def test_a_curve_with_a_hole_has_a_word(self, folder):
+        table = MagicMock()
+        callback = SweepCallback(folder, NullTracker(), table)
+        trial = Trial(list_points(folder.sweep)[0].settings)
+        callback.on_trial_result(0, [], trial, self.report(1))
+        callback.on_trial_result(0, [], trial, self.report(2))
+        assert table.say.mock_calls == []
+        callback.on_trial_result(0, [], trial, self.report(4))
+        callback.close()
+        table.say.assert_called_once_with(
+            "trial 000 has no iteration 3 of its own: it went on from another trial's state"
+        )
+
+    def test_a_trial_that_is_tried_again_does_not_run_meanwhile(self, folder, tmp_path):
+        table = ProgressTable(3, "eval/ratio", "min", stream := io.StringIO(), False)
+        callback = SweepCallback(folder, NullTracker(), table)
+        trial = Trial(list_points(folder.sweep)[0].settings, tmp_path / "error.pkl")
+        trial.pickled_error_file.write_bytes(pickle.dumps(ValueError("gone")))
+        callback.on_trial_start(0, [], trial)
+        assert "1 running" in table.headline()
+        callback.on_trial_recover(0, [], trial)
+        assert "running" not in table.headline()
+        assert "trial 000 is tried again: ValueError: gone" in stream.getvalue()
+        callback.on_trial_start(0, [], trial)
+        assert "1 running" in table.headline()
+        callback.close()
+
     def test_a_trial_that_failed_says_why(self, folder, tmp_path):
         tracker = Noting()
         callback = SweepCallback(folder, tracker, MagicMock())
@@ -187,13 +214,15 @@ class TestFigure:
     def test_it_names_settings_and_the_best_of_those_that_finished(self, tmp_path):
         figure = sweep_figure.draw(self.table(tmp_path))
         shown = " ".join(text.get_text().replace("\n", " ") for text in figure.findobj(Text))
-        assert "trial 001 with 2" in shown
+        assert "trial 001 with 2, is" in shown
         assert "4 finished" in shown
         for name in ("lr", "objective", "slowdown", "makespan"):
             assert name in shown
 
     def test_one_trial_can_be_drawn_and_none_is_refused(self, tmp_path):
-        assert sweep_figure.draw(self.table(tmp_path, 1))
+        figure = sweep_figure.draw(self.table(tmp_path, 1))
+        shown = " ".join(text.get_text().replace("\n", " ") for text in figure.findobj(Text))
+        assert "trial 000 with 1 (stopped after 0 iterations)" in shown
         request = SimpleNamespace(runs=[])
         with pytest.raises(InputError, match="--runs SWEEP_DIR"):
             sweep_figure.collect(request)

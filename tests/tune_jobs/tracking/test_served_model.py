@@ -24,9 +24,10 @@ from tune_jobs.tracking.model import about, build_model
 NUM_STATES = 50
 
 ANSWER = """
-import importlib.abc, json, sys
+import importlib.abc, json, os, sys
 
 # An editable installation would find metasched's packages, and a sibling of Python's own path, too.
+sys.path[:] = [folder for folder in sys.path if not os.path.isdir(folder + "/cluster_env")]
 sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in repr(finder).lower()]
 
 class NotInstalled(importlib.abc.MetaPathFinder):
