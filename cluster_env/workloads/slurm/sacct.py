@@ -129,13 +129,16 @@ class SacctColumns:
             yield first, row
 
     def _goes_on(self, row: str, line: str) -> bool:
-        """Whether a line belongs to the row before: it has too few values, and begins no job."""
-        if not self.free or line.count(self.delimiter) >= self._delimiters:
-            return False
-        if row.count(self.delimiter) >= self._delimiters and self.free[-1] != len(self.names) - 1:
+        """Whether a line belongs to the row before: it begins no job, and something is missing."""
+        if not self.free or line == self.header:
             return False
         cells = line.split(self.delimiter, self._number + 1)
-        return len(cells) <= self._number or not _NUMBER.match(cells[self._number])
+        if len(cells) > self._number and _NUMBER.match(cells[self._number]):
+            return False
+        if row.count(self.delimiter) < self._delimiters:
+            return True
+        is_last = self.free[-1] == len(self.names) - 1
+        return is_last and line.count(self.delimiter) < self._delimiters
 
 
 def read_rows(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Iterator[Record]:
