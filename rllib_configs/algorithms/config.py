@@ -39,7 +39,7 @@ HEEDED = {
     ),
     **dict.fromkeys(
         (
-            *("num_cpus_per_env_runner", "custom_resources_per_env_runner"),
+            *("env_runner_cls", "num_cpus_per_env_runner", "custom_resources_per_env_runner"),
             *("max_num_env_runner_restarts", "max_requests_in_flight_per_env_runner"),
         ),
         "Ray starts and restarts env runners by it.",

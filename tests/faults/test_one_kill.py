@@ -61,9 +61,10 @@ def carry_out(line: str, folder: Path, places: Any, last: int) -> None:
     put = os.replace
 
     def replace(source: Any, target: Any, **options: Any) -> None:
-        places.value += Path(target).absolute().is_relative_to(folder)  # and no cache of numba
-        if places.value == last:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if Path(target).absolute().is_relative_to(folder):  # and no cache of numba
+            places.value += 1
+            if places.value == last:
+                os.kill(os.getpid(), signal.SIGKILL)
         put(source, target, **options)
 
     os.replace = replace

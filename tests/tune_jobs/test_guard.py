@@ -382,7 +382,7 @@ def test_a_run_is_called_by_the_name_that_it_was_given(trained: Path, tmp_path: 
 
 
 def test_a_decision_can_be_kept_and_used(trained: Path, tmp_path: Path) -> None:
-    file = tmp_path / "new" / "decision.json"
+    file = tmp_path / "decision.json"
     text = run(guard.command, str(trained), "--jobsets", "20", "--out", str(file)).stdout
     assert f"Wrote {file}" in text
     chosen: Policy = load_decided(file)

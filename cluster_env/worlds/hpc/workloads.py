@@ -325,7 +325,7 @@ class HPCLog(LogWorkload):
 
     See `LogWorkload` for what all logs have.
 
-    Args:
+    Attributes:
         too_long: what becomes of jobs that ask for more time than the site lets them have:
             ``drop`` leaves them out, ``cap`` lets them run for the longest time.
     """

@@ -65,6 +65,9 @@ def test_a_policy_of_ones_own_is_asked_to_act_in_the_world_that_is_compared_in()
     class Elsewhere:
         name = "elsewhere"
 
+        def act(self, states: Any, uniforms: Any) -> Any:
+            raise AssertionError("it does not act in the world that it was made for")
+
         def acting_in(self, world: Any, wanted: Any) -> Any:
             worlds.append(world)
             return rule
