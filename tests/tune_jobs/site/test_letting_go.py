@@ -18,7 +18,7 @@ from tune_jobs.site.journal import read_journal
 
 JOBS = {"7", "8", "12"}
 STANDS_IN = re.compile(r"process (\d+) releases all held jobs until it is stopped")
-SHORT = ("--tick", "0.2", "--watchdog", "4", "--squeue-timeout", "0.4")
+SHORT = ("--tick", "0.2", "--watchdog", "6", "--squeue-timeout", "1")
 
 
 @pytest.fixture
