@@ -135,7 +135,7 @@ def test_what_is_decided_on_earlier_weeks_is_shown_on_later_ones(
 def test_on_a_log_a_guard_bounds_waits_and_compares_with_the_best_rule_that_backfills(
     said: tuple[str, ...], bound: str | int, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf-strict", "fcfs"))
+    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf:strict", "fcfs"))
     monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
     task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "8")
     found = json.loads(run(guard.command, "hpc-order", *task, *said, "--later", "--json").stdout)
@@ -145,7 +145,7 @@ def test_on_a_log_a_guard_bounds_waits_and_compares_with_the_best_rule_that_back
     assert found["task"].get("max_wait", 0) == bound
     means = {one["policy"]: one["mean"] for one in found["candidates"]}
     references = set(get_spec("hpc").training.references(get_spec("hpc").world()))
-    assert means.keys() == references | {"saf-strict", "hpc-order"}
+    assert means.keys() == references | {"saf:strict", "hpc-order"}
     world = load_config("hpc-order", [f"task.world.max_wait={bound}", *_on(log)]).task.build().world
     workload: Any = load_config("hpc-smoke", _on(log)).task.build_workload()
     weeks = [workload.before_held_out().recorded.jobset()]

@@ -272,6 +272,4 @@ def _register(name: str, rule: Rule) -> None:
 
 for _order in ORDERS:
     HEURISTICS.register(_order)(Heuristic(_ordered(_order)))
-for _order, _backfilling in (("saf", "strict"), ("wspt", "strict"), ("sjf", "skip")):
-    _register(f"{_order}-{_backfilling}", Rule(_order, _backfilling))
 _register("reserve", Rule("wspt", "skip", reserve=Reserve()))

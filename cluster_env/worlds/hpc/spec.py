@@ -148,7 +148,7 @@ def words(task: Task) -> str:
 def references(world: Any) -> tuple[str, ...]:
     """The baselines that backfill; a strict one may leave the machine idle for a low slowdown."""
     easy = "" if world.backfilling == "easy" else ":easy"
-    return (*(f"{order}{easy}" for order in _BACKFILLED), "sjf-skip")
+    return (*(f"{order}{easy}" for order in _BACKFILLED), "sjf:skip")
 
 
 def _thesis(**options: Any) -> dict[str, Any]:
@@ -202,7 +202,7 @@ SPEC = WorldSpec(
     world=HPC,
     workloads=WORKLOADS,
     heuristics=HEURISTICS,
-    baselines=(*_BACKFILLED, "sjf-skip", "saf-strict", "wspt-strict"),
+    baselines=(*_BACKFILLED, "sjf:skip", "saf:strict", "wspt:strict"),
     metrics=(
         *("bounded_slowdown", "bounded_slowdown_narrow", "bounded_slowdown_medium"),
         *("bounded_slowdown_wide", "utilization", "utilization_to_end", "wait", "longest_wait"),

@@ -41,7 +41,7 @@ LINES = (
         f"replay site.csv --processors 8 {words}"
         for words in (
             *("--policy nosuch", "--policy fcfs:nosuch", "--policy ,", "--policy fcfs,fcfs"),
-            *("--policy saf-strict:easy", "--policy hold:8", "--policy rls:nosuch"),
+            *("--policy saf-strict", "--policy hold:8", "--policy rls:nosuch"),
             *("--policy runs/none", "--policy runs/good", "--policy empty", "--policy 'no/*'"),
             *("--seed -1", "--decode best", "--kill-at-estimate perhaps", "--backfilling nosuch"),
             *("--processors 8 --set task.world.processors=8", "--set task.world.kind=deeprm"),

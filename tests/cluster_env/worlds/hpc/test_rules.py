@@ -196,7 +196,6 @@ def test_the_weights_of_priority_are_the_site_s() -> None:
 
 def test_names_say_order_and_backfilling() -> None:
     names = {"sjf": Rule("sjf", "easy"), "sjf:strict": Rule("sjf", "strict")}
-    names |= {"saf-strict": Rule("saf", "strict")}
     for name, rule in names.items():
         policy = get_heuristic(name, WORLD)
         assert (policy.rule, policy.name) == (rule, name)
@@ -208,7 +207,7 @@ def test_names_say_order_and_backfilling() -> None:
     ("name", "words"),
     [
         ("sjf:esay", "did you mean 'easy'"),
-        ("saf-strict:easy", "takes no number"),
+        ("saf-strict", "'saf-strict' was removed in 0.3; take saf:strict"),
         ("jsf", "did you mean 'sjf'"),
     ],
 )

@@ -1,0 +1,8 @@
+"""Names of rules, presets and options that are gone, and what to use instead."""
+
+REMOVED = {
+    "saf-strict": "take saf:strict",
+    "wspt-strict": "take wspt:strict",
+    "sjf-skip": "take sjf:skip",
+}
+"""By name. A message says that the name was removed in 0.3, and then this."""
