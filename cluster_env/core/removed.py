@@ -4,5 +4,6 @@ REMOVED = {
     "saf-strict": "take saf:strict",
     "wspt-strict": "take wspt:strict",
     "sjf-skip": "take sjf:skip",
+    "reserve": "on real logs no rule did worse; take saf:easy",
 }
 """By name. A message says that the name was removed in 0.3, and then this."""

@@ -86,7 +86,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_decided_on_earlier_weeks_is_shown_on_later_ones(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs", "reserve"))
+    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
     monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
     task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "12")
     args = ("hpc-hold", *task, "--later", "--json")
@@ -264,7 +264,7 @@ def test_compare_and_a_look_at_later_weeks_say_the_same(
     window: tuple[str, ...], enough: bool, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a log with too little room: neither an interval nor who is better."""
-    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs", "reserve"))
+    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
     monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
     task = (*("--set", f"task.workload.trace={log}", "--processors", "32"), *window)
     task += ("--max-wait", "0")  # compare has no bound unless somebody asks for one

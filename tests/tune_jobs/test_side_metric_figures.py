@@ -36,9 +36,9 @@ def test_every_rule_and_policy_stands_in_cost_against_side_metrics(
 ) -> None:
     here = [Scenario("here", "hpc-smoke", SMALL)]
     figure = replace(pareto.FIGURE, scenarios=lambda request: here)
-    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "reserve"))
+    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
     rows = figure.collect(REQUEST)
-    assert [row["key"] for row in rows] == ["saf", "reserve", "hpc-hold"]
+    assert [row["key"] for row in rows] == ["saf", "fcfs", "hpc-hold"]
     write_table(tmp_path / "it.csv", rows)
     shown = all_texts(figure.draw(tmp_path / "it.csv"))
     assert all(shown.count(str(row["key"])) == len(pareto.SIDE_METRICS) for row in rows)

@@ -29,7 +29,6 @@ from cluster_env.worlds.hpc.reservations import (
     Plan,
     begin_plan,
     delays_nobody,
-    leaves_reserve,
     start_bounded,
     start_by_plan,
     start_fitting,
@@ -61,8 +60,7 @@ def play_rule(
 def _of_jobset(rule: RuleTable, jobs: Jobs, jobset: int) -> RuleTable:
     """A rule for the jobs of one jobset."""
     first, last = jobs.first[jobset], jobs.first[jobset + 1]
-    score, left_free = rule.score[first:last], rule.left_free[first:last]
-    return RuleTable(rule.kind, rule.mode, score, left_free, rule.weights, rule.max_wait)
+    return RuleTable(rule.kind, rule.mode, rule.score[first:last], rule.weights, rule.max_wait)
 
 
 @njit_inlined
@@ -173,7 +171,7 @@ def _comes_last(episode: Episode, rule: RuleTable, job: int, shadow: int, now: i
 def _may_join(episode: Episode, rule: RuleTable, job: int, shadow: int, now: int) -> bool:
     """Whether such a job may start at once; takes what is spare if it needs that."""
     if rule.mode == SKIP:
-        return leaves_reserve(episode, rule, job)
+        return fits(episode.demand, job, episode.free)
     if rule.mode == STRICT or not delays_nobody(episode, job, now, shadow):
         return False
     take_spare(episode, job, now, shadow)

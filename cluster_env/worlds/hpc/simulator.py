@@ -167,10 +167,8 @@ class HPCSimulator(BatchSimulator):
         """A rule for the jobs that are loaded."""
         if rule not in self._tables:
             size, estimate = self.jobs.demand[:, 0], self.jobs.records.order_estimate
-            processors = self.world.processors
-            self._tables[rule] = RuleTable.of(
-                rule, estimate, size, self.submits(), processors, self.world.max_wait
-            )
+            bound = self.world.max_wait
+            self._tables[rule] = RuleTable.of(rule, estimate, size, self.submits(), bound)
         return self._tables[rule]
 
     def _one_row(self, lines_up: bool = False) -> Rows:

@@ -67,9 +67,7 @@ class Shortest:
 
 
 @pytest.mark.parametrize("max_wait", [0, 60])
-@pytest.mark.parametrize(
-    "spec", ["sjf:easy", "fcfs:easy", "saf:skip", "wfp3:strict", "reserve", "one by one"]
-)
+@pytest.mark.parametrize("spec", ["sjf:easy", "fcfs:easy", "saf:skip", "wfp3:strict", "one by one"])
 def test_advice_is_what_the_simulator_does_at_each_event(spec, max_wait):
     jobset, world = jobs(seed=3), replace(WORLD, max_wait=max_wait)
 

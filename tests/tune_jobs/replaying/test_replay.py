@@ -47,7 +47,7 @@ def test_the_numbers_are_those_of_the_evaluation(log: Path, capsys: Shown) -> No
     world = HPC(processors=16, gpus=4)
     workload = HPCLog(log, world.capacity, world.resources, whole=True)
     (jobset,) = sample_jobsets(workload, 0, Split.HELD_OUT, [0])
-    names = ("fcfs:strict", "sjf:skip", "wfp3:conservative", "saf:strict", "reserve")
+    names = ("fcfs:strict", "sjf:skip", "wfp3:conservative", "saf:strict")
     found = by_policy(replayed(capsys, log, *MACHINE, "--policy", ",".join(names)))
     assert list(found) != list(names)  # the lowest slowdown first
     assert found.keys() == set(names)

@@ -190,16 +190,10 @@ class SiteSimulator(BatchSimulator):
         """A rule for the jobs that are loaded."""
         batch, site, columns = self.batch, self.world.site, self._requests.columns
         records, size = self.work.records, self.work.demand[:, 0]
-        submit, processors = submits(batch), self.world.processors
-        table = RuleTable.of(rule, records.order_estimate, size, submit, processors)
-        kind, score, left_free = table.kind, table.score, table.left_free
+        table = RuleTable.of(rule, records.order_estimate, size, submits(batch))
+        kind, score = table.kind, table.score
         if rule.order == "random":  # drawn once, so that it is a fixed one here
             kind, score = FIXED, chance_scores(batch, keys)
-        if rule.reserve is not None:  # what stays free is free in the job's own partition
-            for part, which in enumerate(self.layout.partition_set):
-                mine = columns["partition"] == part
-                units = int(self.layout.set_units[which, 0])
-                left_free[mine] = rule.reserve.left_free(records.order_estimate[mine], units)
         # Priorities of partitions and QOS, each over the highest.
         of_partition = np.array([one.priority for one in site.partitions], np.float64)
         of_qos = np.array([one.priority for one in site.limits if one.kind == "qos"] + [0.0])
@@ -212,7 +206,6 @@ class SiteSimulator(BatchSimulator):
             kind=kind,
             mode=table.mode,
             score=score,
-            left_free=left_free,
             weights=table.weights,
             bonus=bonus,
             max_wait=self.world.max_wait,
@@ -238,7 +231,6 @@ class SiteSimulator(BatchSimulator):
             kind=SCORED,
             mode=BACKFILLING.index(scorer.mode),
             score=np.zeros(num_jobs),
-            left_free=np.full(num_jobs, np.iinfo(np.int64).min // 2),
             weights=np.zeros(3),
             bonus=np.zeros(num_jobs),
             max_wait=self.world.max_wait,

@@ -14,7 +14,7 @@ from cluster_env.core.schedule import Schedule
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.published import PublishedPolicy
-from cluster_env.worlds.hpc.rules import BACKFILLING, Reserve, Rule
+from cluster_env.worlds.hpc.rules import BACKFILLING, Rule
 from cluster_env.worlds.hpc.scorer import MODES, SIZE, Scorer
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
 from tests.cluster_env.worlds.hpc.plain_rules import plain_starts
@@ -22,7 +22,6 @@ from tests.cluster_env.worlds.hpc.test_choosing import assert_same
 from tests.cluster_env.worlds.hpc.test_reservations import patient_jobsets
 
 WORLD = HPC(processors=PROCESSORS, queue=16)
-RESERVE = Reserve(none_below_s=2, all_from_s=9, share=0.7)
 ORDERS = ["sjf", "saf", "lcfs", "wfp3", "unicep", "tetris", "f1"]
 bounds = st.integers(1, 9)
 
@@ -64,16 +63,6 @@ def test_bounded_rules_are_those_of_a_plain_loop(
     schedule = played(world, [jobset], rule)
     check_schedule(schedule, [jobset], complete_until=world.max_time)
     assert schedule.start.tolist() == plain_starts(jobset, rule, PROCESSORS, max_wait)
-
-
-@given(jobset=small_jobsets(corrected=True), max_wait=bounds, order=st.sampled_from(ORDERS[:3]))
-@settings(max_examples=60)
-def test_a_bounded_reserve_is_that_of_a_plain_loop(
-    order: str, jobset: JobSet, max_wait: int
-) -> None:
-    rule = Rule(order, "skip", reserve=RESERVE)
-    starts = played(bounded(max_wait), [jobset], rule).start.tolist()
-    assert starts == plain_starts(jobset, rule, PROCESSORS, max_wait)
 
 
 @pytest.mark.parametrize("backfilling", BACKFILLING)

@@ -17,7 +17,7 @@ from cluster_env.evaluation import evaluate
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.published import PublishedPolicy
-from cluster_env.worlds.hpc.rules import BACKFILLING, Reserve, Rule
+from cluster_env.worlds.hpc.rules import BACKFILLING, Rule
 from cluster_env.worlds.hpc.scorer import Scorer
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
 from tests.cluster_env.worlds.hpc.plain_rules import plain_starts
@@ -47,8 +47,6 @@ def test_rules_are_those_of_a_plain_loop(
 def test_corrected_estimates_are_those_of_a_plain_loop(rule: str, jobset: JobSet) -> None:
     """The plan counts on a running job up to what is believed of it, not up to its limit."""
     chosen = Rule(*rule.split("/"))
-    if chosen.backfilling == "skip":
-        chosen = replace(chosen, reserve=Reserve(none_below_s=2, all_from_s=9, share=0.7))
     starts = played(EVENT, [jobset], chosen).start.tolist()
     assert starts == plain_starts(jobset, chosen, PROCESSORS, pass_per_event=True)
 
