@@ -30,8 +30,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
 
     For one that was removed, it says what to use instead.
     """
-    if name in REMOVED:
-        return InputError(f"the {kind} '{name}' was removed in 0.3; {REMOVED[name]}")
+    if instead := REMOVED.get(name.partition(":")[0]):
+        return InputError(f"the {kind} '{name}' was removed in 0.3; {instead}")
     names, said = sorted(set(known)), shortened(name)
     close = " or ".join(f"'{other}'" for other in nearest(said, names))
     hint = f"did you mean {close}? " if close else ""

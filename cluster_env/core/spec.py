@@ -134,14 +134,11 @@ class NamedJobsets:
         about: what they are, in a few words.
         jobsets: gives them, from a task; they may hold jobs that a policy was trained on.
         columns: what differs from the columns of the task, from the jobsets.
-        policies: rules by name that repeat what was published on these jobsets. They can be named
-            like heuristics, but are offered nowhere.
     """
 
     about: str
     jobsets: Callable[[Any], Sequence[JobSet]]
     columns: Callable[[Sequence[JobSet]], Mapping[str, Value]] = lambda jobsets: {}
-    policies: Mapping[str, Heuristic] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -415,15 +412,4 @@ def get_heuristic(name: str, world: World) -> Policy:
         InputError: if there is no such heuristic, or its number is out of range.
     """
     rule, _, argument = name.partition(":")
-    spec = spec_of(world)
-    for protocol in spec.tools.protocols.values():
-        if rule in protocol.policies:  # a rule of its comparison, which is offered nowhere else
-            return protocol.policies[rule].make(world, argument)
-    return spec.heuristics.get(rule).make(world, argument)
-
-
-def heuristics_of(spec: WorldSpec) -> dict[str, Heuristic]:
-    """All rules of a world that can be named: its heuristics, and those of its protocols."""
-    offered = {name: spec.heuristics.get(name) for name in spec.heuristics.names()}
-    published = (one.policies for one in spec.tools.protocols.values())
-    return offered | {name: rule for rules in published for name, rule in rules.items()}
+    return spec_of(world).heuristics.get(rule).make(world, argument)

@@ -10,7 +10,6 @@ from typing import Literal, Protocol, TypeVar
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
-from cluster_env.core.spec import heuristics_of
 from cluster_env.core.world import differences
 from cluster_env.worlds import (
     WORLDS,
@@ -240,6 +239,6 @@ def _distinct(runs: Sequence[HasConfig]) -> list[str]:
 
 
 def _heuristics() -> list[str]:
-    """Names of the rules of all worlds, those of extensions and of protocols included."""
+    """Names of the rules of all worlds, those of extensions included."""
     load_extensions()
-    return [name for world in WORLDS.names() for name in heuristics_of(get_spec(world))]
+    return [name for world in WORLDS.names() for name in get_spec(world).heuristics.names()]

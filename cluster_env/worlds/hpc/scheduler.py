@@ -51,8 +51,7 @@ def play_rule(
         clear(episode)
         scratch.status[0].num_users = rows.status[row].num_users
         status, max_time = rows.status[row], machine.options[0].max_time
-        single = machine.options[0].pass_per_event
-        end = _play(episode, _of_jobset(rule, jobs, status.jobset), plan, max_time, single)
+        end = _play(episode, _of_jobset(rule, jobs, status.jobset), plan, max_time)
         status.truncated, status.time = end > max_time, min(end, max_time)
 
 
@@ -64,11 +63,8 @@ def _of_jobset(rule: RuleTable, jobs: Jobs, jobset: int) -> RuleTable:
 
 
 @njit_inlined
-def _play(episode: Episode, rule: RuleTable, plan: Plan, max_time: int, single: bool) -> int:
-    """Plays an episode; returns the clock at its end, above `max_time` if it has to be cut.
-
-    ``single`` says whether the rule starts jobs after each single event, see `advance`.
-    """
+def _play(episode: Episode, rule: RuleTable, plan: Plan, max_time: int) -> int:
+    """Plays an episode; returns the clock at its end, above `max_time` if it has to be cut."""
     status, num_jobs = episode.status[0], episode.jobs.size
     # A literal 0 would be a type of its own, and each part be compiled for it, too.
     now, shadow = int(np.int64(0)), int(np.int64(UNKNOWN))
@@ -83,7 +79,7 @@ def _play(episode: Episode, rule: RuleTable, plan: Plan, max_time: int, single: 
         if now > max_time:
             break
         first_new = status.coming
-        changed = advance(episode, now, tracks, False, not fixed, single)
+        changed = advance(episode, now, tracks, False, not fixed)
         num_new = status.coming - first_new
         # A job that comes alone and changes nothing for the others is looked at by itself.
         alone = settled and num_new == 1 and status.tail > status.head and not changed

@@ -124,7 +124,6 @@ def play_scorer(machine: Machine, jobs: Jobs, rows: Rows, scoring: Scoring, scra
     for row in range(rows.status.size):
         episode = episode_of(machine, jobs, rows, row, scratch, 0)
         clear(episode)
-        single = machine.options[0].pass_per_event
         status, now, oldest = episode.status[0], np.int64(0), int(np.int64(0))
         while status.coming < episode.jobs.size or status.running > 0:
             now = np.int64(next_event(episode))
@@ -132,7 +131,7 @@ def play_scorer(machine: Machine, jobs: Jobs, rows: Rows, scoring: Scoring, scra
                 break
             # What happens, and then starts one by one until no further job may start.
             first_new = status.coming
-            advance(episode, now, True, True, False, single)
+            advance(episode, now, True, True, False)
             if scoring.max_wait > 0:
                 oldest = move_overdue(episode, scoring.state[:0], oldest, now, scoring.max_wait)
             for new in range(first_new, status.coming):

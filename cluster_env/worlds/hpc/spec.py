@@ -29,7 +29,7 @@ from cluster_env.workloads.histories import histories
 from cluster_env.workloads.log import LogPart, LogWorkload
 from cluster_env.workloads.windows import filling_time, natural_length
 from cluster_env.worlds.hpc.bounds import read_bound
-from cluster_env.worlds.hpc.published import PROTOCOLS, PublishedPolicy
+from cluster_env.worlds.hpc.published import PROTOCOLS
 from cluster_env.worlds.hpc.real_sites import real_sites
 from cluster_env.worlds.hpc.render import draw
 from cluster_env.worlds.hpc.rules import HEURISTICS
@@ -171,7 +171,7 @@ def _partition_alone(task: Any) -> Mapping[str, Any]:
 
 
 def warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
-    """Draws and corrects estimates, uses a scorer in its three ways, plays a loop and a site."""
+    """Draws and corrects estimates, uses a scorer in its three ways, and plays a site."""
     rng, one, scorer = np.random.default_rng(0), np.zeros(1, np.int64), Scorer.linear()
     LublinWorkload(jobs=8, estimates="tsafrir").sample(rng)
     histories(one, one, np.ones(1), one)
@@ -180,7 +180,6 @@ def warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
     score_states(scorer, world, simulator.states)
     simulator.choose(scorer, simulator.episode)
     simulator.play(scorer)
-    PublishedPolicy("rls", "rls", "sjf").play(simulator, np.zeros(0, np.uint64))
     at_site = HPC(site=Site(nodes=(NodeGroup(processors=256),))).simulator()
     at_site.load([LublinWorkload(jobs=8).sample(rng)], get_objective("bounded_slowdown"))
     at_site.play(Scorer.linear("easy"))
@@ -303,7 +302,7 @@ SPEC = WorldSpec(
         site_families={"real-sites": real_sites},
         transfers=(
             *("processors", "queue", "backfilling", "priority", "kill_at_estimate", "max_time"),
-            *("max_wait", "scheduling_pass", "horizon", "horizon_step", "site"),
+            *("max_wait", "horizon", "horizon_step", "site"),
         ),
         policies={
             file.parent.name: file.parent for file in sorted(_SHIPPED.glob("*/weights.json"))

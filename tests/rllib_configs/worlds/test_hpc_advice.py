@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.evaluation import evaluate
 from cluster_env.worlds import get_heuristic
@@ -107,9 +106,3 @@ def test_a_job_that_is_larger_than_the_machine_is_left_out():
     queue = Queue(NOW, (16, 64, 0), (), (large, small))
     found = advise(WORLD, lambda world: get_heuristic("fcfs:strict", world), queue)
     assert (found.starts, dict(found.planned)) == (("2",), {})
-
-
-def test_rules_that_repeat_what_others_published_advise_nobody():
-    queue = Queue(NOW, (16, 64, 0), (), (SiteJob("1", WAITING, "", "", "", NOW, 0, 9, 1, 0, 0),))
-    with pytest.raises(InputError, match="no real machine"):
-        advise(WORLD, lambda world: get_heuristic("rls:sjf", world), queue)

@@ -195,8 +195,7 @@ def test_environments_choose_by_rules() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["saf", "rls:sjf"])
-def test_rules_do_not_act_on_bare_states(name: str) -> None:
-    act: Callable = get_heuristic(name, WORLD).act
-    with pytest.raises(InputError, match=r"env\.unwrapped\.choose|repeats what others published"):
+def test_rules_do_not_act_on_bare_states() -> None:
+    act: Callable = get_heuristic("saf", WORLD).act
+    with pytest.raises(InputError, match=r"env\.unwrapped\.choose"):
         act(WORLD.state_space.sample()[None], np.zeros(1))

@@ -13,7 +13,6 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.published import PublishedPolicy
 from cluster_env.worlds.hpc.rules import BACKFILLING, Rule
 from cluster_env.worlds.hpc.scorer import MODES, SIZE, Scorer
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
@@ -192,14 +191,6 @@ def test_memory_is_kept_for_an_overdue_job_too() -> None:
     assert starts.tolist() == [0, 21, 2, 10, 11, 11]
     kept = played(replace(world, max_wait=8), [jobset], Rule("saf", "skip")).start
     assert kept.tolist() == [0, 12, 2, 17, 17, 11]
-
-
-def test_published_loops_have_no_bound() -> None:
-    policy = PublishedPolicy("rls:sjf", "rls", "sjf")
-    simulator = bounded(5).simulator()
-    simulator.load([STARVED], get_objective("slowdown"))
-    with pytest.raises(InputError, match="leave out max_wait"):
-        policy.play(simulator, np.zeros(1, np.uint64))
 
 
 @pytest.mark.parametrize("max_wait", [-1, 2**31])
