@@ -276,8 +276,7 @@ SPEC = WorldSpec(
             "run-times": CliOption(
                 "workload.run_times",
                 "Estimates of the run times in a log: user (the users' own), recent (the mean of "
-                "the user's last two jobs), mixed (between estimates and the past), learned, or "
-                "actual.",
+                "the user's last two jobs), mixed (between estimates and the past), or actual.",
             ),
         },
         steady=steady,
