@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Generic, TypeVar
 
 from cluster_env.core.errors import InputError, shortened
-from cluster_env.core.removed import REMOVED
+from cluster_env.core.removed import was_removed
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -30,8 +30,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
 
     For one that was removed, it says what to use instead.
     """
-    if instead := REMOVED.get(name.partition(":")[0]):
-        return InputError(f"the {kind} '{name}' was removed in 0.3; {instead}")
+    if sentence := was_removed(kind, name):
+        return InputError(sentence)
     names, said = sorted(set(known)), shortened(name)
     close = " or ".join(f"'{other}'" for other in nearest(said, names))
     hint = f"did you mean {close}? " if close else ""

@@ -268,8 +268,6 @@ class Training:
             with; in all others they have to agree.
         policies: trained policies that come with metasched by name: their folders, as
             `rllib_configs.policy_files` reads them.
-        renamed: names that policies and presets had before, each with the present one, and what to
-            know of it in a few words.
         discount: of a unit of time, by which the rewards of a world discount already what comes
             between two decisions (a semi-MDP's); from the world. Training must not do it again.
         check_task: refuses tasks that make no sense.
@@ -285,7 +283,6 @@ class Training:
     ] = field(default_factory=dict)
     transfers: tuple[str, ...] = ()
     policies: Mapping[str, Path] = field(default_factory=dict)
-    renamed: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     discount: Callable[[Any], float] = lambda world: 1.0
     check_task: Callable[[Any], None] = lambda task: None
 

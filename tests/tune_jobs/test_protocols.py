@@ -69,14 +69,13 @@ def test_the_estimates_of_a_log_count_whatever_a_policy_was_trained_with(tmp_pat
     log = tmp_path / "small.swf"
     columns = {"submit": np.arange(40) * 9, "run": np.full(40, 5), "processors": np.ones(40)}
     write_swf(log, columns, {"MaxProcs": 4})
-    asked = ["--policies", "sjf,hpc-hold", "--protocol", "whole"]
+    asked = ["--policies", "sjf,hpc-order", "--protocol", "whole"]
     rows = compared(*asked, *options(log, 4))
     assert {(row["policy"], row["num_jobs"]) for row in rows if row["protocol"] == "whole"} == {
         ("sjf", 40),
-        ("hpc-hold", 40),
-        ("hpc-hold (no hold)", 40),
+        ("hpc-order", 40),
     }
-    runs = load_runs(find_runs(["hpc-hold"]), "argmax")
+    runs = load_runs(find_runs(["hpc-order"]), "argmax")
     config = choose_config(None, [f"task.workload.trace={log}"], {}, runs)
     assert config.task.workload.estimates == "recorded"
 

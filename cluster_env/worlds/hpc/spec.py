@@ -42,7 +42,6 @@ from cluster_env.worlds.hpc.workloads import (
     BimodalWorkload,
     LublinWorkload,
     any_site,
-    capability_site,
 )
 from cluster_env.worlds.hpc.world import HPC
 
@@ -50,8 +49,6 @@ _SHIPPED = Path(__file__).parent / "policies"
 
 _BACKFILLED = ("saf", "sjf", "wspt", "fcfs", "unicep", "wfp3")
 """Baselines whose backfilling is that of the world."""
-
-_HOLDS = "it holds jobs back, which does harm on most real logs; hpc-order never holds"
 
 
 def columns(task: Task) -> dict[str, Value]:
@@ -297,7 +294,7 @@ SPEC = WorldSpec(
     training=Training(
         objective="bounded_slowdown",
         references=references,
-        families={"any-site": any_site, "capability": capability_site},
+        families={"any-site": any_site},
         site_families={"real-sites": real_sites},
         transfers=(
             *("processors", "queue", "backfilling", "priority", "kill_at_estimate", "max_time"),
@@ -305,10 +302,6 @@ SPEC = WorldSpec(
         ),
         policies={
             file.parent.name: file.parent for file in sorted(_SHIPPED.glob("*/weights.json"))
-        },
-        renamed={
-            "hpc-universal": ("hpc-hold", _HOLDS),
-            "hpc-no-worse": ("hpc-hold-limits", _HOLDS),
         },
         discount=lambda world: world.reward_discount if world.reward == "options" else 1.0,
     ),

@@ -90,7 +90,7 @@ def test_windows_keep_what_was_learned_from_the_whole_log() -> None:
 def test_impossible_corrections_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     path.write_text("arrival,duration,processors\n" + "".join(f"{9 * k},5,1\n" for k in range(40)))
-    with pytest.raises(InputError, match=r"'learned' was removed in 0\.3; take mixed"):
+    with pytest.raises(InputError, match=r"'learned' was removed in 0\.3: take mixed"):
         HPCLog(path, run_times="learned")
     with pytest.raises(InputError, match="corrects recorded estimates"):
         HPCLog(path, run_times="recent", estimates="exact")

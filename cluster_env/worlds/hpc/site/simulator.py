@@ -215,16 +215,7 @@ class SiteSimulator(BatchSimulator):
         )
 
     def _scored(self, scorer: Scorer) -> Order:
-        """A scorer for the jobs that are loaded.
-
-        Raises:
-            InputError: if it holds jobs back.
-        """
-        if scorer.mode not in BACKFILLING:
-            raise InputError(
-                f"a site plays scorers that only order jobs, but the mode '{scorer.mode}' holds "
-                f"jobs back; take a policy such as hpc-order"
-            )
+        """A scorer for the jobs that are loaded."""
         num_jobs = int(self.batch.first[-1])
         moving = [JOB_FEATURES.index(name) for name in ("of_free", "fits")]
         return Order(

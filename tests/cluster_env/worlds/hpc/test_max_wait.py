@@ -91,7 +91,6 @@ def test_the_promise_holds_where_jobs_are_killed(order: str, jobset: JobSet, max
 def test_scorers_keep_the_promise_and_choose_as_they_play(
     mode: str, jobset: JobSet, max_wait: int, seed: int
 ) -> None:
-    """Those with a gate hold jobs back, though not those that are overdue."""
     scorer = Scorer(np.random.default_rng(seed).standard_normal((SIZE, SIZE)), mode)
     assert_promise(jobset, played(bounded(max_wait), [jobset], scorer), max_wait)
     assert_same(bounded(max_wait), [jobset], scorer)
@@ -154,7 +153,7 @@ def test_without_a_bound_a_job_starves_and_with_it_it_does_not() -> None:
     assert_promise(STARVED, kept, 20)
 
 
-@pytest.mark.parametrize("rule", [Rule("saf"), Rule("wfp3", "skip"), Scorer.linear("gated_easy")])
+@pytest.mark.parametrize("rule", [Rule("saf"), Rule("wfp3", "skip"), Scorer.linear("easy")])
 @given(jobset=small_jobsets(corrected=True))
 @settings(max_examples=30)
 def test_a_bound_that_nobody_reaches_changes_nothing(rule: Rule | Scorer, jobset: JobSet) -> None:
