@@ -24,7 +24,7 @@ from meta.maml.options import MAMLOptions, maml_options
 from meta.maml.rewards import RewardSums
 from meta.maml.steps import Parameters, StepOptions
 from meta.study import StudyPlan
-from rllib_configs.networks.conditions import Wanted, seen_world
+from rllib_configs.networks.conditions import seen_world
 from rllib_configs.networks.registry import Weights, make_sampler, network_of, require_shapes
 from rllib_configs.networks.sampling import SamplingPolicy
 from rllib_configs.policy_files import Decode, LearnedPolicy, read_weights, write_policy
@@ -129,7 +129,7 @@ class MetaPolicy:
         self, task: Task, parameters: Parameters, name: str, decode: Decode = "argmax"
     ) -> LearnedPolicy:
         """A policy for a task's world with these parameters; for ``decode`` see `LearnedPolicy`."""
-        weights, goal = self.weights_with(parameters), Wanted(task.objective)
+        weights, goal = self.weights_with(parameters), task.objective
         return LearnedPolicy(name, make_sampler(self.config, weights, task.world, goal), decode)
 
     def after(self, task: Task, plan: StudyPlan, seed: int) -> list[LearnedPolicy]:

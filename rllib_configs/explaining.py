@@ -10,6 +10,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from cluster_env.core.errors import MAX_SHOWN, InputError, shortened
+from cluster_env.core.removed import was_removed
 from cluster_env.worlds import WORLDS
 from rllib_configs.options import TrainingSection, owners
 from rllib_configs.sections import DerivedSection, section_of
@@ -42,6 +43,8 @@ def explain(error: ValidationError, model: type[BaseModel], place: Sequence[str]
         case kind if kind in _UNKNOWN_KEY:
             return _explain_unknown(path, model, inner)
     shown = problem.get("input")
+    if sentence := was_removed(path[-1] if path else "config", str(shown)):
+        return f"{'.'.join(path)}: {sentence}"
     quoted = "" if isinstance(shown, dict) else f", but {shortened(_QUOTED.repr(shown))} was given"
     message = problem["msg"]
     return f"{'.'.join(path) or 'config'}: {message[0].lower()}{message[1:]}{quoted}"
@@ -74,6 +77,8 @@ def refuse_truth(data: Any, checked: Any, path: Sequence[str] = ()) -> None:
 def _explain_unknown(path: list[str], model: type[BaseModel], inner: list[str]) -> str:
     """Says whose key it is, or which one is the nearest."""
     key, name = ".".join(path), path[-1]
+    if sentence := was_removed("option", name):
+        return f"{key}: {sentence}"
     if len(inner) == 1 and (elsewhere := _elsewhere(model, name)):
         return f"{key} is not used by {elsewhere}"
     holder: Any = model

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from cluster_env.core.yaml_text import MAX_CHARACTERS, YAMLFault, parse_yaml
-from cluster_env.worlds import present_name
 from rllib_configs.changes import Changes, change, changed_keys
 from rllib_configs.explaining import explain, refuse_truth
 from rllib_configs.extensions import load_extensions
@@ -76,7 +75,7 @@ def read_config(source: str | Path) -> dict[str, Any]:
         InputError: if there is no such preset or file, or it is no table.
     """
     load_extensions()
-    path = find_yaml("preset", present_name(str(source)), PRESETS)
+    path = find_yaml("preset", source, PRESETS)
     if not path.is_file():
         raise InputError(f"there is no config file {path}")
     return read_yaml(path)

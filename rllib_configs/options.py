@@ -18,7 +18,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from cluster_env.core.world import World
 from cluster_env.evaluation import get_metric
-from cluster_env.worlds import present_name, shipped_policies
+from cluster_env.worlds import shipped_policies
 from rllib_configs.extensions import load_extensions
 from rllib_configs.registries import (
     ALGORITHMS,
@@ -106,8 +106,7 @@ class TrainingSection(Section):
         """Lets a run be resumed from elsewhere."""
         if path is None:
             return path
-        name = present_name(str(path))
-        return Path(name) if name in shipped_policies() else path.expanduser().absolute()
+        return path if str(path) in shipped_policies() else path.expanduser().absolute()
 
     @model_validator(mode="after")
     def _check_that_the_network_goes_with_the_algorithm(self) -> Self:

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.json_text import read_json
+from cluster_env.core.removed import was_removed
 from cluster_env.core.world import State, World
-from cluster_env.worlds import policy_in, present_name, shipped_policies
+from cluster_env.objectives import Objective
+from cluster_env.worlds import policy_in, shipped_policies
 from rllib_configs.loading import parse_config, read_yaml, write_config
-from rllib_configs.networks.conditions import Wanted
 from rllib_configs.networks.registry import Weights, make_sampler, network_of
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.registries import CONVERSIONS, found
@@ -67,20 +68,20 @@ class LearnedPolicy:
     network: Sampler
     decode: Decode = "sample"
     void_bias: float = 0.0
-    make: Callable[[World, Wanted | None], Sampler] | None = None
+    make: Callable[[World, Objective | None], Sampler] | None = None
 
-    def acting_in(self, world: World, wanted: Wanted | None = None) -> "LearnedPolicy":
+    def acting_in(self, world: World, objective: Objective | None = None) -> "LearnedPolicy":
         """The policy with features that are computed by another world's rules.
 
         Args:
             world: where it acts.
-            wanted: what counts there, for a network that is told; by default what counted where it
-                was trained.
+            objective: what counts there, for a network that is told; by default what counted
+                where it was trained.
 
         Raises:
             InputError: if it cannot act there, or cannot be told of the objective.
         """
-        return self if self.make is None else replace(self, network=self.make(world, wanted))
+        return self if self.make is None else replace(self, network=self.make(world, objective))
 
     def scores(self, states: State) -> NDArray[np.float32]:
         """See `cluster_env.core.policy.ScoringPolicy`: logits, of which ``argmax`` is the best."""
@@ -276,11 +277,12 @@ def policy_folder(path: str | Path) -> Path:
     Raises:
         InputError: if there is no policy.
     """
-    folder = shipped_policies().get(present_name(str(path)), Path(path))
+    folder = shipped_policies().get(str(path), Path(path))
     if (folder / POLICY_FOLDER).is_dir():
         folder = folder / POLICY_FOLDER
     if not weights_file(folder).is_file():
-        raise InputError(f"there is no trained policy in {path}: it has no {WEIGHTS_FILE}")
+        gone = was_removed("policy", Path(path).name)
+        raise InputError(gone or f"there is no trained policy in {path}: it has no {WEIGHTS_FILE}")
     return folder
 
 
@@ -359,7 +361,7 @@ def policy_of(
     name: str,
     decode: Decode,
     world: World | None = None,
-    wanted: Wanted | None = None,
+    objective: Objective | None = None,
 ) -> LearnedPolicy:
     """A policy of an experiment's network; `rllib_configs.networks.make_sampler` says of what.
 
@@ -367,6 +369,6 @@ def policy_of(
         InputError: if the weights are those of another network.
     """
     make = partial(make_sampler, config, weights)
-    network = make(world, wanted)
+    network = make(world, objective)
     kind = PlayedLearnedPolicy if hasattr(network, "play") else LearnedPolicy
     return kind(name, network, decode, make=make)

@@ -79,9 +79,8 @@ class ConditionOption(Section):
     """An option of networks that can be conditioned on the objective."""
 
     conditioned_on: tuple[str, ...] = ()
-    """Names of what the network is conditioned on: an objective (its weight), class_weight_0 (the
-    weight of a class) or limit_wait (a limit of a search). Unset: nothing. For algorithms that
-    learn from several objectives."""
+    """Names of what the network is conditioned on: an objective (its weight) or class_weight_0 (the
+    weight of a class). Unset: nothing. For algorithms that learn from several objectives."""
 
     @field_validator("conditioned_on")
     @classmethod

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.conditioned import draw_weights, limits_in, objectives_of
+from cluster_env.core.conditioned import draw_weights, objectives_of
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
@@ -15,21 +15,16 @@ from cluster_env.core.spec import get_heuristic, spec_of
 from cluster_env.core.task import Task
 from cluster_env.core.world import World
 from cluster_env.evaluation import get_metric
-from cluster_env.objectives import mixture
+from cluster_env.objectives import Objective, mixture
 from rllib_configs.learning.evolution import CandidateJudge, Limit, Vector
-from rllib_configs.networks.conditions import Wanted
 from rllib_configs.networks.registry import Shapes, network_of
 from rllib_configs.options import TrainingSection
 from rllib_configs.schema import ExperimentConfig
 
-_OF_WANTED = 2  # last key of the stream that objectives and limits come from
+_OF_OBJECTIVE = 2  # last key of the stream that objectives come from
 
 FIXED, ADAPTING = 5.0, 0.05
 """Multipliers of limits that have no other, and where they adapt."""
-
-UNLIMITED, ALIKE = 0.25, 0.5
-"""Share of the jobsets on which there is no limit of a metric, where limits are told; and of those
-on which all limits are drawn as one, so that all of them are tight, or none is there."""
 
 JOBS = 512
 """Of a jobset of a family, where the task's jobsets have no fixed number."""
@@ -39,9 +34,8 @@ class SearchProblem:
     """Where the jobsets of a search come from, and what counts on each.
 
     That is the task, or a family of its world, and the task's objective within the limits of the
-    training. A network that is told of objectives or limits learns from others on each jobset:
-    weights of the objectives that it is told of, and limits from none to no worse at all. All of
-    it comes from the random streams of (seed, split, index), as tasks do.
+    training. A network that is told of objectives learns from other weights of these on each
+    jobset. All of it comes from the random streams of (seed, split, index), as tasks do.
     """
 
     def __init__(self, experiment: ExperimentConfig) -> None:
@@ -49,21 +43,18 @@ class SearchProblem:
         self._seed = experiment.seed
         training = experiment.training
         self._family = _family_of(self.task, training) if training.family else None
-        self._wanted = Wanted(self.task.objective, training.limits)
-        told = getattr(training, "conditioned_on", ())
-        self._objectives, self._told_limits = objectives_of(told), limits_in(told)
+        self._objectives = objectives_of(getattr(training, "conditioned_on", ()))
 
     def draw(
         self, split: Split, indices: Sequence[int]
-    ) -> Iterator[tuple[Sequence[int], World, Sequence[JobSet], Wanted]]:
+    ) -> Iterator[tuple[Sequence[int], World, Sequence[JobSet], Objective]]:
         """The jobsets of indices with their places, by world and by what counts on them.
 
         It is the same whoever draws them.
         """
-        alike = not self._objectives and not self._told_limits
-        if self._family is None and alike:
+        if self._family is None and not self._objectives:
             found = self.task.jobsets(split, indices)
-            yield range(len(indices)), self.task.world, found, self._wanted
+            yield range(len(indices)), self.task.world, found, self.task.objective
             return
         for place, index in enumerate(indices):
             keys = (self._seed, Purpose.TASK, int(split), index)
@@ -71,23 +62,10 @@ class SearchProblem:
             if self._family is not None:
                 world, jobset = self._family(split, generator(*keys))
             jobsets = self.task.jobsets(split, [index]) if jobset is None else [jobset]
-            wanted = self._wanted if alike else self._draw_wanted(generator(*keys, _OF_WANTED))
-            yield [place], world, jobsets, wanted
-
-    def _draw_wanted(self, rng: np.random.Generator) -> Wanted:
-        objective, limits = self._wanted.objective, dict(self._wanted.limits or {})
-        if self._objectives:
-            objective = mixture(draw_weights(self._objectives, rng))
-        alike = rng.random() < ALIKE
-        worse, free = float(rng.random()) ** 2, rng.random() < UNLIMITED
-        for name in self._told_limits:
-            if not alike:
-                worse, free = float(rng.random()) ** 2, rng.random() < UNLIMITED
-            if free:
-                del limits[name]
-            else:
-                limits[name] = worse
-        return Wanted(objective, limits)
+            objective = self.task.objective
+            if self._objectives:
+                objective = mixture(draw_weights(self._objectives, generator(*keys, _OF_OBJECTIVE)))
+            yield [place], world, jobsets, objective
 
 
 def _family_of(
@@ -143,19 +121,6 @@ def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
     task = SearchProblem(experiment).task
     headline = task.objective.metric.name
     training = experiment.training
-    told = limits_in(getattr(training, "conditioned_on", ()))
-    for name in told:
-        if name not in training.limits:
-            raise InputError(
-                f"training.conditioned_on names the limit of {name}, so set "
-                f"training.limits.{name}, its default value"
-            )
-    if told and (training.limits_hold == "mean" or training.multiplier_rate):
-        raise InputError(
-            "limits that condition a policy differ from jobset to jobset, so they hold on "
-            "each jobset and have constant multipliers; leave out training.limits_hold and "
-            "multiplier_rate"
-        )
     for name in training.limits:
         if name.startswith(headline):  # utilization, and that up to the last finish
             raise InputError(

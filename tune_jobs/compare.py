@@ -68,8 +68,7 @@ def command(**options: Any) -> None:
 
     Heuristics are those of the task's world. Some take a number, for instance tetris:0.002; without
     it, the number is tuned on validation jobsets. Runs that differ only in their seed share one
-    line. Beside a policy that may delay a job that fits, a line (no hold) shows the same weights
-    without that.
+    line.
 
     \b
     Examples:

@@ -71,8 +71,7 @@ def command(**options: Any) -> None:
     jobcomp/filetxt. All of them may be compressed with gzip. The tables show bounded slowdown,
     waits, turnaround, utilization and makespan, for all jobs, by size and by user. The first row is
     the recorded schedule, if the log has waits. The machine is empty when the log begins. The
-    backfilling of a heuristic follows a colon: strict, skip, easy or conservative. Beside a policy
-    that may delay a job that fits, a row (no hold) shows the same weights without that.
+    backfilling of a heuristic follows a colon: strict, skip, easy or conservative.
 
     \b
     Examples:

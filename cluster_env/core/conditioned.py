@@ -5,7 +5,7 @@ meta-learning: it acts for a new objective at once, where the other needs gradie
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,10 +25,6 @@ CLASS_WEIGHT = "class_weight_"
 objective does not weigh classes. A weight of 0 counts as a thousandth."""
 
 _LEAST_WEIGHT = 1e-3
-
-LIMIT = "limit_"
-"""Before the name of a metric: the feature is how tight its limit is, 1 where the metric may be no
-worse than the reference's, 0 where it may be twice as bad, or has no limit."""
 
 _CONCENTRATION = 0.15
 """Of the Dirichlet distribution of weights: mostly one objective counts, the others a little."""
@@ -50,22 +46,16 @@ def check_conditions(names: Sequence[str]) -> None:
         number = name.removeprefix(CLASS_WEIGHT)
         if number != name and not number.isdecimal():
             raise InputError(f"'{name}' names no class; {CLASS_WEIGHT}0 is that of the first one")
-        if number == name and not name.startswith(LIMIT) and find_objective(name) is None:
+        if number == name and find_objective(name) is None:
             raise InputError(
-                "a policy can be conditioned on objectives (slowdown, makespan, ...), on "
-                f"the weights of classes ({CLASS_WEIGHT}0, ...) and on limits ({LIMIT}wait, "
-                f"...), but '{name}' was given"
+                "a policy can be conditioned on objectives (slowdown, makespan, ...) and on "
+                f"the weights of classes ({CLASS_WEIGHT}0, ...), but '{name}' was given"
             )
 
 
 def objectives_of(names: Sequence[str]) -> tuple[str, ...]:
     """Those of the names of a condition that are objectives."""
-    return tuple(name for name in names if not name.startswith((CLASS_WEIGHT, LIMIT)))
-
-
-def limits_in(names: Sequence[str]) -> tuple[str, ...]:
-    """The metrics of a condition that have limits."""
-    return tuple(name.removeprefix(LIMIT) for name in names if name.startswith(LIMIT))
+    return tuple(name for name in names if not name.startswith(CLASS_WEIGHT))
 
 
 def draw_weights(names: Sequence[str], rng: np.random.Generator) -> dict[str, float]:
@@ -74,23 +64,19 @@ def draw_weights(names: Sequence[str], rng: np.random.Generator) -> dict[str, fl
     return {name: float(w) for name, w in zip(names, drawn, strict=True) if w > _LEAST_SHARE}
 
 
-def condition_of(
-    names: Sequence[str], objective: Objective, limits: Mapping[str, float] | None = None
-) -> Condition:
+def condition_of(names: Sequence[str], objective: Objective) -> Condition:
     """The features of a policy that is conditioned on an objective.
 
     Args:
-        names: of objectives, whose features are their shares of the weights, 0 to 1; of weights of
-            classes, see `CLASS_WEIGHT`; and of limits, see `LIMIT`.
+        names: of objectives, whose features are their shares of the weights, 0 to 1; and of weights
+            of classes, see `CLASS_WEIGHT`.
         objective: one of these, or a mixture of them; ``class_slowdown(...)``, too, where weights
-            of classes are named; any, where limits alone are named.
-        limits: by what share a metric may be worse than a reference's, at least 0.
+            of classes are named.
 
     Raises:
         InputError: if the objective counts something that is not named.
     """
-    only_limits = all(name.startswith(LIMIT) for name in names)  # which say nothing of it
-    weights = {} if only_limits else weights_of(objective.name)
+    weights = weights_of(objective.name)
     total = sum(weights.values())
     of_classes: dict[str, float] = {}
     for name in weights:
@@ -103,11 +89,9 @@ def condition_of(
                 f"objective {objective.name}, which counts {unknown[0]}"
             )
     features = {name: weights.get(name, 0.0) / total for name in objectives_of(names)}
-    # What is named and has no value is neutral: a weight of 1, no limit.
+    # What is named and has no value is neutral: a weight of 1.
     features |= {name: 0.0 for name in names if name.startswith(CLASS_WEIGHT)}
     features |= {name: math.log10(max(w, _LEAST_WEIGHT)) for name, w in of_classes.items()}
-    features |= {f"{LIMIT}{name}": 0.0 for name in limits_in(names)}
-    features |= {f"{LIMIT}{name}": max(1.0 - worse, 0.0) for name, worse in (limits or {}).items()}
     return tuple((name, features[name]) for name in names)
 
 

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Generic, TypeVar
 
 from cluster_env.core.errors import InputError, shortened
+from cluster_env.core.removed import was_removed
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -25,7 +26,12 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """Builds the error for a name that is not known; it names the nearest one and all others."""
+    """Builds the error for a name that is not known; it names the nearest one and all others.
+
+    For one that was removed, it says what to use instead.
+    """
+    if sentence := was_removed(kind, name):
+        return InputError(sentence)
     names, said = sorted(set(known)), shortened(name)
     close = " or ".join(f"'{other}'" for other in nearest(said, names))
     hint = f"did you mean {close}? " if close else ""

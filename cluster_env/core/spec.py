@@ -134,14 +134,11 @@ class NamedJobsets:
         about: what they are, in a few words.
         jobsets: gives them, from a task; they may hold jobs that a policy was trained on.
         columns: what differs from the columns of the task, from the jobsets.
-        policies: rules by name that repeat what was published on these jobsets. They can be named
-            like heuristics, but are offered nowhere.
     """
 
     about: str
     jobsets: Callable[[Any], Sequence[JobSet]]
     columns: Callable[[Sequence[JobSet]], Mapping[str, Value]] = lambda jobsets: {}
-    policies: Mapping[str, Heuristic] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -271,8 +268,6 @@ class Training:
             with; in all others they have to agree.
         policies: trained policies that come with metasched by name: their folders, as
             `rllib_configs.policy_files` reads them.
-        renamed: names that policies and presets had before, each with the present one, and what to
-            know of it in a few words.
         discount: of a unit of time, by which the rewards of a world discount already what comes
             between two decisions (a semi-MDP's); from the world. Training must not do it again.
         check_task: refuses tasks that make no sense.
@@ -288,7 +283,6 @@ class Training:
     ] = field(default_factory=dict)
     transfers: tuple[str, ...] = ()
     policies: Mapping[str, Path] = field(default_factory=dict)
-    renamed: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     discount: Callable[[Any], float] = lambda world: 1.0
     check_task: Callable[[Any], None] = lambda task: None
 
@@ -415,15 +409,4 @@ def get_heuristic(name: str, world: World) -> Policy:
         InputError: if there is no such heuristic, or its number is out of range.
     """
     rule, _, argument = name.partition(":")
-    spec = spec_of(world)
-    for protocol in spec.tools.protocols.values():
-        if rule in protocol.policies:  # a rule of its comparison, which is offered nowhere else
-            return protocol.policies[rule].make(world, argument)
-    return spec.heuristics.get(rule).make(world, argument)
-
-
-def heuristics_of(spec: WorldSpec) -> dict[str, Heuristic]:
-    """All rules of a world that can be named: its heuristics, and those of its protocols."""
-    offered = {name: spec.heuristics.get(name) for name in spec.heuristics.names()}
-    published = (one.policies for one in spec.tools.protocols.values())
-    return offered | {name: rule for rules in published for name, rule in rules.items()}
+    return spec_of(world).heuristics.get(rule).make(world, argument)

@@ -8,26 +8,13 @@ from numpy.typing import NDArray
 from cluster_env.core.compiled import njit
 from cluster_env.workloads.recorded import RecordedJobs
 
-LAST = 3
+LAST = 2
 """Jobs that had ended last whose values are known one by one."""
 
-FADING = 0.3
-"""Weight of the latest job in the fading mean; lowest and highest fade by a third of it."""
+COLUMNS = ("ended", "mean", *(f"last_{k}" for k in range(LAST)))
+"""What is known of a group of jobs: how many had ended, and their values, NaN where none has."""
 
-COLUMNS = (
-    "ended",
-    "mean",
-    "fading",
-    "lowest",
-    "highest",
-    "open",
-    *(f"last_{k}" for k in range(LAST)),
-)
-"""What is known of a group of jobs; NaN for the values where none has ended.
-
-``ended`` and ``open`` count the jobs that had ended, and those that were submitted and had not.
-"""
-_ENDED, _MEAN, _FADING, _LOWEST, _HIGHEST, _OPEN, _LAST = range(7)
+_ENDED, _MEAN, _LAST = range(3)
 
 
 def ends_in_log(jobs: RecordedJobs) -> NDArray[np.int64]:
@@ -58,9 +45,9 @@ def histories(
     numbers from 0. All are ``(num_jobs,)``.
     """
     out = np.full((submit.size, len(COLUMNS)), np.nan)
-    # A row for each group, of which nothing is known but that no job has ended and none is open.
+    # A row for each group, of which nothing is known but that no job has ended.
     known = np.full((int(groups.max(initial=-1)) + 1, len(COLUMNS)), np.nan)
-    known[:, [_ENDED, _OPEN]] = 0
+    known[:, _ENDED] = 0
     _follow(submit, end, np.argsort(end, kind="stable"), values, groups, known, out)
     return out
 
@@ -86,8 +73,6 @@ def _follow(
         row = known[groups[job]]
         for column in range(row.size):  # assigned at once, it takes numba seconds to compile
             out[job, column] = row[column]
-        # Only now is it open itself: a job is no history of its own.
-        row[_OPEN] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -95,14 +80,8 @@ def _learn(row: NDArray[np.float64], value: float) -> None:
     """Adds the value of a job that has ended to what is known of its group."""
     first = row[_ENDED] == 0
     row[_ENDED] += 1
-    row[_OPEN] -= 1
     # Means by their increments, so that no sum of all values has to be kept.
     row[_MEAN] = value if first else row[_MEAN] + (value - row[_MEAN]) / row[_ENDED]
-    row[_FADING] = value if first else row[_FADING] + FADING * (value - row[_FADING])
-    # A new extreme counts at once; an old one is forgotten bit by bit.
-    lowest, highest = row[_LOWEST], row[_HIGHEST]
-    row[_LOWEST] = value if first else min(value, lowest + FADING / 3 * (value - lowest))
-    row[_HIGHEST] = value if first else max(value, highest + FADING / 3 * (value - highest))
     # The last values move on by a place, from the back, so that none is overwritten unread.
     for k in range(LAST - 1, 0, -1):
         row[_LAST + k] = row[_LAST + k - 1]

@@ -62,8 +62,7 @@ class LogWorkload(ABC):
             a model such as ``exact``, ``gaussian:0.5`` or ``tsafrir`` replaces them.
         run_times: run times that rules and policies expect: the estimates (``user``), the mean of
             the user's last two jobs (``recent``), half way between estimates and what they stood
-            for (``mixed``), a learned prediction (``learned``) or the actual ones (``actual``). See
-            `cluster_env.workloads.run_times`.
+            for (``mixed``) or the actual ones (``actual``). See `cluster_env.workloads.run_times`.
         log_format: format of the log: ``auto`` (detected), ``swf``, ``csv``, ``sacct``,
             ``sacct-json``, ``jobcomp`` or ``pbs``; see `cluster_env.workloads.formats.read_log`.
         time_zone: time zone of times in the log that name none, such as Europe/Berlin; empty: UTC.

@@ -10,46 +10,19 @@ its own scheduler.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from cluster_env.workloads.histories import COLUMNS, ends_in_log, group, histories
 from cluster_env.workloads.recorded import RecordedJobs
 
 USER = "user"
 """The correction that leaves everything as the user asked for it."""
-
-ORDER_QUANTILE, RESERVE_QUANTILE = 0.7, 0.95
-"""Quantiles of the learned correction; see `learned`.
-
-Of pairs between 0.5 and 0.95 they had the best mean log gain of the bounded slowdown over users'
-estimates on the first 40 % of the jobs of Theta, as it is and at 0.6 of its gaps, and of LCG, under
-SJF and SAF with EASY, each log stretched by nine factors within 3 % of 1. Others come within a few
-per cent, and such a mean varies by ten per cent with the least change of a log.
-"""
-
-FIRST, GROWTH, MOST = 100, 1.15, 20_000
-"""The learned correction begins when so many jobs have ended; it is fitted anew whenever their
-number has grown by that factor, to the latest of them up to so many."""
-
-_TREES: Mapping[str, Any] = MappingProxyType(
-    {
-        "loss": "quantile",
-        "max_iter": 60,
-        "learning_rate": 0.08,
-        "max_leaf_nodes": 12,
-        "min_samples_leaf": 15,
-        "early_stopping": False,
-        "random_state": 0,
-    }
-)
 
 SHORTEST_S = 10
 """Seconds that shorter jobs count as in the mixed correction, as in the bounded slowdown."""
@@ -148,53 +121,12 @@ def mixed_with_past(
     return np.clip(np.ceil(estimate * np.exp(expected / 2)).astype(np.int64), 1, estimate)
 
 
-@RUN_TIMES.register("learned")
-def learned(jobs: RecordedJobs) -> Predicted:
-    """Quantiles of run time over estimate, by gradient boosting with the quantile loss.
-
-    They are given what the job asks for, the hour, and what was known of jobs of its user, group,
-    limit and size (`histories`). Every `GROWTH`, trees are fitted to jobs that had ended, and used
-    for those that are submitted from then on. Until `FIRST` have ended, users are believed.
-
-    Two quantiles, because the two mistakes are not alike. A long job believed short goes first and
-    outlives its reservation; a short one believed long waits and is not backfilled.
-
-    Raises:
-        InputError: if scikit-learn is not installed.
-    """
-    try:
-        # Both must be there before threads are limited: it counts for what is loaded by then.
-        from sklearn.ensemble import HistGradientBoostingRegressor
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        raise InputError(
-            "the learned correction needs scikit-learn, which is not installed"
-        ) from None
-    columns, ratio = features(jobs), np.log(jobs.run / jobs.estimate)
-    # A logarithm of 0, before the first fit, is the estimate itself.
-    order, reserve = (np.zeros(jobs.num_jobs) for _ in range(2))
-    # One thread: a fit is so short that several mostly wait for each other, at full load.
-    with threadpool_limits(1, user_api="openmp"):
-        for rows, coming in _fits(jobs.submit, ends_in_log(jobs)):
-            # scikit-learn cannot bin a column without a value, as where no two jobs are alike.
-            known = ~np.isnan(columns[rows]).all(axis=0)
-            for quantile, out in ((ORDER_QUANTILE, order), (RESERVE_QUANTILE, reserve)):
-                trees = HistGradientBoostingRegressor(quantile=quantile, **_TREES)
-                trees.fit(columns[rows][:, known], ratio[rows])
-                # Never above the estimate, which is the job's limit.
-                out[coming] = np.minimum(trees.predict(columns[coming][:, known]), 0)
-    both = (order, np.maximum(order, reserve))  # fitted one by one, quantiles may cross
-    seconds = (np.ceil(jobs.estimate * np.exp(log)).astype(np.int64) for log in both)
-    return Predicted(*(np.clip(length, 1, jobs.estimate) for length in seconds))
-
-
 def corrected(jobs: RecordedJobs, name: str) -> RecordedJobs:
     """Jobs with the estimates of one of `RUN_TIMES`; the latest are remembered."""
     correction = RUN_TIMES.get(name)
     if name == USER:
         return jobs
-    # Remembered by content: tasks of one log build their workloads again and again, and a fit of
-    # the learned correction takes seconds.
+    # Remembered by content: tasks of one log build their workloads again and again.
     columns = (jobs.submit, ends_in_log(jobs), jobs.run, jobs.estimate, jobs.demand, _users(jobs))
     digest = hashlib.blake2b(name.encode(), digest_size=16)
     for column in columns:
@@ -208,39 +140,8 @@ def corrected(jobs: RecordedJobs, name: str) -> RecordedJobs:
     return replace(jobs, predicted={"order_estimate": order, "reserve_estimate": reserve})
 
 
-def features(jobs: RecordedJobs) -> NDArray[np.float64]:
-    """What the learned correction is given of each job, float64 ``(num_jobs, num_features)``.
-
-    ln of the estimate and of the processors, the hour of the log's day, and the columns of
-    `histories` of ln(run / estimate) for the job's user; its group; its user, size and limit; its
-    user and limit; everybody; and its limit. What the log does not say counts as the same for all.
-    """
-    size, limit, owner = jobs.demand[:, 0], jobs.estimate, _users(jobs)
-    everybody = np.zeros(jobs.num_jobs, np.int64)
-    account = np.asarray(jobs.ids.get("group", everybody))
-    # From the closest to the widest circle of jobs that may be alike.
-    groups = (owner, account, group([owner, size, limit]), group([owner, limit]), everybody)
-    ratio, end = np.log(jobs.run / limit), ends_in_log(jobs)
-    past = [histories(jobs.submit, end, ratio, kind) for kind in (*groups, group([limit]))]
-    own = np.stack([np.log(limit), np.log(size), jobs.submit // 3600 % 24], axis=1)
-    return np.concatenate([own, *past], axis=1)
-
-
 _LATEST: dict[bytes, Predicted] = {}
 
 
 def _users(jobs: RecordedJobs) -> Seconds:
     return np.asarray(jobs.ids.get("user", np.zeros(jobs.num_jobs, np.int64)))
-
-
-def _fits(submit: Seconds, end: Seconds) -> Iterator[tuple[NDArray[np.int64], slice]]:
-    """For each fit: rows of the jobs that have ended by then, and the jobs that it is used for."""
-    ended = np.searchsorted(np.sort(end), submit, side="right")  # at each submission
-    begins, enough = [], float(FIRST)
-    while (job := int(np.searchsorted(ended, enough))) < submit.size:
-        begins.append(job)
-        # By a share, so that a log is fitted some tens of times, however long it is.
-        enough = max(ended[job] * GROWTH, ended[job] + FIRST / 4)
-    by_end = np.argsort(end, kind="stable")
-    for begin, stop in zip(begins, [*begins[1:], submit.size], strict=True):
-        yield by_end[: ended[begin]][-MOST:], slice(begin, stop)

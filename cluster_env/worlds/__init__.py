@@ -4,8 +4,6 @@ Whoever needs a world by name imports this package, which registers all that com
 A world of one's own is entered into `cluster_env.core.spec.WORLDS` from its own package.
 """
 
-import logging
-from functools import cache
 from pathlib import Path
 
 from cluster_env.core.spec import WORLDS, WorldSpec, get_heuristic, spec_of
@@ -18,8 +16,6 @@ if "deeprm" not in WORLDS.names():
     WORLDS.register("accrual")(accrual.SPEC)
     WORLDS.register("panda")(panda.SPEC)
 
-logger = logging.getLogger(__name__)
-
 get_spec = WORLDS.get
 
 
@@ -27,25 +23,6 @@ def shipped_policies() -> dict[str, Path]:
     """Folders of the trained policies that come with all worlds, by name."""
     specs = (get_spec(name) for name in WORLDS.names())
     return {name: folder for spec in specs for name, folder in spec.training.policies.items()}
-
-
-def present_name(name: str) -> str:
-    """The name that a policy or preset has now; any other text stays as it is.
-
-    A warning tells whoever uses an old name, once.
-    """
-    for world in WORLDS.names():
-        renamed = get_spec(world).training.renamed
-        if name in renamed:
-            present, remark = renamed[name]
-            _warn_once(f"{name} is now called {present}: {remark}")
-            return present
-    return name
-
-
-@cache
-def _warn_once(words: str) -> None:
-    logger.warning("%s", words)
 
 
 def policy_in(folder: Path) -> str:
@@ -61,7 +38,6 @@ __all__ = [
     "get_heuristic",
     "get_spec",
     "policy_in",
-    "present_name",
     "shipped_policies",
     "spec_of",
 ]

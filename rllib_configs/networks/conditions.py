@@ -1,10 +1,8 @@
 """What a network is told of the objective, beside what it sees of a state."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from cluster_env.core.conditioned import Condition, ConditionedWorld, condition_of, limits_in
+from cluster_env.core.conditioned import Condition, ConditionedWorld, condition_of
 from cluster_env.core.world import World
 from cluster_env.objectives import Objective
 
@@ -13,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def told(training: "TrainingSection", objective: Objective) -> Condition:
-    """What a network is told of an objective, and of the limits of its training, if it has some.
+    """What a network is told of an objective.
 
     Returns:
         Nothing, if it is not conditioned.
@@ -22,7 +20,7 @@ def told(training: "TrainingSection", objective: Objective) -> Condition:
         InputError: if the objective counts what it is not told of.
     """
     names = getattr(training, "conditioned_on", ())
-    return condition_of(names, objective, getattr(training, "limits", None)) if names else ()
+    return condition_of(names, objective) if names else ()
 
 
 def rewards_told(world: World) -> Condition:
@@ -44,60 +42,22 @@ def seen_world(training: "TrainingSection", world: World, objective: Objective) 
     return cast("World", ConditionedWorld(world, condition)) if condition else world
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What a network can be told.
-
-    Attributes:
-        objective: what counts.
-        limits: by what share metrics may be worse than a reference's; none leaves those of the
-            experiment.
-    """
-
-    objective: Objective
-    limits: Mapping[str, float] | None = None
-
-
-def with_wanted(experiment: "ExperimentConfig", wanted: Wanted | None) -> "ExperimentConfig":
+def with_objective(
+    experiment: "ExperimentConfig", objective: Objective | None
+) -> "ExperimentConfig":
     """The experiment as a network that is told of the objective is to see it.
 
     Args:
         experiment: what the network was trained with.
-        wanted: what counts now; none leaves that of the experiment, and so does a network that is
-            told nothing.
+        objective: what counts now; none leaves that of the experiment, and so does a network that
+            is told nothing.
     """
-    names = getattr(experiment.training, "conditioned_on", ())
-    if wanted is None or not names:
+    if objective is None or not getattr(experiment.training, "conditioned_on", ()):
         return experiment
-    task = experiment.task.model_copy(update={"objective": wanted.objective.name})
-    changed = experiment.model_copy(update={"task": task})
-    told_limits = limits_in(names)
-    if wanted.limits is None or not told_limits:
-        return changed
-    limits = {name: wanted.limits[name] for name in told_limits if name in wanted.limits}
-    # From 100 % on there is nothing to tell, whichever way a metric is better; see `LIMIT`.
-    limits = {name: worse for name, worse in limits.items() if worse < 1.0}
-    training = experiment.training.model_copy(update={"limits": limits})
-    return changed.model_copy(update={"training": training})
+    task = experiment.task.model_copy(update={"objective": objective.name})
+    return experiment.model_copy(update={"task": task})
 
 
-def told_in_words(experiment: "ExperimentConfig", wanted: Wanted | None) -> str:
-    """What a network is told, for tables: ``utilization 10%, wait 25%, longest_wait off``.
-
-    Args:
-        experiment: what the network was trained with.
-        wanted: see `with_wanted`.
-
-    Returns:
-        The objective, if it is told of that, and each limit that it knows; nothing for a network
-        that is told nothing.
-    """
-    names = getattr(experiment.training, "conditioned_on", ())
-    known = limits_in(names)
-    acting = with_wanted(experiment, wanted)
-    words = [acting.task.build_objective().name] if len(known) < len(names) else []
-    given = acting.training.limits if known else {}
-    words += [
-        f"{name} {100 * given[name]:g}%" if name in given else f"{name} off" for name in known
-    ]
-    return ", ".join(words)
+def told_in_words(experiment: "ExperimentConfig", objective: Objective) -> str:
+    """The objective, if a network is told of it, for tables; nothing for other networks."""
+    return objective.name if getattr(experiment.training, "conditioned_on", ()) else ""

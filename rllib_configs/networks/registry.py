@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.world import World
-from rllib_configs.networks.conditions import Wanted, with_wanted
+from cluster_env.objectives import Objective
+from rllib_configs.networks.conditions import with_objective
 from rllib_configs.networks.sampling import Sampler, SamplingPolicy
 from rllib_configs.registries import NETWORKS, found
 from rllib_configs.schema import ExperimentConfig
@@ -106,19 +107,12 @@ class Network(ABC):
         """
         return experiment, weights
 
-    def without_hold(self, experiment: ExperimentConfig) -> ExperimentConfig | None:
-        """The config with which the same weights order jobs, and delay none that fits.
-
-        None where they delay none as it is.
-        """
-        return None
-
 
 def make_sampler(
     experiment: ExperimentConfig,
     weights: Weights,
     world: World | None = None,
-    wanted: Wanted | None = None,
+    objective: Objective | None = None,
 ) -> Sampler:
     """A sampler of an experiment's network.
 
@@ -127,13 +121,13 @@ def make_sampler(
         weights: by name, as the RLModule has them; an algorithm may keep more beside the network.
         world: where it acts, by default where it was trained. It may have other rules, and for a
             set scorer other capacities and another number of items: features are computed by it.
-        wanted: what counts there, for networks that are told; by default as in the experiment.
+        objective: what counts there, for networks that are told; by default as in the experiment.
 
     Raises:
         InputError: if the weights are those of another network, or cannot be used in the world, or
             the network cannot be told of the objective.
     """
-    experiment = with_wanted(experiment, wanted)
+    experiment = with_objective(experiment, objective)
     network = network_of(experiment)
     acting = experiment.task.world if world is None else world
     expected = network.shapes(experiment, acting)

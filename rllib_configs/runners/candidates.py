@@ -13,8 +13,8 @@ from cluster_env.core.seeding import Split
 from cluster_env.core.world import World
 from cluster_env.evaluation import evaluate, get_metric, nonnegative_cost
 from cluster_env.evaluation.metrics import episode_means
+from cluster_env.objectives import Objective
 from rllib_configs.learning.evolution import LEAST_COST
-from rllib_configs.networks.conditions import Wanted
 from rllib_configs.options import candidate_groups
 from rllib_configs.policy_files import policy_of
 from rllib_configs.runners.sums import Part
@@ -63,7 +63,7 @@ class _Played:
     places: Sequence[int]  # among the jobsets of the unit
     world: World
     jobsets: Sequence[JobSet]
-    wanted: Wanted
+    objective: Objective
     references: Mapping[str, NDArray[np.float64]]  # metrics of the reference, each by jobset
     slack: NDArray[np.float64]  # see `Limit.excess`, by jobset
 
@@ -82,7 +82,7 @@ class CandidateWork:
     def __init__(self, experiment: ExperimentConfig) -> None:
         self._experiment = experiment
         self._problem = SearchProblem(experiment)
-        self._limits = tuple(experiment.training.limits)
+        self._limits = limits_of(experiment.training.limits)
         self._slack = SLACK if experiment.training.limits_hold == "mean" else 0.0
         self._headline = get_metric(self._problem.task.spec.headline)
         self.shapes = searched_shapes(experiment)
@@ -102,23 +102,21 @@ class CandidateWork:
         judged = np.empty((len(unit.candidates), len(unit.jobsets), 1 + len(self._limits)))
         sums = dict.fromkeys(("jobs", "episodes", "unfinished", "headline", "headline_count"), 0.0)
         for played in self._draw(unit):
-            cost = nonnegative_cost(played.wanted.objective)
-            limits = limits_of(played.wanted.limits or {})
+            cost = nonnegative_cost(played.objective)
             for row, number in enumerate(unit.candidates):
                 policy = policy_of(
                     *(self._experiment, self._candidates[number], "candidate", "argmax"),
-                    *(played.world, played.wanted),
+                    *(played.world, played.objective),
                 )
                 schedule = evaluate(policy, played.jobsets, played.world)
                 # Nothing counts in a window whose jobs are all of the warm-up: alike for everybody.
                 costs = np.nan_to_num(episode_means(cost, schedule), nan=1.0)
                 judged[row, played.places, 0] = np.log(np.maximum(costs, LEAST_COST))
                 values = self._measure(schedule)
-                judged[row, played.places, 1:] = KEPT
-                for name, limit in limits.items():
+                for column, (name, limit) in enumerate(self._limits.items(), start=1):
                     excess = limit.excess(values[name], played.references[name], played.slack)
                     kept = np.nan_to_num(excess, nan=KEPT)
-                    judged[row, played.places, 1 + self._limits.index(name)] = kept
+                    judged[row, played.places, column] = kept
                 headline = self._headline.values(schedule)
                 sums["jobs"] += schedule.job.size
                 sums["episodes"] += schedule.num_episodes
@@ -132,15 +130,15 @@ class CandidateWork:
         key = unit.split, unit.jobsets, unit.iteration
         if self._drawn[0] != key:
             drawn = []
-            for places, task_world, jobsets, wanted in self._problem.draw(unit.split, unit.jobsets):
-                world = self._experiment.training.world_at(task_world, unit.iteration)
+            for places, of_task, jobsets, objective in self._problem.draw(unit.split, unit.jobsets):
+                world = self._experiment.training.world_at(of_task, unit.iteration)
                 references: dict[str, NDArray[np.float64]] = {}
                 if self._limits:
                     rule = reference_of(self._experiment, world)
                     references = self._measure(evaluate(rule, jobsets, world))
                 run_times = np.array([float(one.duration.mean()) for one in jobsets])
                 slack = 1.0 + self._slack * run_times
-                drawn.append(_Played(places, world, jobsets, wanted, references, slack))
+                drawn.append(_Played(places, world, jobsets, objective, references, slack))
             self._drawn = key, drawn
         return self._drawn[1]
 

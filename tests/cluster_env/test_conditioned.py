@@ -29,21 +29,13 @@ def test_a_policy_is_told_the_weights_of_classes() -> None:
     assert told(names, "slowdown") == [1, 0, 0]
 
 
-def test_a_policy_can_be_told_of_limits_alone_whatever_the_objective() -> None:
-    limits = {"wait": 0.25, "longest_wait": 2.0}
-    names = ("limit_longest_wait", "limit_wait", "limit_utilization")
-    for objective in ("bounded_slowdown", "1 slowdown + 3 makespan"):
-        found = condition_of(names, get_objective(objective), limits)
-        assert found == (("limit_longest_wait", 0), ("limit_wait", 0.75), ("limit_utilization", 0))
-
-
 @pytest.mark.parametrize("objective", ["makespan", "1 slowdown + 1 makespan", "class_slowdown(1)"])
 def test_what_it_is_not_told_of_is_refused(objective: str) -> None:
     with pytest.raises(InputError, match="cannot be used for the objective"):
         told("slowdown", objective)
 
 
-@pytest.mark.parametrize("names", ["slow", "class_weight_x", "makespan makespan"])
+@pytest.mark.parametrize("names", ["slow", "class_weight_x", "makespan makespan", "limit_wait"])
 def test_nothing_else_can_be_told(names: str) -> None:
     with pytest.raises(InputError, match=names.split()[0]):
         check_conditions(names.split())

@@ -28,6 +28,7 @@ from tests.rllib_configs.training import (
     go_on_and_lose_a_runner,
     train,
 )
+from tests.tune_jobs.untrained_runs import UNLIMITED
 
 SIZES = [
     *("training.jobsets=6", "training.jobsets_per_unit=2", "training.episodes_per_jobset=5"),
@@ -36,9 +37,9 @@ SIZES = [
 ]
 
 
-def config_of(*overrides: str, preset: str = "hpc-hold-limits") -> ExperimentConfig:
+def config_of(*overrides: str) -> ExperimentConfig:
     """Three units, five candidates, and limits."""
-    return load_config(preset, [*SIZES, *overrides])
+    return load_config("hpc-order", [*SIZES, *overrides])
 
 
 @pytest.mark.usefixtures("local_ray")
@@ -56,7 +57,7 @@ class TestSpread:
         assert_same_numbers(same, metrics[2:])
 
     def test_the_best_mean_is_kept_and_acts_when_loaded(self, tmp_path: Path) -> None:
-        config = config_of("training.validate_every=1", preset="hpc-hold")
+        config = config_of("training.validate_every=1", *UNLIMITED)
         algorithm = build_algorithm(config)
         costs, kept = [], []
         for _ in range(4):
@@ -93,7 +94,7 @@ def _judge(config: ExperimentConfig, flat: np.ndarray, split: Split, count: int)
 
 @pytest.mark.parametrize(("pooled", "cost"), [("true", np.log(2.0)), ("false", np.log(3.0) / 2)])
 def test_settings_say_whether_costs_are_pooled(pooled: str, cost: float) -> None:
-    judge = judge_of(config_of(f"training.pooled={pooled}", preset="hpc-hold"))
+    judge = judge_of(config_of(f"training.pooled={pooled}", *UNLIMITED))
     assert judge.costs(np.log([[[1.0], [3.0]]])) == pytest.approx([cost])
 
 
@@ -139,12 +140,12 @@ def test_what_cannot_be_searched_is_refused(change: str, words: str) -> None:
             "limits: the limit of utilization .* below 1, .* but 1 was",
         ),
         (["training.limits.wait=1", "training.multipliers.wait=0"], "wait: .*greater than 0"),
-        (["training.mode=gated"], "'gate' or 'gated_easy'"),
+        (["training.mode=gated"], "'skip' or 'easy'"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(change: list[str], words: str) -> None:
     with pytest.raises(InputError, match=words) as error:
-        config_of(*change, preset="hpc-hold")
+        config_of(*UNLIMITED, *change)
     assert len(str(error.value)) < 500
 
 
@@ -155,7 +156,7 @@ def test_limits_may_refer_to_a_rule_at_a_bound_on_waits(family: str) -> None:
     for bound in (0, 1800):
         reference = ("training.reference=sjf:skip", f"task.world.max_wait={bound}")
         crowded = ("task.workload.jobs=200", "task.workload.load=1.2", f"training.family={family}")
-        config = config_of(*reference, *crowded, preset="hpc-order")
+        config = config_of(*reference, *crowded)
         drawn = next(iter(SearchProblem(prepare(config)).draw(Split.TRAIN, [0])))
         _, world, jobsets, _ = drawn
         rule: Any = reference_of(config, world)
@@ -167,25 +168,12 @@ def test_limits_may_refer_to_a_rule_at_a_bound_on_waits(family: str) -> None:
     assert waits[0] != waits[1]
 
 
-def test_the_preset_of_the_order_alone_searches_for_one() -> None:
-    config = config_of(preset="hpc-order")
-    assert config.training.mode == "easy"
-    assert network_of(config).without_hold(config) is None
-    held = config_of(preset="hpc-hold-limits")
-    unheld = network_of(held).without_hold(held)
-    assert unheld is not None
-    # But for the run times that it predicts, it is the search for a hold without the hold.
-    assert config.training.run_times == "mixed"
-    alike = unheld.training.model_copy(update={"run_times": "mixed"})
-    assert alike.model_dump() == config.training.model_dump()
-
-
 def test_every_registered_metric_can_be_limited_and_null_takes_a_limit_out() -> None:
     limits = ["training.limits.completion_time=0.1", "training.limits.wait=0.2"]
-    config = config_of(*limits, preset="hpc-hold")
+    config = config_of(*UNLIMITED, *limits)
     assert config.training.limits == {"completion_time": 0.1, "wait": 0.2}
     assert config.to_dict()["training"]["limits"] == config.training.limits
-    without = config_of(*limits, "training.limits.wait=null", preset="hpc-hold")
+    without = config_of(*UNLIMITED, *limits, "training.limits.wait=null")
     assert without.training.limits == {"completion_time": 0.1}
     with pytest.raises(InputError, match="limits: unknown metric 'waits': did you mean 'wait'"):
         config_of("training.limits.waits=0.1")
@@ -201,7 +189,7 @@ def test_a_scorer_needs_a_search_and_the_world_hpc() -> None:
 
 @pytest.mark.usefixtures("local_ray")
 def test_a_search_in_one_process_finds_what_a_training_finds() -> None:
-    config = config_of("training.iterations=3", preset="hpc-hold")
+    config = config_of("training.iterations=3")
     weights, _ = train(config, 3)
     shapes = network_of(config).shapes(config, config.task.world)
     algorithm = build_algorithm(config)
@@ -223,7 +211,7 @@ def test_windows_in_which_no_job_counts_are_alike_for_all_candidates(tmp_path: P
         *("task.workload.warmup=2000", "training.limits.wait=0"),
     ]
     sizes = [text for text in SIZES if "workload" not in text]
-    config = prepare(load_config("hpc-hold", [*sizes, *on_log]))
+    config = prepare(load_config("hpc-order", [*sizes, *UNLIMITED, *on_log]))
     jobsets = config.task.build().jobsets(Split.TRAIN, range(40))
     empty = np.array([not one.counted.any() for one in jobsets])
     assert 0 < empty.sum() < 40

@@ -237,7 +237,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["compare", "table", "busy"])
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--guarded", default="hpc-hold", help="policy behind the guard")
+    parser.add_argument("--guarded", default="hpc-order", help="policy behind the guard")
     parser.add_argument("--lines", default="Slurm,sjf:easy,guarded", help="also: unordered")
     parser.add_argument("--out", type=Path, default=Path("measured.jsonl"))
     given = parser.parse_args()

@@ -322,7 +322,7 @@ def test_a_folder_that_holds_something_is_left_alone(
 def test_a_policy_that_cannot_be_adapted_names_one_that_can(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert cli.run(cli.metasched, ["adapt", "hpc-hold", "--objective", "makespan"]) == 2
+    assert cli.run(cli.metasched, ["adapt", "hpc-order", "--objective", "makespan"]) == 2
     assert (
         "only a bilinear_scorer or set_scorer can be adapted; metasched train hpc-maml trains"
         in (capsys.readouterr().err)

@@ -15,20 +15,24 @@ from rllib_configs.loading import load_config
 from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import load_policy, read_weights, write_policy
 from rllib_configs.search_problem import FIXED, SearchProblem
-from tests.tune_jobs.untrained_runs import make_run
+from tests.tune_jobs.untrained_runs import UNLIMITED, make_run
 from tune_jobs import choose
 from tune_jobs.comparing.trained_runs import find_runs
 
-SMALL = ("task.workload.jobs=30", "training.family=''")
+SMALL = ("task.workload.jobs=30", "training.family=''", "training.mode=strict", *UNLIMITED)
 LIMITS = ("training.limits.wait=0.1", "training.reference=fcfs")
 
 
-def make(folder: Path, seed: int, hold: float, *changes: str) -> Path:
-    """A run whose policy holds the more, the larger a number is."""
-    config = load_config("hpc-hold", [*SMALL, *changes, f"seed={seed}"])
+SHORT, LONG = 1.0, -1.0
+"""What is first under a policy, by the weight of the estimate."""
+
+
+def make(folder: Path, seed: int, first: float, *changes: str) -> Path:
+    """A run whose policy starts the shortest or the longest job."""
+    config = load_config("hpc-order", [*SMALL, *changes, f"seed={seed}"])
     shapes = network_of(config).shapes(config, config.task.world)
     weights = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
-    weights["network.job"][0], weights["network.state"][-1] = 1.0, hold
+    weights["network.job"][0] = first
     write_policy(weights, config, folder / f"run-{seed}" / "policy")
     return folder / f"run-{seed}"
 
@@ -38,7 +42,7 @@ def call(*args: object) -> Result:
 
 
 def test_the_run_that_costs_least_is_written(tmp_path: Path) -> None:
-    runs = [make(tmp_path, 0, 3.0), make(tmp_path, 1, -9.0)]
+    runs = [make(tmp_path, 0, LONG), make(tmp_path, 1, SHORT)]
     args = (*runs, "--jobsets", 8, "--seed", 7)
     rows = json.loads(call(*args, "--json").stdout)
     source = SearchProblem(read_weights(runs[0])[1].model_copy(update={"seed": 7}))
@@ -62,13 +66,13 @@ def test_the_run_that_costs_least_is_written(tmp_path: Path) -> None:
 
 
 def test_runs_that_chance_alone_orders_are_named(tmp_path: Path) -> None:
-    runs = [make(tmp_path, 0, -9.0), make(tmp_path, 1, -9.0), make(tmp_path, 2, 3.0)]
+    runs = [make(tmp_path, 0, SHORT), make(tmp_path, 1, SHORT), make(tmp_path, 2, LONG)]
     text = call(*runs, "--jobsets", 8, "--seed", 7).stdout
     assert "Not significantly different from run-0, paired by jobsets: run-1. Other" in text
 
 
 def test_what_is_beyond_a_limit_counts(tmp_path: Path) -> None:
-    runs = [make(tmp_path, 0, 5.0, *LIMITS), make(tmp_path, 1, -9.0, *LIMITS)]
+    runs = [make(tmp_path, 0, LONG, *LIMITS), make(tmp_path, 1, SHORT, *LIMITS)]
     rows = json.loads(call(*runs, "--jobsets", 6, "--json").stdout)
     assert rows[0]["beyond_wait"] > rows[1]["beyond_wait"]
     for row in rows:
@@ -77,26 +81,15 @@ def test_what_is_beyond_a_limit_counts(tmp_path: Path) -> None:
     assert "beyond wait" in call(*runs, "--jobsets", 6).stdout
 
 
-def test_jobsets_without_a_limit_keep_and_break_none(tmp_path: Path) -> None:
-    """Where limits are told, on a quarter of the jobsets there is none of a metric."""
-    told = ("training.conditioned_on=[limit_wait]", "training.reference=fcfs")
-    run = make(tmp_path, 0, 5.0, *told, "training.limits.wait=0.0")
-    (row,) = json.loads(call(run, "--jobsets", 12, "--json").stdout)
-    assert row["judged"] == pytest.approx(row["cost"] + FIXED * row["beyond_wait"])
-    assert row["beyond_wait"] > 0
-    # It holds all jobs, but on two of the seven jobsets with a limit none waits for room.
-    assert row["broken_wait"] == pytest.approx(5 / 7)
-
-
 def test_what_was_chosen_is_found_by_a_glob(tmp_path: Path) -> None:
-    call(make(tmp_path, 0, 3.0), "--jobsets", 2, "--out", tmp_path / "chosen")
+    call(make(tmp_path, 0, LONG), "--jobsets", 2, "--out", tmp_path / "chosen")
     assert find_runs([f"{tmp_path}/cho*"]) == [tmp_path / "chosen"]
 
 
 def test_other_runs_are_refused(tmp_path: Path) -> None:
-    one = make(tmp_path / "a", 0, 1.0)
+    one = make(tmp_path / "a", 0, SHORT)
     with pytest.raises(InputError, match="has other settings than"):
-        call(one, make(tmp_path / "b", 1, 1.0, *LIMITS))
+        call(one, make(tmp_path / "b", 1, SHORT, *LIMITS))
     with pytest.raises(InputError, match="was trained by reinforce"):
         call(one, make_run(tmp_path / "deeprm", iterations=1))
     with pytest.raises(InputError, match="takes trained runs, but 'saf' is a rule"):

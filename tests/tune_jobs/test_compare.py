@@ -317,7 +317,7 @@ def test_a_comparison_can_be_tracked(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ("args", "sentence"),
     [
         (["--policies", "sjff"], "unknown policy or run directory 'sjff': did you mean 'sjf'"),
-        (["--policies", "xyz"], "'xyz': known are deeprm-operation, easy, fcfs, hold, hpc-hold, "),
+        (["--policies", "xyz"], "'xyz': known are deeprm-operation, easy, fcfs, hold, hpc-order, "),
         (["--policies", "xyz", "--config", "accrual-ppo"], "known are aggressive, dasa, deeprm-"),
         (["--policies", "no/such/run"], "there is no run directory no/such/run"),
         (["--policies", "no/such/*"], r"no run directory matches 'no/such/\*'"),

@@ -311,7 +311,7 @@ def test_a_world_of_many_rules_has_lines_for_its_baselines_alone() -> None:
 
 @pytest.mark.parametrize("world", WORLDS.names())
 def test_no_two_heuristics_of_a_world_look_alike(world: str) -> None:
-    names = get_spec(world).heuristics.names()
+    names = {*get_spec(world).heuristics.names(), *get_spec(world).baselines}
     looks = {(color_of(name, learned=False), marker_of(name, learned=False)) for name in names}
     assert len(looks) == len(names) > 1
 

@@ -26,8 +26,6 @@ from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from cluster_env.worlds.hpc.bounds import read_bound
 from rllib_configs.loading import load_config
-from rllib_configs.networks.conditions import Wanted
-from rllib_configs.policy_files import load_policy
 from rllib_configs.task_schema import TaskSection
 from tests.tune_jobs.drawing import texts
 from tests.tune_jobs.untrained_runs import make_run
@@ -86,10 +84,10 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_decided_on_earlier_weeks_is_shown_on_later_ones(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs", "reserve"))
+    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
     monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
     task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "12")
-    args = ("hpc-hold", *task, "--later", "--json")
+    args = ("hpc-order", *task, "--later", "--json")
     free = [part for name in ("wait", "longest_wait") for part in ("--limit", f"{name}=off")]
     seen = {}
     for name, limits in {
@@ -100,7 +98,7 @@ def test_what_is_decided_on_earlier_weeks_is_shown_on_later_ones(
         found = json.loads(run(guard.command, *args, *limits).stdout)
         later, by_name = found["later"], {one["policy"]: one for one in found["later"]["policies"]}
         seen[name] = found
-        assert set(by_name) == {found["reference"], found["chosen"], "hpc-hold"}
+        assert set(by_name) == {found["reference"], found["chosen"], "hpc-order"}
         assert later["jobsets"] == 12
         chosen, reference = by_name[found["chosen"]], by_name[found["reference"]]
         for metric, limit in found["limits"].items():
@@ -135,7 +133,7 @@ def test_what_is_decided_on_earlier_weeks_is_shown_on_later_ones(
 def test_on_a_log_a_guard_bounds_waits_and_compares_with_the_best_rule_that_backfills(
     said: tuple[str, ...], bound: str | int, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf-strict", "fcfs"))
+    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf:strict", "fcfs"))
     monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
     task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "8")
     found = json.loads(run(guard.command, "hpc-order", *task, *said, "--later", "--json").stdout)
@@ -145,7 +143,7 @@ def test_on_a_log_a_guard_bounds_waits_and_compares_with_the_best_rule_that_back
     assert found["task"].get("max_wait", 0) == bound
     means = {one["policy"]: one["mean"] for one in found["candidates"]}
     references = set(get_spec("hpc").training.references(get_spec("hpc").world()))
-    assert means.keys() == references | {"saf-strict", "hpc-order"}
+    assert means.keys() == references | {"saf:strict", "hpc-order"}
     world = load_config("hpc-order", [f"task.world.max_wait={bound}", *_on(log)]).task.build().world
     workload: Any = load_config("hpc-smoke", _on(log)).task.build_workload()
     weeks = [workload.before_held_out().recorded.jobset()]
@@ -245,7 +243,7 @@ def test_a_log_that_is_too_short_decides_nothing_and_says_what_would(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
-    args = ("hpc-hold", "--set", f"task.workload.trace={log}", "--processors", "32")
+    args = ("hpc-order", "--set", f"task.workload.trace={log}", "--processors", "32")
     few = ("--jobsets", "4", "--limit", "wait=off", "--limit", "longest_wait=off")
 
     def said(*more: str) -> str:
@@ -264,20 +262,20 @@ def test_compare_and_a_look_at_later_weeks_say_the_same(
     window: tuple[str, ...], enough: bool, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a log with too little room: neither an interval nor who is better."""
-    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs", "reserve"))
+    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
     monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
     task = (*("--set", f"task.workload.trace={log}", "--processors", "32"), *window)
     task += ("--max-wait", "0")  # compare has no bound unless somebody asks for one
     args = (*task, "--jobsets", "12", "--set", "task.world.kind=hpc")
-    compared = ("--policies", "saf,hpc-hold", *args)
+    compared = ("--policies", "saf,hpc-order", *args)
     rows = json.loads(run(compare.command, *compared, "--json").stdout)
-    later = json.loads(run(guard.command, "hpc-hold", *args, "--later", "--json").stdout)
+    later = json.loads(run(guard.command, "hpc-order", *args, "--later", "--json").stdout)
     (windows,) = {row["disjoint_windows"] for row in rows}
     assert windows == later["later"]["disjoint_windows"]
     assert (windows >= 5) == enough
     texts = [
         run(compare.command, *compared).stdout,
-        run(guard.command, "hpc-hold", *args, "--later").stdout,
+        run(guard.command, "hpc-order", *args, "--later").stdout,
     ]
     sentence = f"Windows of a log overlap: only {windows} of these share no job"
     assert all(sentence in " ".join(text.split()) for text in texts)
@@ -396,32 +394,6 @@ def test_a_decision_can_be_kept_and_used(trained: Path, tmp_path: Path) -> None:
         load_decided(file)
 
 
-def test_a_decision_holds_what_the_policy_was_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It acts as it did before the guard: in the task's world, told the limits of the guard."""
-    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
-    file, task = tmp_path / "decision.json", ("--config", "hpc-smoke", "--processors", "128")
-    limits = ("--limit", "utilization=off", "--limit", "wait=2", "--limit", "longest_wait=off")
-    few = ("--set", "task.workload.jobs=60", "--jobsets", "2", "--json")
-    run(guard.command, "hpc-limits", *task, *limits, *few, "--out", str(file))
-    data = json.loads(file.read_text())
-    assert data["run"] == "hpc-limits"
-    assert data["limits"] == {"utilization": None, "wait": 2.0, "longest_wait": None}
-    assert data["world"]["processors"] == 128
-    file.write_text(json.dumps({**data, "use": "policy"}))
-    config = load_config("hpc-smoke", ["task.world.processors=128", "task.workload.load=1.1"])
-    here = config.task.build()
-    jobsets = here.jobsets(Split.TRAIN, range(3))
-    policy, _ = load_policy("hpc-limits")
-    wanted = [{"utilization": math.inf, "wait": 2.0, "longest_wait": math.inf}, None]
-    policies = [policy.acting_in(here.world, Wanted(here.objective, one)) for one in wanted]
-    starts = [
-        evaluate(one, jobsets, here.world).start.tolist() for one in (load_decided(file), *policies)
-    ]
-    assert starts[0] == starts[1] != starts[2]
-
-
 def test_a_guard_decides_on_one_policy(tmp_path: Path) -> None:
     for seed in (0, 1):
         make_run(tmp_path / f"poor-{seed}", "name=poor", seed=seed)
@@ -435,7 +407,7 @@ def test_strangers_to_a_log_are_judged_on_all_of_it_but_the_held_out_part(
     """A policy that may have learned from the log is judged on its validation part alone."""
     on_log = (f"task.workload.trace={log}", "task.world.processors=32")
     task = load_config("hpc-smoke", [*on_log, "task.workload.window=9000"]).task.build()
-    (stranger,) = load_runs(find_runs(["hpc-hold-limits"]), "argmax")
+    (stranger,) = load_runs(find_runs(["hpc-order"]), "argmax")
     config = stranger.config
     path = tmp_path / "run"
     began = config.training.model_copy(update={"start": tmp_path / "other"})

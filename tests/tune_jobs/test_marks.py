@@ -18,10 +18,9 @@ from tune_jobs.comparing.all_weeks import worse_by
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.evaluating import trusted
 from tune_jobs.comparing.guarding import load_decided
-from tune_jobs.comparing.policy_specs import beside_holding, heuristic_spec, learned_spec
+from tune_jobs.comparing.policy_specs import heuristic_spec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import format_rows
-from tune_jobs.comparing.trained_runs import find_runs, load_runs, without_hold
 from tune_jobs.tables.frames import Row
 
 ENDS = st.tuples(st.floats(-9, 9), st.floats(-9, 9)).map(sorted)
@@ -90,14 +89,6 @@ def test_policies_draw_by_the_seed_of_the_protocol() -> None:
     ]
     assert means[0] != means[1]
     assert compared("random")[0]["slowdown"] == pytest.approx(means[0])
-
-
-def test_beside_what_delays_jobs_stand_the_same_weights_that_delay_none() -> None:
-    (run,) = load_runs(find_runs(["hpc-hold"]), "argmax")
-    assert without_hold(run) is not None
-    (holding, other) = beside_holding([learned_spec("hold", [run], "argmax")])
-    assert without_hold(holding.runs[0]) is not None
-    assert without_hold(other.runs[0]) is None
 
 
 @pytest.mark.parametrize("decode", ["argmax", "sample"])

@@ -39,8 +39,6 @@ COUNTS = {
     "ppo": {"train": 20, "figure": 6, "compare": 4, "join": 1},
     "generalist": {"train": 25, "figure": 1, "compare": 5, "join": 1},
     "objectives": {"train": 40, "figure": 2},
-    "hpc": {"train": 10, "choose": 2, "figure": 3, "generate": 1, "guard": 2},
-    "hpc-limits": {"train": 10, "choose": 2, "compare": 6, "join": 1, "figure": 1},
     "hpc-sites": {"train": 15, "study": 3, "figure": 2},
     "operation": {"train": 8, "figure": 1},
     "cunha": {"train": 60, "figure": 9, "compare": 7, "join": 1},
@@ -90,17 +88,6 @@ LINES = {
         "metasched train deeprm-ppo --set task.world.rules=released --set task.workload.load=1.1 "
         "--set task.objective=fair_slowdown --set training.iterations=120 --seed 0 "
         "--run R/obj-fair_slowdown-0 --continue",
-    ],
-    "hpc": [
-        "metasched choose 'R/universal-?' --out R/chosen-universal",
-        "metasched guard hpc-hold-limits --set task.workload.trace=R/jobs.csv --processors 256 "
-        "--jobsets 100 --later --out R/guard-hpc-hold-limits.json",
-    ],
-    "hpc-limits": [
-        "metasched compare --config hpc-smoke --policies "
-        "'saf,hpc-hold,hpc-hold-limits,R/limits-?' --set task.workload.jobs=1024 "
-        "--set task.workload.load=1 --jobsets 50 --limit utilization=off --limit wait=off "
-        "--limit longest_wait=off --out R/figures/told-off",
     ],
     "hpc-sites": [
         "metasched study R/joint-0 --scratch 5 --scratch-times 4 --family sites --tasks 16 "
@@ -207,6 +194,12 @@ def test_all_results_are_made_one_after_the_other_and_it_says_how_far_it_is(caps
     assert "metasched compare --policies 'R/generalist/gen-*,R/ppo/ppo-0.7-*'" in "".join(lines)
 
 
+@pytest.mark.parametrize("name", ["hpc", "hpc-limits"])
+def test_results_of_what_is_gone_say_which_commit_recorded_them(name, capsys):
+    assert run(cli.metasched, ["results", name, "--dry-run"]) == 2
+    assert f"'{name}' was removed in 0.3: commit c7fb3903 recorded" in capsys.readouterr().err
+
+
 def test_all_results_take_three_hours():
     assert sum(load_experiment(name).minutes for name in in_order()) <= 180
 
@@ -217,7 +210,7 @@ def test_training_comes_before_what_uses_the_runs(name, tmp_path):
     assert kinds == sorted(kinds, key=lambda kind: kind != "train")
 
 
-@pytest.mark.parametrize("name", ["hpc-limits", "panda", "panda-tenants", "panda-deadlines"])
+@pytest.mark.parametrize("name", ["panda", "panda-tenants", "panda-deadlines"])
 def test_what_is_joined_are_the_tables_of_the_commands_before(name, tmp_path):
     small = ["--policies", "sjf", "--jobsets", "2", "--window", "8", "--out", str(tmp_path)]
     assert run(cli.metasched, ["compare", *small]) == 0

@@ -20,7 +20,7 @@ from tune_jobs.figures.scenarios import Scenario
 from tune_jobs.tables.frames import write_table
 
 SMALL = {"world.processors": 64, "workload.jobs": 40, "workload.load": 1.2}
-REQUEST = FigureRequest(runs=["hpc-hold"], num_jobsets=3, decode="argmax")
+REQUEST = FigureRequest(runs=["hpc-order"], num_jobsets=3, decode="argmax")
 
 
 def test_the_front_holds_whom_no_other_beats_in_both_respects() -> None:
@@ -36,9 +36,9 @@ def test_every_rule_and_policy_stands_in_cost_against_side_metrics(
 ) -> None:
     here = [Scenario("here", "hpc-smoke", SMALL)]
     figure = replace(pareto.FIGURE, scenarios=lambda request: here)
-    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "reserve"))
+    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
     rows = figure.collect(REQUEST)
-    assert [row["key"] for row in rows] == ["saf", "reserve", "hpc-hold"]
+    assert [row["key"] for row in rows] == ["saf", "fcfs", "hpc-order"]
     write_table(tmp_path / "it.csv", rows)
     shown = all_texts(figure.draw(tmp_path / "it.csv"))
     assert all(shown.count(str(row["key"])) == len(pareto.SIDE_METRICS) for row in rows)
@@ -59,8 +59,8 @@ def test_ratios_are_geometric_means_over_sequences_and_drawn(tmp_path: Path) -> 
     for found in by_place.values():
         best = found[str(found["saf"]["best_rule"])]
         assert (best["ratio"], best["ratio_low"], best["better"]) == (1, 1, 0)
-        assert found["hpc-hold"]["learned"]
-        assert 0 < float(found["hpc-hold"]["ratio_low"]) < float(found["fcfs"]["ratio_high"])
+        assert found["hpc-order"]["learned"]
+        assert 0 < float(found["hpc-order"]["ratio_low"]) < float(found["fcfs"]["ratio_high"])
     here = by_place["here"]
     task = load_config("hpc-smoke", [f"task.{key}={value}" for key, value in SMALL.items()])
     built = task.task.build()

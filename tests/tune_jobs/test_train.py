@@ -283,7 +283,7 @@ class TestRefusals:
         ("preset", "units", "what"),
         [
             ("deeprm-ppo", 4, "set training.jobsets_per_unit lower"),
-            ("hpc-hold", 32, "set training.jobsets_per_unit lower"),
+            ("hpc-order", 40, "set training.jobsets_per_unit lower"),
             ("deeprm-maml", 8, "set training.tasks higher"),
             ("fuzzy-td", 5, "set training.jobsets_per_unit lower"),
         ],

@@ -12,6 +12,12 @@ from rllib_configs.loading import load_config, write_config
 from rllib_configs.worlds.deeprm.lookups import LookupLayout
 from tune_jobs.runs.history import History
 
+UNLIMITED = (
+    *("training.limits={}", "training.limits_hold=each", "training.multiplier_rate=0"),
+    "training.reference=''",
+)
+"""A search for a scorer of HPC, `hpc-order`, without limits."""
+
 SMALL_TASK = (
     "task.world.cluster.capacity=[4, 4]",
     "task.world.cluster.horizon=8",

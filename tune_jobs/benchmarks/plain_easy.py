@@ -29,13 +29,13 @@ def plain_easy(jobs: Sequence[LoopJob], processors: int) -> None:
         running = [job for job in running if job.start + job.run > now]
         while coming and coming[-1].arrival == now:
             waiting.append(coming.pop())
-        for job in _starting(now, waiting, running, processors):
+        for job in starting(now, waiting, running, processors):
             job.start = now
             running.append(job)
         waiting = [job for job in waiting if job.start < 0]
 
 
-def _starting(
+def starting(
     now: int, waiting: list[LoopJob], running: list[LoopJob], processors: int
 ) -> list[LoopJob]:
     """The jobs that start now."""

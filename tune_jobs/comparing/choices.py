@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from cluster_env.core.errors import InputError, shortened
-from cluster_env.core.spec import heuristics_of
 from cluster_env.core.task import Task
 from cluster_env.evaluation import get_metric
 from cluster_env.objectives import get_objective
@@ -200,9 +199,9 @@ class EvaluationOptions:
     def heuristics(self) -> list[str]:
         """Names of the heuristics of the world that is asked for, where no run says it."""
         if isinstance(self.source, Task):
-            return list(heuristics_of(self.source.spec))
+            return list(self.source.spec.heuristics.names())
         config = choose_config(self.source, self.overrides, {}, ())
-        return list(heuristics_of(get_spec(config.task.world.kind)))
+        return list(get_spec(config.task.world.kind).heuristics.names())
 
     def protocol(
         self, runs: Sequence[TrainedRun], num_guard_jobsets: int = 0, guarded: bool = False

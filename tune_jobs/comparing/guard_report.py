@@ -27,7 +27,7 @@ from tune_jobs.comparing.choices import EvaluationOptions
 from tune_jobs.comparing.comparison import check_specs
 from tune_jobs.comparing.evaluating import estimate_of, evaluation_of, trusted
 from tune_jobs.comparing.guarding import calibrate, plain_limits, with_guard_jobs, write_decision
-from tune_jobs.comparing.policy_specs import learned_spec, wanted_in
+from tune_jobs.comparing.policy_specs import learned_spec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import about_windows, policy_lines
 from tune_jobs.comparing.trained_runs import Decode, find_runs, load_runs
@@ -135,7 +135,8 @@ def decide(options: GuardOptions, progress: Progress) -> Decided:
     if options.later:
         known = {one.group.name: one.group.members[0] for one in evaluated[:-1]}
         policies = {decision.reference: known[decision.reference], decision.name: decision.chosen}
-        policies |= {spec.key: runs[0].policy.acting_in(protocol.task.world, wanted_in(protocol))}
+        task = protocol.task
+        policies |= {spec.key: runs[0].policy.acting_in(task.world, task.objective)}
         later = _look_later(protocol, decision, policies)
     return Decided(protocol, decision, seconds, later, runs[0].path, options.decode)
 

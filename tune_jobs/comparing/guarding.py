@@ -18,7 +18,6 @@ from cluster_env.evaluation import GuardDecision, Judge, PolicyGroup, Result
 from cluster_env.objectives import get_objective
 from cluster_env.workloads import DividedWorkload
 from cluster_env.worlds import get_heuristic, get_spec, shipped_policies
-from rllib_configs.networks.conditions import Wanted
 from rllib_configs.policy_files import load_policy
 from rllib_configs.task_schema import TaskSection
 from tune_jobs.comparing.all_weeks import AllWeeks
@@ -249,10 +248,6 @@ def load_decided(path: Path | str) -> Policy:
         use, run, decode, name = (str(data[key]) for key in ("use", "run", "decode", "objective"))
         world = TaskSection.model_validate({"world": data["world"]}).world
         objective = get_objective(name)
-        limits = {
-            metric: math.inf if share is None else float(share)
-            for metric, share in data["limits"].items()
-        }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise InputError(
             f"{path} holds no decision of the guard; write one with metasched guard RUN --out FILE"
@@ -260,4 +255,4 @@ def load_decided(path: Path | str) -> Policy:
     if use != "policy":
         return get_heuristic(use, world)
     policy, _ = load_policy(run, "argmax" if decode == "argmax" else "sample")
-    return policy.acting_in(world, Wanted(objective, limits))
+    return policy.acting_in(world, objective)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cluster_env.core.policy import PlayedPolicy
 from cluster_env.evaluation import PolicyGroup, choose, rank_on, tune, tuned_numbers
 from cluster_env.worlds import get_heuristic
-from rllib_configs.networks.conditions import Wanted, told, told_in_words
+from rllib_configs.networks.conditions import told, told_in_words
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import (
     AT,
@@ -17,14 +17,10 @@ from tune_jobs.comparing.trained_runs import (
     group_by_experiment,
     is_folder,
     training_jobs,
-    without_hold,
 )
 
 if TYPE_CHECKING:
     from rllib_configs.policy_files import LearnedPolicy
-
-NO_HOLD = "(no hold)"
-"""Behind the name of a policy that is shown without its delays, see `beside_holding`."""
 
 VOID_BIASES = (4.0, 2.0, 1.0, 0.0, -1.0, -2.0, -3.0, -4.0, -6.0, -8.0, -16.0)
 """What ``tuned`` tries, see `rllib_configs.policy_files.LearnedPolicy.void_bias`."""
@@ -62,12 +58,7 @@ class PolicySpec:
 
     def told(self, protocol: EvaluationProtocol) -> str:
         """What the policies are told there, in words; empty for those that are told nothing."""
-        return told_in_words(self.runs[0].config, wanted_in(protocol)) if self.runs else ""
-
-
-def wanted_in(protocol: EvaluationProtocol) -> Wanted:
-    """What counts in a protocol, for policies that are told."""
-    return Wanted(protocol.task.objective, protocol.side_metrics)
+        return told_in_words(self.runs[0].config, protocol.task.objective) if self.runs else ""
 
 
 def heuristic_spec(spec: str) -> PolicySpec:
@@ -102,21 +93,6 @@ def learned_specs(runs: Sequence[TrainedRun], decode: Decode) -> list[PolicySpec
     return [learned_spec(key, group, decode) for key, group in group_by_experiment(runs)]
 
 
-def beside_holding(specs: Iterable[PolicySpec]) -> list[PolicySpec]:
-    """The specs, and behind each that may delay a job that fits the same weights without that.
-
-    So a table shows what the delays are worth: of a policy that orders well and holds jobs back,
-    the order may be all that helps.
-    """
-    every = []
-    for spec in specs:
-        every.append(spec)
-        runs = [run for run in map(without_hold, spec.runs) if run is not None]
-        if runs:
-            every.append(learned_spec(f"{spec.key} {NO_HOLD}", runs, "argmax"))
-    return every
-
-
 def learned_name(key: str) -> str:
     """The key of a learned spec, for where the jobs that it was trained on stand beside."""
     name, at, rest = key.partition(AT)
@@ -131,8 +107,8 @@ def learned_spec(key: str, runs: Sequence[TrainedRun], decode: Decode) -> Policy
     known: dict[str, PolicyGroup] = {}
 
     def make(protocol: EvaluationProtocol) -> PolicyGroup:
-        world, wanted = protocol.task.world, wanted_in(protocol)
-        policies = [run.policy.acting_in(world, wanted) for run in runs]
+        world, objective = protocol.task.world, protocol.task.objective
+        policies = [run.policy.acting_in(world, objective) for run in runs]
         if decode != "tuned":
             return PolicyGroup(name, tuple(policies))
         where = repr((protocol.task, protocol.metric, protocol.warmup))

@@ -16,7 +16,6 @@ from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS
 from tune_jobs.comparing.markdown import markdown_rows
 from tune_jobs.comparing.policy_specs import (
     PolicySpec,
-    beside_holding,
     heuristic_spec,
     learned_specs,
     split_names,
@@ -70,7 +69,7 @@ def evaluate_policies(
         protocol = options.protocol([*runs, *bases], guarding)
         every = protocol.task.spec.heuristics.names()
         heuristics = [name for name in names or (() if own else every) if is_heuristic(name)]
-        learned = beside_holding(learned_specs(runs, options.decode))
+        learned = learned_specs(runs, options.decode)
         rows = compare(
             protocol,
             [

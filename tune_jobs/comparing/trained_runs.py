@@ -4,26 +4,24 @@ import glob
 import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
-from cluster_env.core.spec import heuristics_of
 from cluster_env.core.world import differences
 from cluster_env.worlds import (
     WORLDS,
     World,
     get_spec,
     policy_in,
-    present_name,
     shipped_policies,
     spec_of,
 )
 from rllib_configs.extensions import load_extensions
 from rllib_configs.networks.registry import network_of
-from rllib_configs.policy_files import LearnedPolicy, load_policy, policy_of, read_weights
+from rllib_configs.policy_files import LearnedPolicy, load_policy
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.wording import short
 
@@ -103,7 +101,7 @@ def find_runs(
     """
     paths: dict[Path, None] = {}
     shipped = shipped_policies()
-    for name in map(present_name, names):
+    for name in names:
         if name in shipped:
             paths[shipped[name]] = None
         elif _GLOB.isdisjoint(name) or is_folder(name):  # a folder's own name may look like a glob
@@ -145,16 +143,6 @@ def load_runs(paths: Iterable[Path], decode: Decode) -> list[TrainedRun]:
         policy, config = load_policy(path, "argmax" if decode == "tuned" else decode)
         loaded.append(TrainedRun(path, config, policy))
     return loaded
-
-
-def without_hold(run: TrainedRun) -> TrainedRun | None:
-    """The same weights where they delay no job that fits; None if they delay none as they are."""
-    config = network_of(run.config).without_hold(run.config)
-    if config is None:
-        return None
-    weights, _ = read_weights(run.path)
-    policy = policy_of(config, weights, run.policy.name, run.policy.decode)
-    return replace(run, config=config, policy=policy)
 
 
 def group_by_experiment(runs: Sequence[R]) -> list[tuple[str, list[R]]]:
@@ -240,6 +228,6 @@ def _distinct(runs: Sequence[HasConfig]) -> list[str]:
 
 
 def _heuristics() -> list[str]:
-    """Names of the rules of all worlds, those of extensions and of protocols included."""
+    """Names of the rules of all worlds, those of extensions included."""
     load_extensions()
-    return [name for world in WORLDS.names() for name in heuristics_of(get_spec(world))]
+    return [name for world in WORLDS.names() for name in get_spec(world).heuristics.names()]

@@ -33,8 +33,6 @@ from tune_jobs.tables.frames import Row, with_numbers
 
 MOST_SEQUENCES = 200
 SIDE_METRICS = ("utilization_to_end", "utilization", "wait", "longest_wait")
-RESERVE = "reserve"
-"""A rule that stands beside the baselines, but is none."""
 
 _RATIO = ("ratio", "ratio_low", "ratio_high", "ratio_over", "better", "best_rule")
 _COLUMNS = ("place", "exhibit", "metric", "jobsets", *POLICY, *_RATIO, *SIDE_METRICS)
@@ -63,8 +61,7 @@ class Ratios:
             changes = scenario.changes(request)
             config = choose_config(scenario.preset, changes, request.task_options, runs)
             task = config.task.build(config.name, request.seed)
-            others = (RESERVE,) if RESERVE in task.spec.heuristics.names() else ()
-            specs = request.specs((*task.spec.baselines, *others), runs)
+            specs = request.specs(task.spec.baselines, runs)
             head = {"exhibit": self.title, "place": scenario.name}
             rows += ({**head, **row} for row in _rows(scenario, task, specs, request))
         return rows

@@ -19,7 +19,7 @@ from tune_jobs.tables.frames import with_numbers
 KINDS = {
     "user": ("#8a8a8a", "x"),
     "recent": ("#e69f00", "s"),
-    "learned": ("#d55e00", "o"),
+    "mixed": ("#d55e00", "o"),
     "actual": ("#0072b2", "D"),
 }
 """What is believed, with color and marker; see `cluster_env.workloads.run_times`."""
@@ -50,9 +50,9 @@ def draw(table: Path) -> Figure:
             figure,
             rows["exhibit"].iloc[0],
             f"{metric.label} of all jobs, one run each, with predicted run times: the "
-            "users' estimates, the mean of the user's last two jobs, a learned correction, "
-            "and the actual run times; below each number: utilization, mean wait and "
-            "longest wait",
+            "users' estimates, the mean of the user's last two jobs, half way between "
+            "estimates and the past, and the actual run times; below each number: utilization, "
+            "mean wait and longest wait",
         )
         for panel, (log, some) in zip(panels, logs.items(), strict=True):
             _draw_log(panel, some, metric.name)

@@ -25,7 +25,6 @@ from cluster_env.objectives.standard import bounded_slowdown
 from cluster_env.workloads.recorded import RecordedJobs
 from tune_jobs.comparing.policy_specs import (
     PolicySpec,
-    beside_holding,
     heuristic_spec,
     learned_spec,
 )
@@ -59,13 +58,11 @@ class Contender:
     Attributes:
         name: as tables show it.
         folder: of a learned policy; None for a rule.
-        holds: whether a policy that may delay jobs that fit does so, see `beside_holding`.
         rule: of a rule that goes by predicted run times, its own name; see `predicting`.
     """
 
     name: str
     folder: Path | None = None
-    holds: bool = True
     rule: str = ""
 
     def spec(self) -> PolicySpec:
@@ -73,13 +70,8 @@ class Contender:
         if self.folder is None:
             spec = heuristic_spec(self.rule or self.name)
             return replace(spec, key=self.name, named=not self.rule)
-        return _learned(self.folder)[0 if self.holds else 1]
-
-    @classmethod
-    def of(cls, folder: Path) -> list["Contender"]:
-        """The policy of a folder, and the same weights without a hold if it may hold jobs back."""
-        keys = [spec.key for spec in _learned(folder)]
-        return [cls(key, folder, not place) for place, key in enumerate(keys)]
+        spec = learned_spec("", load_runs([self.folder], "argmax"), "argmax")
+        return replace(spec, key=self.name)
 
     @classmethod
     def predicting(cls, rule: str) -> "Contender":
@@ -137,12 +129,6 @@ class Unit:
     def find(self) -> Found:
         """What the unit is made for; see `describe` and `measure`."""
         return describe(self) if self.contender is None else measure(self, self.contender)
-
-
-def _learned(folder: Path) -> list[PolicySpec]:
-    """A policy under the name of its folder, perhaps with the same weights without a hold."""
-    spec = learned_spec("", load_runs([folder], "argmax"), "argmax")
-    return beside_holding([replace(spec, key=folder.name)])
 
 
 def describe(unit: Unit) -> Found:

@@ -175,7 +175,7 @@ def _contenders(runs: Sequence[str]) -> list[Contender]:
     """The rules, the policies that ship for the world, and the runs that were named."""
     shipped = get_spec(WORLD).training.policies.values()
     folders = dict.fromkeys([*shipped, *find_runs(split_names(runs))])
-    learned = [contender for folder in folders for contender in Contender.of(folder)]
+    learned = [Contender(folder.name, folder) for folder in folders]
     return [*map(Contender, RULES), *map(Contender.predicting, BY_PREDICTIONS), *learned]
 
 

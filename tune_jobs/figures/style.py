@@ -101,8 +101,10 @@ def style_of(place: int) -> tuple[str, str, str]:
 
 def _place_of(key: str) -> int:
     """Where a heuristic stands among those of all worlds; -1 for one that nobody registered."""
-    names = list(dict.fromkeys(n for w in WORLDS.names() for n in get_spec(w).heuristics.names()))
-    name = key.partition(":")[0]
+    specs = [get_spec(world) for world in WORLDS.names()]
+    named = (name for spec in specs for name in (*spec.heuristics.names(), *spec.baselines))
+    names = list(dict.fromkeys(named))
+    name = key if key in names else key.partition(":")[0]
     return names.index(name) if name in names else -1
 
 

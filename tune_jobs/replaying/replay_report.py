@@ -19,7 +19,6 @@ from cluster_env.worlds import get_heuristic
 from tune_jobs.comparing.comparison import check_specs
 from tune_jobs.comparing.policy_specs import (
     PolicySpec,
-    beside_holding,
     heuristic_spec,
     learned_spec,
     split_names,
@@ -110,7 +109,6 @@ def replay_log(options: ReplayOptions, progress: Progress) -> Report:
         for run in runs.get(name, ()):  # each by itself, also where seeds alone differ
             specs.append(replace(learned_spec("", [run], decode), key=run.path.name))
     protocol = EvaluationProtocol(task, num_jobsets=1)
-    specs = beside_holding(specs)
     check_specs(protocol, specs)
     replays = play(protocol, specs, progress)
     heuristics = [spec.key for spec in specs if not spec.learned]

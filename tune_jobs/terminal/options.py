@@ -175,8 +175,7 @@ limit_option = click.option(
     metavar="METRIC=SHARE",
     multiple=True,
     help="Share by which a metric of a guarded policy may be worse than the reference's, for "
-    "instance wait=0.5; off removes the limit. Policies that are conditioned on limits, such as "
-    "hpc-limits, receive them with and without a guard. Can be repeated.",
+    "instance wait=0.5; off removes the limit. Can be repeated.",
 )
 
 runners_option = click.option(

@@ -47,7 +47,6 @@ def machine_of(world: Any) -> Machine:
         options[name] = getattr(layout, name)
     for name in ("horizon_step", "max_time", "time_step", "every_step", "max_wait"):
         options[name] = getattr(world, name)
-    options.pass_per_event = world.scheduling_pass == "event"
     options.scope, options.whole = REWARDS[world.reward]
     options.discount = world.reward_discount if world.reward == "options" else 1.0
     return Machine(np.asarray(world.capacity, np.int64), options)
@@ -276,7 +275,7 @@ def _go_on(machine: Machine, jobs: Jobs, costs: CostTable, episode: Episode, sta
                     status.reward -= _cost(costs, first + job, seconds)
             return
         status.time, first_new = now, status.coming
-        advance(episode, now, True, True, True, options.pass_per_event)
+        advance(episode, now, True, True, True)
         for job in range(first_new, status.coming):
             _append(episode, job)
         # The policy is asked at every step, or where it can start a job.

@@ -1,8 +1,7 @@
 """Jobs and episodes as compiled code keeps them, and what happens to them at one instant.
 
 At one instant jobs finish, then expected ends that have passed are put off, then jobs arrive. After
-that somebody decides which of the waiting jobs start: a policy, a rule or a scorer. Where there is
-a pass after each single event, that happens several times at one instant, see `advance`.
+that somebody decides which of the waiting jobs start: a policy, a rule or a scorer.
 
 What runs is kept twice, each time as an array with a size beside it: a heap of true ends, and a
 list of expected ones. Policies know the second alone: a job is expected to end when its estimate is
@@ -100,7 +99,7 @@ OPTIONS = np.dtype(
         *((name, np.int64) for name in ("jobs_at", "clock_at", "rows_at", "arrivals_at")),
         # See `cluster_env.worlds.hpc.world.HPC`.
         *((name, np.int64) for name in ("max_time", "time_step", "max_wait")),
-        *((name, np.bool_) for name in ("every_step", "pass_per_event")),
+        ("every_step", np.bool_),
         # Whose cost counts, whether for all of the time, and the discount of a second; see
         # `cluster_env.worlds.hpc.episodes.REWARDS`.
         ("scope", np.int64),
@@ -316,22 +315,15 @@ def next_event(episode: Episode) -> int:
 
 
 @njit_inlined
-def advance(
-    episode: Episode, now: int, tracks: bool, counts: bool, shares: bool, single: bool
-) -> bool:
+def advance(episode: Episode, now: int, tracks: bool, counts: bool, shares: bool) -> bool:
     """Lets all happen that happens at one instant before anybody decides.
 
     ``tracks`` says whether expected ends are kept, ``counts`` whether the sums of `STATUS` are,
     ``shares`` whether what users have used is. Whoever calls puts jobs that arrive into the queue.
     Returns whether a job has finished, or is expected to end later than before.
-
-    With ``single``, it is one event of the instant, and calls at the same time bring the others:
-    jobs whose estimates are over finish at once, because any plan counts on what they leave; then
-    each job that arrives is an event, and then each that finishes early, in the order of starts.
     """
     status, running = episode.status[0], episode.status[0].running
     num_jobs, coming = episode.jobs.size, status.coming
-    arrives = coming < num_jobs and episode.jobs[coming].arrival == now
     # Jobs finish; what users have used fades first. Till then all shares stay as they are.
     before, ends = running, running > 0 and episode.ends[0] <= now
     if ends and shares and episode.usage.size > 1:
@@ -339,12 +331,8 @@ def advance(
         for user in range(episode.usage.size):
             episode.usage[user] *= faded
         status.faded = now
-    if single:
-        while _bring_up(episode, now, running, running == before and not arrives):
-            running = _finish_first(episode, now, running, tracks, counts, shares)
-    else:
-        while running > 0 and episode.ends[0] == now:
-            running = _finish_first(episode, now, running, tracks, counts, shares)
+    while running > 0 and episode.ends[0] == now:
+        running = _finish_first(episode, now, running, tracks, counts, shares)
     status.running = running
     # Expected ends that have passed are put off.
     moved = False
@@ -354,11 +342,10 @@ def advance(
             status.run_work += added
         moved, status.as_planned = added > 0, False
     # Jobs arrive.
-    while arrives:
+    while coming < num_jobs and episode.jobs[coming].arrival == now:
         if counts:
             _count_arrival(episode, coming, now)
         coming += 1
-        arrives = not single and coming < num_jobs and episode.jobs[coming].arrival == now
     finished = running < before
     if finished or coming > status.coming:
         status.event, status.coming = now, coming
@@ -384,33 +371,6 @@ def _finish_first(
         used = float(episode.jobs[job].duration) * episode.demand[job, 0]
         episode.usage[episode.jobs[job].user] += used
     return running - 1
-
-
-@njit_inlined
-def _bring_up(episode: Episode, now: int, running: int, early: bool) -> bool:
-    """Brings the job that finishes next at this instant to the top of the heap, if one may.
-
-    That is one whose estimate is over, or else, where ``early`` says so, the one that started
-    first, of equals the one with the lowest number.
-    """
-    # A literal -1 would be a type of its own to numba.
-    first, first_start, is_early = int(np.int64(-1)), int(np.int64(NEVER)), True
-    for place in range(running):
-        if episode.ends[place] != now:
-            continue
-        job, start = episode.running[place], episode.start[episode.running[place]]
-        if start + episode.jobs[job].estimate <= now:
-            first, is_early = place, False
-            break
-        earlier = start == first_start and job < episode.running[first]
-        if start < first_start or earlier:
-            first, first_start = place, start
-    if first < 0 or (is_early and not early):
-        return False
-    # All that end now are equal in the heap, so that two of them may change places.
-    job = episode.running[first]
-    episode.running[first], episode.running[0] = episode.running[0], job
-    return True
 
 
 @njit_inlined

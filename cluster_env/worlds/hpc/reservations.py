@@ -24,7 +24,7 @@ from cluster_env.worlds.hpc.events import (
     is_overdue_at,
 )
 from cluster_env.worlds.hpc.queue import start_ranked
-from cluster_env.worlds.hpc.rules import CONSERVATIVE, EASY, SKIP, STRICT, RuleTable
+from cluster_env.worlds.hpc.rules import CONSERVATIVE, EASY, STRICT, RuleTable
 
 UNKNOWN = -1
 """In place of a reservation's time that has to be worked out anew."""
@@ -74,14 +74,6 @@ def take_spare(episode: Episode, job: int, now: int, shadow: int) -> None:
 
 
 @njit_inlined
-def leaves_reserve(episode: Episode, rule: RuleTable, job: int) -> bool:
-    """Whether a job fits and leaves as much free as it must; on an empty machine it need not."""
-    left = episode.free[0] - episode.demand[job, 0]
-    alone = episode.status[0].running == 0
-    return fits(episode.demand, job, episode.free) and bool(left >= rule.left_free[job] or alone)
-
-
-@njit_inlined
 def start_in_order(episode: Episode, rule: RuleTable, now: int, tracks: bool) -> None:
     """Starts jobs from the first on, as long as they fit."""
     status = episode.status[0]
@@ -96,9 +88,8 @@ def start_fitting(episode: Episode, rule: RuleTable, now: int, easy: bool) -> in
     """Starts whatever fits, in order.
 
     With `easy` the first job, which does not fit, gets a reservation, and what delays it does not
-    start: a job has to end before, as expected, or to use what is spare then. Without it, long jobs
-    must leave a reserve if the rule has one. Returns the time of the reservation, or `UNKNOWN` if
-    none was needed because no other job is narrow enough.
+    start: a job has to end before, as expected, or to use what is spare then. Returns the time of
+    the reservation, or `UNKNOWN` if none was needed because no other job is narrow enough.
     """
     status, shadow, free = episode.status[0], np.int64(UNKNOWN), episode.free[0]
     # Copies of what is read for each job; what is written elsewhere would be loaded again.
@@ -113,7 +104,9 @@ def start_fitting(episode: Episode, rule: RuleTable, now: int, easy: bool) -> in
         if easy and shadow == UNKNOWN:
             shadow = reserve(episode, episode.queue[head], now)
         starts = (
-            delays_nobody(episode, job, now, shadow) if easy else leaves_reserve(episode, rule, job)
+            delays_nobody(episode, job, now, shadow)
+            if easy
+            else fits(episode.demand, job, episode.free)
         )
         if not starts:
             place += 1
@@ -246,7 +239,6 @@ def start_bounded(episode: Episode, rule: RuleTable, plan: Plan, now: int) -> No
         books = overdue or mode == CONSERVATIVE or (mode == EASY and not blocked)
         if not books:
             books = has_room(plan, demand, seconds, now)
-            books = books and (mode != SKIP or leaves_reserve(episode, rule, job))
         if books and book(plan, demand, seconds) == now:
             start_ranked(episode, rule, place, now, True)
             # The next that is alike may stand among the last ones.

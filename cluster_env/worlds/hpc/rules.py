@@ -96,32 +96,6 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Reserve:
-    """How many processors a long job must leave free, so that short ones find room at once.
-
-    A job may start only if as many processors stay free as a share of the machine that grows with
-    the logarithm of its estimate. Where nothing runs, the first job starts all the same. The
-    defaults, with the order `wspt`, were found by a grid on generated jobs; on real logs they are
-    10 to 7,980 times worse than ``saf:easy``, with waits of years.
-
-    Attributes:
-        none_below_s: estimate in seconds up to which a job need not leave any.
-        all_from_s: estimate from which it has to leave the whole share.
-        share: of the machine, 0 to 1.
-    """
-
-    none_below_s: float = 900.0
-    all_from_s: float = 100_000.0
-    share: float = 0.8
-
-    def left_free(self, estimate: NDArray[np.int32], processors: int) -> NDArray[np.int64]:
-        """Processors that jobs with these estimates must leave free."""
-        place = np.log(np.maximum(estimate, 1) / self.none_below_s)
-        place /= np.log(self.all_from_s / self.none_below_s)
-        return np.ceil(np.clip(place, 0, 1) * self.share * processors).astype(np.int64)
-
-
-@dataclass(frozen=True)
 class Rule:
     """What a simulator can play by itself.
 
@@ -133,23 +107,17 @@ class Rule:
             fits and delays no job before it in the order; all get reservations, anew at each
             event (Mu'alem and Feitelson, 2001).
         weights: of `priority`.
-        reserve: what long jobs must leave free; with ``skip`` only.
     """
 
     order: str = "fcfs"
     backfilling: str = "easy"
     weights: Weights = field(default_factory=Weights)
-    reserve: Reserve | None = None
 
     def __post_init__(self) -> None:
         if self.backfilling not in BACKFILLING:
             raise unknown("kind of backfilling", self.backfilling, BACKFILLING)
         if self.order not in ORDERS:
             raise unknown("order", self.order, ORDERS)
-        if self.reserve is not None and self.backfilling != "skip":
-            raise InputError(
-                f"a reserve goes with the backfilling 'skip', but '{self.backfilling}' was given"
-            )
 
 
 class RuleTable(NamedTuple):
@@ -158,7 +126,6 @@ class RuleTable(NamedTuple):
     kind: int  # FIXED, which moving order, or CHANCE
     mode: int  # index in BACKFILLING
     score: NDArray[np.float64]  # (num_jobs,), of a fixed order
-    left_free: NDArray[np.int64]  # (num_jobs,), processors that must stay free
     weights: NDArray[np.float64]  # (3,)
     max_wait: int  # seconds after which a job is overdue, 0 for never
 
@@ -169,23 +136,19 @@ class RuleTable(NamedTuple):
         estimate: NDArray[np.int32],
         size: NDArray[np.int32],
         submit: NDArray[np.int64],
-        processors: int,
         max_wait: int = 0,
     ) -> "RuleTable":
         """A rule for jobs with estimates and submissions in seconds, ``(num_jobs,)`` each."""
-        score, left_free = np.zeros(estimate.size), np.zeros(estimate.size, np.int64)
+        score = np.zeros(estimate.size)
         weights = rule.weights
         # Fixed orders are worked out here, once; moving ones at each event.
         if rule.order in FIXED_ORDERS:
             columns = (np.asarray(column, np.float64) for column in (estimate, size, submit))
             score = np.ascontiguousarray(FIXED_ORDERS[rule.order](*columns), np.float64)
-        if rule.reserve is not None:
-            left_free = rule.reserve.left_free(estimate, processors)
         return cls(
             kind=CHANCE if rule.order == "random" else MOVING_ORDERS.get(rule.order, FIXED),
             mode=BACKFILLING.index(rule.backfilling),
             score=score,
-            left_free=left_free,
             weights=np.array([weights.age, weights.size, weights.fair_share], np.float64),
             max_wait=max_wait,
         )
@@ -265,13 +228,5 @@ def _ordered(order: str) -> Callable[[Any, str], Policy]:
     return make
 
 
-def _register(name: str, rule: Rule) -> None:
-    policy = RulePolicy(name, rule)
-    HEURISTICS.register(name)(Heuristic.unnumbered(name, lambda world: policy))
-
-
 for _order in ORDERS:
     HEURISTICS.register(_order)(Heuristic(_ordered(_order)))
-for _order, _backfilling in (("saf", "strict"), ("wspt", "strict"), ("sjf", "skip")):
-    _register(f"{_order}-{_backfilling}", Rule(_order, _backfilling))
-_register("reserve", Rule("wspt", "skip", reserve=Reserve()))

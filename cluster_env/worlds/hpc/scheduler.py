@@ -29,7 +29,6 @@ from cluster_env.worlds.hpc.reservations import (
     Plan,
     begin_plan,
     delays_nobody,
-    leaves_reserve,
     start_bounded,
     start_by_plan,
     start_fitting,
@@ -52,8 +51,7 @@ def play_rule(
         clear(episode)
         scratch.status[0].num_users = rows.status[row].num_users
         status, max_time = rows.status[row], machine.options[0].max_time
-        single = machine.options[0].pass_per_event
-        end = _play(episode, _of_jobset(rule, jobs, status.jobset), plan, max_time, single)
+        end = _play(episode, _of_jobset(rule, jobs, status.jobset), plan, max_time)
         status.truncated, status.time = end > max_time, min(end, max_time)
 
 
@@ -61,16 +59,12 @@ def play_rule(
 def _of_jobset(rule: RuleTable, jobs: Jobs, jobset: int) -> RuleTable:
     """A rule for the jobs of one jobset."""
     first, last = jobs.first[jobset], jobs.first[jobset + 1]
-    score, left_free = rule.score[first:last], rule.left_free[first:last]
-    return RuleTable(rule.kind, rule.mode, score, left_free, rule.weights, rule.max_wait)
+    return RuleTable(rule.kind, rule.mode, rule.score[first:last], rule.weights, rule.max_wait)
 
 
 @njit_inlined
-def _play(episode: Episode, rule: RuleTable, plan: Plan, max_time: int, single: bool) -> int:
-    """Plays an episode; returns the clock at its end, above `max_time` if it has to be cut.
-
-    ``single`` says whether the rule starts jobs after each single event, see `advance`.
-    """
+def _play(episode: Episode, rule: RuleTable, plan: Plan, max_time: int) -> int:
+    """Plays an episode; returns the clock at its end, above `max_time` if it has to be cut."""
     status, num_jobs = episode.status[0], episode.jobs.size
     # A literal 0 would be a type of its own, and each part be compiled for it, too.
     now, shadow = int(np.int64(0)), int(np.int64(UNKNOWN))
@@ -85,7 +79,7 @@ def _play(episode: Episode, rule: RuleTable, plan: Plan, max_time: int, single: 
         if now > max_time:
             break
         first_new = status.coming
-        changed = advance(episode, now, tracks, False, not fixed, single)
+        changed = advance(episode, now, tracks, False, not fixed)
         num_new = status.coming - first_new
         # A job that comes alone and changes nothing for the others is looked at by itself.
         alone = settled and num_new == 1 and status.tail > status.head and not changed
@@ -173,7 +167,7 @@ def _comes_last(episode: Episode, rule: RuleTable, job: int, shadow: int, now: i
 def _may_join(episode: Episode, rule: RuleTable, job: int, shadow: int, now: int) -> bool:
     """Whether such a job may start at once; takes what is spare if it needs that."""
     if rule.mode == SKIP:
-        return leaves_reserve(episode, rule, job)
+        return fits(episode.demand, job, episode.free)
     if rule.mode == STRICT or not delays_nobody(episode, job, now, shadow):
         return False
     take_spare(episode, job, now, shadow)

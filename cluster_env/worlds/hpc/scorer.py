@@ -1,4 +1,4 @@
-"""A scorer: a few numbers that decide which waiting job starts, and whether any should."""
+"""A scorer: a few numbers that decide which waiting job starts next."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 
-MODES = ("strict", "skip", "easy", "gate", "gated_easy")
+MODES = ("strict", "skip", "easy")
 """What may start, see `Scorer`."""
 
 JOB_FEATURES = (
@@ -69,10 +69,6 @@ class Scorer:
     * ``skip``: the first of those that fit.
     * ``easy``: the first job of the order, as long as it fits; then it gets a reservation, and the
       first of those that do not delay it, by the estimates, starts.
-    * ``gate``, ``gated_easy``: as ``skip`` and ``easy``, but a job starts only if its score is
-      below 0, the first one included, so that processors can be held free for jobs to come. Where
-      nothing runs, or each job that waits fits, jobs start all the same: nothing is held for a
-      machine without a queue. A reservation is made only for a job that would start if it fitted.
 
     Attributes:
         weights: W, float64 ``(SIZE, SIZE)``, by `JOB_FEATURES` and `STATE_FEATURES`.
@@ -80,7 +76,7 @@ class Scorer:
     """
 
     weights: NDArray[np.float64]
-    mode: str = "gated_easy"
+    mode: str = "easy"
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -104,7 +100,7 @@ class Scorer:
         return bool(stretch[-1] <= 0 and not stretch[:-1].any())
 
     @classmethod
-    def linear(cls, mode: str = "gated_easy", **weights: float) -> "Scorer":
+    def linear(cls, mode: str = "easy", **weights: float) -> "Scorer":
         """A scorer by the names of its features; ``constant`` is the constant, others are 0.
 
         Raises:

@@ -57,7 +57,6 @@ class Scoring(NamedTuple):
     weights: NDArray[np.float64]  # (SIZE, SIZE)
     first_look: int  # which jobs are looked at when an instant begins
     strict: bool  # whether the first job blocks the others
-    holds: bool  # whether a job waits until its score is below 0
     bilinear: bool  # whether what counts of a job depends on the state
     state: NDArray[np.float64]  # (SIZE,), features of the state and 1
     job: NDArray[np.float64]  # (SIZE,), what each feature of a job counts
@@ -70,9 +69,8 @@ class Scoring(NamedTuple):
         """A scorer with room to work in; a bound on waits needs room for a plan."""
         return cls(
             np.ascontiguousarray(scorer.weights, np.float64),
-            FITTING if scorer.mode in ("skip", "gate") else ALL,
+            FITTING if scorer.mode == "skip" else ALL,
             scorer.mode == "strict",
-            scorer.mode in ("gate", "gated_easy"),
             scorer.is_bilinear,
             np.ones(SIZE),
             np.zeros(SIZE),
@@ -124,7 +122,6 @@ def play_scorer(machine: Machine, jobs: Jobs, rows: Rows, scoring: Scoring, scra
     for row in range(rows.status.size):
         episode = episode_of(machine, jobs, rows, row, scratch, 0)
         clear(episode)
-        single = machine.options[0].pass_per_event
         status, now, oldest = episode.status[0], np.int64(0), int(np.int64(0))
         while status.coming < episode.jobs.size or status.running > 0:
             now = np.int64(next_event(episode))
@@ -132,7 +129,7 @@ def play_scorer(machine: Machine, jobs: Jobs, rows: Rows, scoring: Scoring, scra
                 break
             # What happens, and then starts one by one until no further job may start.
             first_new = status.coming
-            advance(episode, now, True, True, False, single)
+            advance(episode, now, True, True, False)
             if scoring.max_wait > 0:
                 oldest = move_overdue(episode, scoring.state[:0], oldest, now, scoring.max_wait)
             for new in range(first_new, status.coming):
@@ -237,8 +234,8 @@ def _look(episode: Episode, scoring: Scoring, now: int) -> Factors:
         area_deviation=deviation_of(status.area, status.area_square),
         log_gap=status.log_gap,
     )
-    # Where no score decides whether a job may start, the state moves all scores alike.
-    if scoring.holds or scoring.bilinear:
+    # What the state adds by itself is the same for all jobs.
+    if scoring.bilinear:
         waiting, running = status.tail - status.head + status.behind, status.running
         next_end, running_work, running_log = 0.0, 0.0, 0.0
         if running > 0:
@@ -321,15 +318,12 @@ def _best(episode: Episode, factors: Factors, scoring: Scoring, now: int) -> int
     instant, free = scoring.instant, episode.free[0]
     look, share = instant[LOOK], 1.0 / max(float(free), 1.0)
     best, lowest, narrowest = np.int64(_NONE), np.inf, np.int64(_WIDEST)
-    crowded = False  # whether somebody waits for room
     first = episode.status[0].head + instant[OVERDUE]  # those before have their reservations
     for place in range(episode.status[0].head, first):
         narrowest = min(narrowest, np.int64(episode.widths[place]))
     for place in range(first, episode.status[0].tail):
         width = np.int64(episode.widths[place])
         narrowest = min(narrowest, width)
-        if scoring.holds and not crowded:
-            crowded = not fits(episode.demand, episode.queue[place], episode.free)
         if look != ALL and width > free:
             continue
         # Those that fit, and do not delay the one with the reservation.
@@ -359,8 +353,7 @@ def _best(episode: Episode, factors: Factors, scoring: Scoring, now: int) -> int
         if score < lowest or (score == lowest and job < episode.queue[best]):
             best, lowest = np.int64(place), score
     episode.status[0].narrowest = narrowest
-    held = scoring.holds and crowded and episode.status[0].running > 0 and not lowest < 0.0
-    return int(np.int64(_NONE) if held else best)
+    return int(best)
 
 
 @njit_inlined
@@ -388,7 +381,7 @@ def score_states(
 
     The latter is bool ``(n, queue + 1)``: start a job, and, last, wait. Simulators that play a
     scorer are exact; a state shows a part of the queue, rounds what it sums up, and knows the
-    reservation of the oldest waiting job alone, so that ``easy`` and ``gated_easy`` keep that one.
+    reservation of the oldest waiting job alone, so that ``easy`` keeps that one.
 
     Raises:
         InputError: if the states are not of this `HPC`.
@@ -406,20 +399,14 @@ def score_states(
         fitting,
         scores,
     )
-    # What a mode lets start, and whether it may wait.
+    # What a mode lets start; it waits where that is nothing.
     allowed = fitting > 0
     if scorer.mode == "strict":
         allowed &= np.arange(layout.queue) == scores.argmin(axis=1)[:, None]
-    elif scorer.mode in ("easy", "gated_easy"):
+    elif scorer.mode == "easy":
         allowed = backfills
-    some = allowed.any(axis=1)
-    if scorer.mode.startswith("gate"):
-        waiting = states[:, header.WAITING]
-        crowded = np.minimum(waiting, layout.queue) > (fitting > 0).sum(axis=1)
-        waits = (states[:, header.RUNNING] > 0) & (crowded | (waiting > layout.queue))
-    else:
-        waits = ~some
-    return scores, np.concatenate([allowed, (waits | ~some)[:, None]], axis=1)
+    waits = ~allowed.any(axis=1)
+    return scores, np.concatenate([allowed, waits[:, None]], axis=1)
 
 
 @njit_kernel

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.batch import Batch, BatchSimulator
-from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import uniforms as uniforms_of
@@ -97,16 +96,7 @@ class HPCSimulator(BatchSimulator):
 
         The uniforms, float64 ``(m,)`` in [0, 1), are for the order `random` alone, which is drawn
         anew at each decision and by `play` once.
-
-        Raises:
-            InputError: in a world with a scheduling pass after each event, because decisions of one
-                pass are not told from those of the others at the same instant.
         """
-        if self.world.scheduling_pass == "event":
-            raise InputError(
-                "with scheduling_pass=event rules and scorers only play whole jobsets, as in "
-                "replay and compare, and do not choose single actions; leave it out"
-            )
         actions = np.empty(rows.size, np.int32)
         scratch = self._one_row()
         if isinstance(rule, Scorer):
@@ -167,10 +157,8 @@ class HPCSimulator(BatchSimulator):
         """A rule for the jobs that are loaded."""
         if rule not in self._tables:
             size, estimate = self.jobs.demand[:, 0], self.jobs.records.order_estimate
-            processors = self.world.processors
-            self._tables[rule] = RuleTable.of(
-                rule, estimate, size, self.submits(), processors, self.world.max_wait
-            )
+            bound = self.world.max_wait
+            self._tables[rule] = RuleTable.of(rule, estimate, size, self.submits(), bound)
         return self._tables[rule]
 
     def _one_row(self, lines_up: bool = False) -> Rows:

@@ -29,7 +29,7 @@ from cluster_env.workloads.histories import histories
 from cluster_env.workloads.log import LogPart, LogWorkload
 from cluster_env.workloads.windows import filling_time, natural_length
 from cluster_env.worlds.hpc.bounds import read_bound
-from cluster_env.worlds.hpc.published import PROTOCOLS, PublishedPolicy
+from cluster_env.worlds.hpc.published import PROTOCOLS
 from cluster_env.worlds.hpc.real_sites import real_sites
 from cluster_env.worlds.hpc.render import draw
 from cluster_env.worlds.hpc.rules import HEURISTICS
@@ -42,7 +42,6 @@ from cluster_env.worlds.hpc.workloads import (
     BimodalWorkload,
     LublinWorkload,
     any_site,
-    capability_site,
 )
 from cluster_env.worlds.hpc.world import HPC
 
@@ -50,8 +49,6 @@ _SHIPPED = Path(__file__).parent / "policies"
 
 _BACKFILLED = ("saf", "sjf", "wspt", "fcfs", "unicep", "wfp3")
 """Baselines whose backfilling is that of the world."""
-
-_HOLDS = "it holds jobs back, which does harm on most real logs; hpc-order never holds"
 
 
 def columns(task: Task) -> dict[str, Value]:
@@ -148,7 +145,7 @@ def words(task: Task) -> str:
 def references(world: Any) -> tuple[str, ...]:
     """The baselines that backfill; a strict one may leave the machine idle for a low slowdown."""
     easy = "" if world.backfilling == "easy" else ":easy"
-    return (*(f"{order}{easy}" for order in _BACKFILLED), "sjf-skip")
+    return (*(f"{order}{easy}" for order in _BACKFILLED), "sjf:skip")
 
 
 def _thesis(**options: Any) -> dict[str, Any]:
@@ -171,7 +168,7 @@ def _partition_alone(task: Any) -> Mapping[str, Any]:
 
 
 def warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
-    """Draws and corrects estimates, uses a scorer in its three ways, plays a loop and a site."""
+    """Draws and corrects estimates, uses a scorer in its three ways, and plays a site."""
     rng, one, scorer = np.random.default_rng(0), np.zeros(1, np.int64), Scorer.linear()
     LublinWorkload(jobs=8, estimates="tsafrir").sample(rng)
     histories(one, one, np.ones(1), one)
@@ -180,7 +177,6 @@ def warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
     score_states(scorer, world, simulator.states)
     simulator.choose(scorer, simulator.episode)
     simulator.play(scorer)
-    PublishedPolicy("rls", "rls", "sjf").play(simulator, np.zeros(0, np.uint64))
     at_site = HPC(site=Site(nodes=(NodeGroup(processors=256),))).simulator()
     at_site.load([LublinWorkload(jobs=8).sample(rng)], get_objective("bounded_slowdown"))
     at_site.play(Scorer.linear("easy"))
@@ -202,7 +198,7 @@ SPEC = WorldSpec(
     world=HPC,
     workloads=WORKLOADS,
     heuristics=HEURISTICS,
-    baselines=(*_BACKFILLED, "sjf-skip", "saf-strict", "wspt-strict"),
+    baselines=(*_BACKFILLED, "sjf:skip", "saf:strict", "wspt:strict"),
     metrics=(
         *("bounded_slowdown", "bounded_slowdown_narrow", "bounded_slowdown_medium"),
         *("bounded_slowdown_wide", "utilization", "utilization_to_end", "wait", "longest_wait"),
@@ -277,8 +273,7 @@ SPEC = WorldSpec(
             "run-times": CliOption(
                 "workload.run_times",
                 "Estimates of the run times in a log: user (the users' own), recent (the mean of "
-                "the user's last two jobs), mixed (between estimates and the past), learned, or "
-                "actual.",
+                "the user's last two jobs), mixed (between estimates and the past), or actual.",
             ),
         },
         steady=steady,
@@ -299,18 +294,14 @@ SPEC = WorldSpec(
     training=Training(
         objective="bounded_slowdown",
         references=references,
-        families={"any-site": any_site, "capability": capability_site},
+        families={"any-site": any_site},
         site_families={"real-sites": real_sites},
         transfers=(
             *("processors", "queue", "backfilling", "priority", "kill_at_estimate", "max_time"),
-            *("max_wait", "scheduling_pass", "horizon", "horizon_step", "site"),
+            *("max_wait", "horizon", "horizon_step", "site"),
         ),
         policies={
             file.parent.name: file.parent for file in sorted(_SHIPPED.glob("*/weights.json"))
-        },
-        renamed={
-            "hpc-universal": ("hpc-hold", _HOLDS),
-            "hpc-no-worse": ("hpc-hold-limits", _HOLDS),
         },
         discount=lambda world: world.reward_discount if world.reward == "options" else 1.0,
     ),

@@ -31,7 +31,6 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import PlayedPolicy, Policy
 from cluster_env.objectives import get_objective
-from cluster_env.worlds.hpc.published import PublishedPolicy
 from cluster_env.worlds.hpc.rules import RulePolicy
 from cluster_env.worlds.hpc.site_past import NEVER, RunTimes, Seconds, SitePast, asked, user_of
 from cluster_env.worlds.hpc.world import ESTIMATES
@@ -141,7 +140,7 @@ def forecast(
         moment: the machine now.
         past: of the site.
         world: an `HPC`, whose capacity is that of the machine.
-        policy: the one in charge: a rule, or a scorer that orders jobs.
+        policy: the one in charge: a rule, or a scorer.
         num_futures: how often.
         rng: the random numbers of the futures.
 
@@ -179,7 +178,7 @@ def require_played(policy: Policy, world: Any) -> PlayedPolicy:
             "cannot be built again; leave out --site, and take one partition with --partition NAME "
             "and its --processors"
         )
-    if isinstance(policy, PublishedPolicy) or not isinstance(policy, PlayedPolicy):
+    if not isinstance(policy, PlayedPolicy):
         raise InputError(
             f"start times need a rule or a linear scorer, whose queues the simulator plays by "
             f"itself, and {policy.name} is neither"

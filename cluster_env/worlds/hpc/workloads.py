@@ -33,13 +33,7 @@ _SAMPLE = 20_000  # jobs that the load of a generator is measured on
 SMALLEST, USUAL, LARGEST = 64, 8_192, 163_840
 """Processors: four of five machines have `SMALLEST` to `USUAL`, the others up to `LARGEST`."""
 
-LARGE = (1_024, 16_384)
-"""Processors of machines that are shared by few wide jobs."""
-
-_ASKED_S = np.array([5, 10, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1080, 1440]) * 60
-
 LOAD = (0.5, 1.25)
-_LIGHTER = (0.5, 1.1)
 _LONGEST_S = 7 * 86_400
 
 Jobs = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]  # arrival, run, size
@@ -407,42 +401,6 @@ def any_site(world: HPC, num_jobs: int, rng: np.random.Generator) -> tuple[HPC, 
     begun = _at_load(arrival, run, size, processors, rng.uniform(*LOAD))
     estimate = get_estimates(_estimates(rng))(rng, run)
     jobset = JobSet.of(begun, run, size[:, None], attributes={"estimate": estimate})
-    return replace(world, processors=processors, memory=0, gpus=0), jobset
-
-
-def capability_site(world: HPC, num_jobs: int, rng: np.random.Generator) -> tuple[HPC, JobSet]:
-    """Draws a machine of a few wide jobs, and a sequence of them.
-
-    Run times, sizes and gaps have normal logarithms; most jobs take 20 minutes to some hours, and
-    a hundredth to a third of the machine. Users leave room, up to four times what a job is to
-    take, and ask for the next of a few round times, a day at most. Some jobs fail soon: they take
-    a two-hundredth to a half of what was planned for, which nobody knows before. So run times are a
-    third to two thirds of what is asked for, in the mean, and next to nothing for a few. The
-    machine has the other options of the world, as with `any_site`.
-    """
-    processors = round(_between_logs(rng, *LARGE))
-    # What jobs are planned to take; size and run time go together more or less.
-    correlation = rng.uniform(-0.2, 0.4)
-    normal, other, gap = rng.standard_normal((3, num_jobs))
-    of_size = correlation * normal + math.sqrt(1 - correlation**2) * other
-    planned = _between_logs(rng, 1200.0, 7200.0) * np.exp(rng.uniform(0.8, 1.6) * normal)
-    planned = np.minimum(planned, _ASKED_S[-1])
-    # Users leave room, and ask for the next round time.
-    with_room = planned * rng.uniform(1.0, rng.uniform(1.2, 4.0), num_jobs)
-    estimate = _ASKED_S[np.minimum(np.searchsorted(_ASKED_S, with_room), _ASKED_S.size - 1)]
-    # Some fail soon; the others run as planned, or until they are killed.
-    fails = rng.random(num_jobs) < rng.uniform(0.02, 0.15)
-    part = np.exp(rng.uniform(math.log(0.005), math.log(0.5), num_jobs))
-    run = _whole(np.minimum(np.where(fails, planned * part, planned), estimate))
-    # Few wide jobs, by day more than by night.
-    median = _between_logs(rng, 0.03, 0.12) * processors
-    size = np.round(median * np.exp(rng.uniform(0.4, 1.4) * of_size))
-    whole = np.clip(size, 1, processors).astype(np.int64)
-    gaps = np.exp(rng.uniform(0.0, 2.0) * gap)
-    gaps *= 1e6 / float(gaps.sum())
-    arrival = pass_through_days(gaps, float(rng.integers(24)), float(rng.integers(2)))
-    begun = _at_load(arrival, run, whole, processors, rng.uniform(*_LIGHTER))
-    jobset = JobSet.of(begun, run, whole[:, None], attributes={"estimate": estimate})
     return replace(world, processors=processors, memory=0, gpus=0), jobset
 
 

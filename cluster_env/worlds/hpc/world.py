@@ -23,9 +23,6 @@ from cluster_env.worlds.hpc.site.requests import check_site
 from cluster_env.worlds.hpc.site.simulator import SiteSimulator
 from cluster_env.worlds.hpc.state import LARGEST, StateLayout
 
-PASSES = ("instant", "event")
-"""After what jobs may start: all that happens in a second, or each single event of it."""
-
 ESTIMATES = ("estimate", "order_estimate", "reserve_estimate")
 """Attributes of jobs, in seconds: what the user asked for, at which jobs are killed; and what is
 believed instead, of a job that waits (its order, whether it ends before a reservation), and of one
@@ -115,11 +112,6 @@ class HPC:
         max_time: clock after which an episode is truncated, in seconds.
         max_wait: seconds after which a job that waits is overdue, under every rule and policy; 0:
             never. See `The bound on waits` above.
-        scheduling_pass: when jobs may start. ``instant``: once at each second, when all that
-            happens in it has. ``event``: after each single arrival or finish, as in pyss. At one
-            second jobs whose estimates are over finish first, all at once; then each job that
-            arrives is an event, and then each that finishes before its estimate is over, in the
-            order of starts. It does not go with `every_step`.
         time_step: seconds that pass where a policy waits; 0: until the next event at which a job
             that it sees fits.
         every_step: whether a policy is asked after every step, and not only where a job fits.
@@ -148,7 +140,6 @@ class HPC:
     kill_at_estimate: bool = False
     max_time: int = LARGEST
     max_wait: int = 0
-    scheduling_pass: str = "instant"
     time_step: int = 0
     every_step: bool = False
     reward: str = "at_start"
@@ -183,14 +174,6 @@ class HPC:
             )
         if self.backfilling not in BACKFILLING:
             raise unknown("kind of backfilling", self.backfilling, BACKFILLING)
-        if self.scheduling_pass not in PASSES:
-            raise unknown("scheduling pass", self.scheduling_pass, PASSES)
-        if self.scheduling_pass == "event" and self.site is not None:
-            raise InputError("a site is played with one pass an instant; leave scheduling_pass out")
-        if self.scheduling_pass == "event" and self.every_step:
-            raise InputError(
-                "every_step asks a policy once a time step, so scheduling_pass must be instant"
-            )
         StateLayout(1, self.queue, self.horizon)
         most = LARGEST // max(self.horizon, 1)
         if not 0 <= self.horizon_step <= most or (self.horizon_step and not self.horizon):

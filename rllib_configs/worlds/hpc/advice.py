@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy, choose
 from cluster_env.core.seeding import episode_keys, uniforms
 from cluster_env.objectives import get_objective
-from cluster_env.worlds.hpc.published import PublishedPolicy
 from cluster_env.worlds.hpc.rules import (
     FIXED_ORDERS,
     MOVING_ORDERS,
@@ -48,20 +46,12 @@ def advise(world: HPC, make: Callable[[Any], Policy], queue: Queue) -> Advice:
         world: which resources count (`HPC.resources`), and how far a policy sees.
         make: makes the policy for a machine; its size is what is free and what is held.
         queue: the machine now.
-
-    Raises:
-        InputError: if the policy is one that only repeats what others published.
     """
     machine = machine_of_queue(world, queue)
     here, running, waiting = machine.world, machine.running, machine.waiting
     if not waiting:
         return Advice((), {})
     policy = make(here)
-    if isinstance(policy, PublishedPolicy):
-        raise InputError(
-            f"'{policy.name}' repeats what others published and decides about no real machine; "
-            f"take a rule like sjf:easy"
-        )
     counted = machine.counted
     held, free = demand_of(running, counted), machine.free
     instant = _Instant(queue, running, waiting, held, free, counted)
@@ -107,7 +97,6 @@ def machine_of_queue(world: HPC, queue: Queue) -> QueuedMachine:
         name: max(int(units), 1) for name, units in zip(world.resources, capacity, strict=True)
     }
     sizes["max_wait"] = queue.max_wait or world.max_wait
-    sizes["scheduling_pass"] = "instant"  # a single decision
     sizes["site"] = None  # what a site refuses is kept away from its policy
     here = replace(
         world, **sizes, max_time=LARGEST, time_step=0, every_step=False, reward="at_start"
@@ -149,14 +138,9 @@ class _Instant:
         waited = [min(queue.time - job.eligible, self.now - 1) for job in waiting]
         self.arrival = self.now - np.maximum(waited, 0)
 
-    def jobset(self, at_once: bool) -> JobSet:
-        """The sequence.
-
-        Args:
-            at_once: whether those that run are to look short, so that any rule starts them at once.
-        """
+    def jobset(self) -> JobSet:
+        """The sequence."""
         nothing = np.zeros(self.num_before, np.int64)
-        believed = nothing + 1 if at_once else self._known
         lasting = np.concatenate([self._duration, self.limit])
         return JobSet.of(
             np.concatenate([nothing, self.arrival]),
@@ -164,7 +148,7 @@ class _Instant:
             np.vstack([self._held, self.demand]),
             attributes={
                 "estimate": lasting,
-                "order_estimate": np.concatenate([believed, self.limit]),
+                "order_estimate": np.concatenate([self._known, self.limit]),
                 "reserve_estimate": lasting,
             },
         )
@@ -185,7 +169,7 @@ class _Instant:
 
 def _of_rule(rule: Rule, world: HPC, simulator: HPCSimulator, instant: _Instant) -> Advice:
     """A rule sees the whole queue, and plays on by itself."""
-    simulator.load([instant.jobset(at_once=True)], get_objective("bounded_slowdown"))
+    simulator.load([instant.jobset()], get_objective("bounded_slowdown"))
     simulator.play(rule)
     start = _starts(simulator, instant)
     scores = _scores(rule, world, instant)
@@ -195,7 +179,7 @@ def _of_rule(rule: Rule, world: HPC, simulator: HPCSimulator, instant: _Instant)
 
 def _of_policy(policy: Policy, simulator: HPCSimulator, instant: _Instant) -> Advice:
     """Any other policy decides one by one on the jobs that it sees."""
-    simulator.load([instant.jobset(at_once=False)], get_objective("bounded_slowdown"))
+    simulator.load([instant.jobset()], get_objective("bounded_slowdown"))
     row, rewards = np.zeros(1, np.int32), np.zeros(1)
     for _ in range(instant.num_before):
         simulator.step(row, row, rewards)

@@ -18,10 +18,9 @@ from rllib_configs.registries import (
 class ScorerOptions(ConditionOption):
     """A score of each waiting job from a few features of it, of the queue and of the machine."""
 
-    mode: Literal["strict", "skip", "easy", "gate", "gated_easy"] = "gated_easy"
+    mode: Literal["strict", "skip", "easy"] = "easy"
     """Which jobs may start: only the first in order (strict), any that fits (skip), or any that
-    does not delay the first (easy). gate and gated_easy also delay a job that fits until its score
-    is low enough."""
+    does not delay the first (easy)."""
     run_times: Literal["user", "mixed"] = "user"
     """Run times that the scorer believes while jobs wait: the users' estimates (user), or half way
     between them and what jobs of the user took (mixed), by the jobset's own past. Reservations go

@@ -11,7 +11,7 @@ from cluster_env.core.world import State, World
 from cluster_env.workloads.run_times import USER
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.believed import with_believed
-from cluster_env.worlds.hpc.scorer import JOB_FEATURES, SIZE, STATE_FEATURES, Scorer, from_parts
+from cluster_env.worlds.hpc.scorer import JOB_FEATURES, SIZE, Scorer, from_parts
 from cluster_env.worlds.hpc.scoring import score_states
 from cluster_env.worlds.hpc.simulator import HPCSimulator
 from rllib_configs.networks.conditions import told
@@ -19,11 +19,8 @@ from rllib_configs.networks.registry import Network, Shapes, Weights, require_ki
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.schema import ExperimentConfig
 
-HOLDING = {"gate": "skip", "gated_easy": "easy"}
-"""Modes in which a scorer may hold back what fits, and those with the same order that never do."""
-
-START = {"log_estimate": 1.0, "log_share": 1.0, "constant": -0.5}
-"""Small areas first, and the larger ones held: what a search begins with."""
+START = {"log_estimate": 1.0, "log_share": 1.0}
+"""Small areas first: what a search begins with."""
 
 
 class ScorerSampler(Sampler):
@@ -37,7 +34,7 @@ class ScorerSampler(Sampler):
         return jobset if self._run_times == USER else with_believed(world, jobset)
 
     def logits(self, states: State) -> NDArray[np.float32]:
-        """Minus the scores, and 0 for void where jobs may be held, else never."""
+        """Minus the scores, and 0 for void where no job may start."""
         scores, allowed = score_states(self._scorer, self._world, states)
         logits = np.where(allowed[:, :-1], -scores, NOT_ALLOWED).astype(np.float32)
         void = np.where(allowed[:, -1], np.float32(0.0), NOT_ALLOWED)
@@ -46,32 +43,22 @@ class ScorerSampler(Sampler):
     def play(self, simulator: HPCSimulator, void_bias: float) -> None:
         """Plays whole episodes, with the lowest score first and the whole queue in sight.
 
-        Args:
-            simulator: of the world.
-            void_bias: what is added to the logit of void: above 0, more is held.
+        A void bias changes nothing, because a scorer waits only where no job may start.
         """
-        simulator.play(self._biased(void_bias))
+        simulator.play(self._scorer)
 
     def choose(
         self, simulator: Any, rows: NDArray[np.int32], void_bias: float
     ) -> NDArray[np.int32]:
         """The actions of `play` in some rows under way, int32 ``(m,)``."""
-        return simulator.choose(self._biased(void_bias), rows)
-
-    def _biased(self, void_bias: float) -> Scorer:
-        weights = self._scorer.weights.copy()
-        weights[-1, -1] += void_bias
-        return Scorer(weights, self._scorer.mode)
+        return simulator.choose(self._scorer, rows)
 
 
 def start_weights(experiment: ExperimentConfig) -> dict[str, NDArray[np.float32]]:
     """What a search begins with; see `START`."""
     found = {name: np.zeros(shape, np.float32) for name, shape in _sizes(experiment).items()}
     for name, weight in START.items():
-        if name in JOB_FEATURES:
-            found["network.job"][JOB_FEATURES.index(name)] = weight
-        else:
-            found["network.state"][(*STATE_FEATURES, "constant").index(name)] = weight
+        found["network.job"][JOB_FEATURES.index(name)] = weight
     return found
 
 
@@ -123,14 +110,6 @@ class ScorerNetwork(Network):
         """Those of the weights of jobs, of states, and of what is told."""
         _require_hpc(world)
         return _sizes(experiment)
-
-    def without_hold(self, experiment: ExperimentConfig) -> ExperimentConfig | None:
-        """See `HOLDING`."""
-        mode = HOLDING.get(experiment.training.mode)
-        if mode is None:
-            return None
-        training = experiment.training.model_copy(update={"mode": mode})
-        return experiment.model_copy(update={"training": training})
 
 
 def _require_hpc(world: World) -> HPC:

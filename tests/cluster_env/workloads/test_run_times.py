@@ -7,16 +7,10 @@ import numpy as np
 import pytest
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.seeding import Split
-from cluster_env.evaluation import evaluate, summarize
-from cluster_env.workloads import run_times
 from cluster_env.workloads.histories import COLUMNS, histories
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.run_times import RUN_TIMES, corrected
-from cluster_env.worlds import get_heuristic
-from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.workloads import HPCLog
-from tests.golden import stored
 
 
 def log_of(submit, run, estimate, user, size=None) -> RecordedJobs:
@@ -50,10 +44,8 @@ def test_what_is_known_of_a_user_is_what_had_ended() -> None:
     )
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in known.tolist()]
     assert [row["ended"] for row in rows] == [0, 0, 1, 0, 2]
-    assert [row["open"] for row in rows] == [0, 1, 1, 0, 1]
-    assert (rows[2]["last_0"], rows[2]["mean"], rows[2]["highest"]) == (1, 1, 1)
+    assert (rows[2]["last_0"], rows[2]["mean"]) == (1, 1)
     assert (rows[4]["last_0"], rows[4]["last_1"], rows[4]["mean"]) == (3, 1, 2)
-    assert rows[4]["fading"] == pytest.approx(1 + 0.3 * 2)
     assert np.isnan([rows[3]["mean"], rows[2]["last_1"]]).all()
 
 
@@ -72,17 +64,7 @@ def test_actual_and_user_are_what_they_say() -> None:
     assert made.attributes["estimate"].tolist() == jobs.estimate.tolist()
 
 
-def test_learned_fits_a_log_in_which_no_two_jobs_are_alike() -> None:
-    """Then nothing is known of the user, the size and the limit of a job together."""
-    count = 200
-    estimate = 3600 + np.arange(count)
-    jobs = log_of(np.arange(count) * 7200, estimate // 2, estimate, np.arange(count) % 3)
-    order, reserve = RUN_TIMES.get("learned")(jobs)
-    assert (order[-50:] < 0.6 * estimate[-50:]).all()
-    assert (reserve >= order).all()
-
-
-@pytest.mark.parametrize("name", ["recent", "mixed", "learned"])
+@pytest.mark.parametrize("name", ["recent", "mixed"])
 def test_nothing_is_known_of_jobs_that_had_not_ended(name: str) -> None:
     """Other run times of the jobs that end after a moment change no estimate before it."""
     jobs = habits()
@@ -98,28 +80,6 @@ def test_nothing_is_known_of_jobs_that_had_not_ended(name: str) -> None:
     assert (one.order[230:] != two.order[230:]).any()
 
 
-def test_learned_finds_habits_and_schedules_gain() -> None:
-    jobs = habits()
-    found = corrected(jobs, "learned")
-    order, reserve = (found.predicted[f"{kind}_estimate"] for kind in ("order", "reserve"))
-    assert (order[:100] == 3600).all()  # nobody is known yet
-    assert (order <= reserve).all()
-    assert (reserve <= jobs.estimate).all()
-    late = np.arange(jobs.num_jobs) > 150
-    for user, share in enumerate((1.0, 0.1, 0.01)):
-        mine = late & (jobs.ids["user"] == user)
-        assert 0.6 < np.median(order[mine]) / 3600 / share < 1.1
-        assert np.median(reserve[mine]) >= np.median(jobs.run[mine])
-    world = HPC(8)
-    means = {
-        name: summarize(
-            evaluate(get_heuristic("sjf:easy", world), [corrected(jobs, name).jobset()], world)
-        ).means["bounded_slowdown"]
-        for name in ("user", "learned", "actual")
-    }
-    assert means["learned"] - means["actual"] < 0.67 * (means["user"] - means["actual"])
-
-
 def test_windows_keep_what_was_learned_from_the_whole_log() -> None:
     found = corrected(habits(), "recent")
     window = found.select(slice(200, 210)).jobset()
@@ -130,36 +90,7 @@ def test_windows_keep_what_was_learned_from_the_whole_log() -> None:
 def test_impossible_corrections_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     path.write_text("arrival,duration,processors\n" + "".join(f"{9 * k},5,1\n" for k in range(40)))
-    with pytest.raises(InputError, match="did you mean 'learned'"):
-        HPCLog(path, run_times="learnt")
+    with pytest.raises(InputError, match=r"'learned' was removed in 0\.3: take mixed"):
+        HPCLog(path, run_times="learned")
     with pytest.raises(InputError, match="corrects recorded estimates"):
         HPCLog(path, run_times="recent", estimates="exact")
-
-
-@pytest.mark.parametrize(
-    ("trace", "processors", "stretch", "rule", "growth"),
-    [
-        ("lcg_first3000", 8, 1.0, "sjf:easy", 1.6),  # a third of the fits are enough, and cheaper
-        ("theta_train", 4360, 0.6, "saf:easy", run_times.GROWTH),
-    ],
-)
-def test_learned_goes_a_third_of_the_way_on_real_logs(
-    golden: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    trace: str,
-    processors: int,
-    stretch: float,
-    rule: str,
-    growth: float,
-) -> None:
-    """From the users' estimates to the true run times, over the whole log."""
-    monkeypatch.setattr(run_times, "GROWTH", growth)
-    path, world = stored(golden / "traces" / "swf" / f"{trace}.swf.gz"), HPC(processors)
-    means = {}
-    for name in ("user", "learned", "actual"):
-        workload = HPCLog(path, (processors,), stretch=stretch, whole=True, run_times=name)
-        jobset = workload.part(Split.HELD_OUT).sample(np.random.default_rng(0))
-        schedule = evaluate(get_heuristic(rule, world), [jobset], world)
-        means[name] = summarize(schedule).means["bounded_slowdown"]
-    assert means["actual"] < means["learned"]
-    assert means["user"] - means["learned"] > (means["user"] - means["actual"]) / 3

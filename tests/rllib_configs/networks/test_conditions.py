@@ -9,7 +9,7 @@ from cluster_env.objectives import get_objective
 from meta.adaptation import adapt_policy, untrained_policy
 from meta.tasks import Task
 from rllib_configs.loading import load_config
-from rllib_configs.networks.conditions import Wanted, seen_world, with_wanted
+from rllib_configs.networks.conditions import seen_world, with_objective
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.policy_files import policy_of
 from rllib_configs.schema import ExperimentConfig
@@ -30,7 +30,7 @@ def config_of(*overrides: str) -> ExperimentConfig:
 def logits_of(config: ExperimentConfig, objective: str, states: np.ndarray) -> np.ndarray:
     policy = untrained_policy(config, 1)
     found = policy_of(
-        config, policy.weights, "one", "argmax", wanted=Wanted(get_objective(objective))
+        config, policy.weights, "one", "argmax", objective=get_objective(objective)
     ).network.logits(states)
     assert found.shape[0] == states.shape[0]
     return np.asarray(found)
@@ -81,14 +81,14 @@ def test_a_policy_is_told_of_the_task_that_it_is_used_for() -> None:
         found.append(told)
     assert not np.array_equal(*found)
     acting = policy_of(config, policy.weights, "one", "argmax").acting_in(
-        config.task.world, Wanted(get_objective("makespan"))
+        config.task.world, get_objective("makespan")
     )
     assert np.array_equal(acting.network.logits(states), found[1])
 
 
 def test_a_policy_that_is_told_nothing_stays_what_it_is() -> None:
     plain = load_config("deeprm-ppo", SMALL_TASK)
-    assert with_wanted(plain, Wanted(get_objective("makespan"))) is plain
+    assert with_objective(plain, get_objective("makespan")) is plain
     world = plain.task.world
     assert seen_world(plain.training, world, get_objective("makespan")) is world
 

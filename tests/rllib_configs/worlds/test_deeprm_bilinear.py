@@ -161,6 +161,6 @@ def test_no_number_depends_on_how_many_jobsets_are_played_side_by_side() -> None
 
 
 def test_another_world_is_refused() -> None:
-    config = load_config("hpc-hold", ["training.network=bilinear_scorer"])
+    config = load_config("hpc-order", ["training.network=bilinear_scorer"])
     with pytest.raises(InputError, match="scores jobs of the world deeprm alone, but the world is"):
         network_of(config).shapes(config, config.task.world)

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.evaluation import evaluate
 from cluster_env.worlds import get_heuristic
@@ -67,9 +66,7 @@ class Shortest:
 
 
 @pytest.mark.parametrize("max_wait", [0, 60])
-@pytest.mark.parametrize(
-    "spec", ["sjf:easy", "fcfs:easy", "saf:skip", "wfp3:strict", "reserve", "one by one"]
-)
+@pytest.mark.parametrize("spec", ["sjf:easy", "fcfs:easy", "saf:skip", "wfp3:strict", "one by one"])
 def test_advice_is_what_the_simulator_does_at_each_event(spec, max_wait):
     jobset, world = jobs(seed=3), replace(WORLD, max_wait=max_wait)
 
@@ -109,9 +106,3 @@ def test_a_job_that_is_larger_than_the_machine_is_left_out():
     queue = Queue(NOW, (16, 64, 0), (), (large, small))
     found = advise(WORLD, lambda world: get_heuristic("fcfs:strict", world), queue)
     assert (found.starts, dict(found.planned)) == (("2",), {})
-
-
-def test_rules_that_repeat_what_others_published_advise_nobody():
-    queue = Queue(NOW, (16, 64, 0), (), (SiteJob("1", WAITING, "", "", "", NOW, 0, 9, 1, 0, 0),))
-    with pytest.raises(InputError, match="no real machine"):
-        advise(WORLD, lambda world: get_heuristic("rls:sjf", world), queue)

@@ -75,10 +75,10 @@ def test_what_cannot_be_exported_or_written_is_refused(
     out = tmp_path / "nowhere" / "network.onnx"
     monkeypatch.setattr("metasched.exporting.find_spec", lambda name: None)
     with pytest.raises(metasched.InputError, match=r"pip install 'metasched\[onnx\]'"):
-        metasched.export_onnx("hpc-hold", out)
+        metasched.export_onnx("hpc-order", out)
     monkeypatch.setattr("metasched.exporting.find_spec", lambda name: name)
-    with pytest.raises(metasched.InputError, match="hpc_scorer of hpc-hold cannot be"):
-        metasched.export_onnx("hpc-hold", out)
+    with pytest.raises(metasched.InputError, match="hpc_scorer of hpc-order cannot be"):
+        metasched.export_onnx("hpc-order", out)
     run = make_run(tmp_path / "run")
     monkeypatch.undo()
     for package in ("onnx", "onnxscript"):

@@ -17,7 +17,7 @@ from tune_jobs.comparing.wording import described
 from tune_jobs.replaying.choices import task_of_log
 
 Size = Callable[[Path, int | None], int]
-UNIVERSAL = load_runs(find_runs(["hpc-hold"]), "argmax")
+UNIVERSAL = load_runs(find_runs(["hpc-order"]), "argmax")
 
 
 def compared(log: Path, processors: int | None) -> int:

@@ -47,7 +47,7 @@ def test_the_numbers_are_those_of_the_evaluation(log: Path, capsys: Shown) -> No
     world = HPC(processors=16, gpus=4)
     workload = HPCLog(log, world.capacity, world.resources, whole=True)
     (jobset,) = sample_jobsets(workload, 0, Split.HELD_OUT, [0])
-    names = ("fcfs:strict", "sjf:skip", "wfp3:conservative", "saf-strict", "reserve")
+    names = ("fcfs:strict", "sjf:skip", "wfp3:conservative", "saf:strict")
     found = by_policy(replayed(capsys, log, *MACHINE, "--policy", ",".join(names)))
     assert list(found) != list(names)  # the lowest slowdown first
     assert found.keys() == set(names)
@@ -235,7 +235,7 @@ def test_start_times_are_measured_in_the_later_half(
 
 def test_start_times_of_what_cannot_be_played_on_are_refused(log: Path, capsys: Shown) -> None:
     refused = {
-        ("--policy", "rls:sjf"): "a rule or a linear scorer",
+        ("--policy", "rls:sjf"): "was removed in 0.3",
         ("--policy", "fcfs", "--calibrate"): "give one of them",
     }
     for words, said in refused.items():

@@ -39,7 +39,6 @@ def test_a_simulated_site_is_steered_to_its_end_and_decided_anew(folder, capsys)
     [
         (("shadow", "sjf:easy"), "squeue is not on PATH"),
         (("shadow", "slj:easy"), "unknown policy or run directory 'slj:easy'"),
-        (("shadow", "rls:sjf", "--ticks", "1"), "no real machine"),
         (("steer",), "name the policy that steers"),
         (("steer", "sjf:easy", "--max-wait", "x2"), "a time is 0 or a number with s, m, h or d"),
         (("steer", "sjf:easy", "--act"), "steer does not run as root"),

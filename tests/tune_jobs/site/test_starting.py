@@ -91,7 +91,6 @@ def test_shadow_writes_start_times_beside_its_advice(folder, capsys):
         (("fcfs:easy", "--past", "none.csv", "--repeat", "seen.jsonl"), "none.csv: No such file"),
         (("fcfs:easy", "--past", "exact.csv", "--repeat", "exact.csv"), "is no line of a journal"),
         (("slj:easy", "--past", "exact.csv", "--repeat", "seen.jsonl"), "'slj:easy'"),
-        (("rls:sjf", "--past", "exact.csv", "--repeat", "seen.jsonl"), "a rule or a linear scorer"),
         (("fcfs", "--past", "exact.csv", "--repeat", "seen.jsonl", "--max-wait", "x2"), "a time"),
         (("fcfs", "--repeat", "seen.jsonl"), "--past"),
     ],

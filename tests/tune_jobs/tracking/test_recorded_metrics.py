@@ -58,7 +58,7 @@ def test_names_are_unique_and_hold_every_metric_of_a_schedule() -> None:
     [
         ("deeprm-ppo", CRITIC),
         ("deeprm-maml", META),
-        ("hpc-hold-limits", SEARCH),
+        ("hpc-order", SEARCH),
         ("deeprm-expert", EXPERT),
     ],
 )

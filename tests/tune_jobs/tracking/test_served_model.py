@@ -68,7 +68,7 @@ def policies(tmp_path: Path) -> dict[str, Path]:
     return {
         "own": tmp_path / "own" / "policy",
         "scorer": tmp_path / "scorer" / "policy",
-        "hpc": shipped_policies()["hpc-limits"],
+        "hpc": shipped_policies()["hpc-order"],
     }
 
 

@@ -218,9 +218,9 @@ compare --guard --policies sjf
 compare --track
 compare --at 0.7 --set task.workload.trace=good.csv
 compare --set task.workload.nosuch=1
-compare --config deeprm --policies hpc-hold
-compare --policies hpc-univers
-compare --policies hpc-hold:easy
+compare --config deeprm --policies hpc-order
+compare --policies hpc-universal
+compare --policies hpc-order:easy
 compare extra
 guard
 guard nowhere
@@ -235,7 +235,7 @@ guard runs/good --objective nosuch
 guard runs/good --config deeprm
 guard runs/good --set task.workload.load=9
 guard runs/good --limit wait=0.1 --limit wait=0.5
-guard hpc-hold --config deeprm
+guard hpc-order --config deeprm
 guard hpc-order --max-wait x2
 guard hpc-order --max-wait soon
 adapt

@@ -8,7 +8,6 @@ import pytest
 from rllib_configs.policy_files import read_weights, write_policy
 from tests.tune_jobs.wrong_inputs.conftest import Refuse
 
-TOLD = "--set training.conditioned_on=[limit_wait]"
 LIMIT = "--set training.limits"
 
 
@@ -16,22 +15,17 @@ LIMIT = "--set training.limits"
     ("line", "words"),
     [
         ("compare --policies saf,deeprm-operation --config hpc-smoke", "world"),
-        ("compare --policies sjf,hpc-hold --config deeprm-smoke", "world"),
+        ("compare --policies sjf,hpc-order --config deeprm-smoke", "world"),
         ("guard deeprm-operation --config hpc-smoke", "world"),
-        ("guard hpc-hold-limits --config deeprm-smoke", "world"),
+        ("guard hpc-order --config deeprm-smoke", "world"),
         (
-            "guard hpc-hold --limit wait=0.1 --limit wait=0.5",
+            "guard hpc-order --limit wait=0.1 --limit wait=0.5",
             "--limit is given twice for wait",
         ),
-        ("guard hpc-hold --limit wait=-0.1", "--limit takes a metric and a share"),
+        ("guard hpc-order --limit wait=-0.1", "--limit takes a metric and a share"),
         (
-            f"train hpc-hold --set task.objective=utilization {LIMIT}.utilization=0",
+            f"train hpc-order --set task.objective=utilization {LIMIT}.utilization=0",
             "contradicts it",
-        ),
-        (f"train hpc-hold {TOLD}", "so set training.limits.wait"),
-        (
-            f"train hpc-hold {TOLD} {LIMIT}.wait=0 --set training.limits_hold=mean",
-            "leave out training.limits_hold",
         ),
     ],
 )
@@ -47,7 +41,7 @@ def test_a_policy_of_another_world_and_limits_that_contradict_are_refused(
 def test_weights_that_are_not_finite_are_refused(
     command: str, tmp_path: Path, refuse: Refuse
 ) -> None:
-    weights, config = read_weights("hpc-hold")
+    weights, config = read_weights("hpc-order")
     write_policy(weights, config, tmp_path / "p", as_text=True)
     file = tmp_path / "p" / "weights.json"
     data = json.loads(file.read_text())

@@ -41,7 +41,7 @@ LINES = (
         f"replay site.csv --processors 8 {words}"
         for words in (
             *("--policy nosuch", "--policy fcfs:nosuch", "--policy ,", "--policy fcfs,fcfs"),
-            *("--policy saf-strict:easy", "--policy hold:8", "--policy rls:nosuch"),
+            *("--policy saf-strict", "--policy hold:8", "--policy rls:nosuch"),
             *("--policy runs/none", "--policy runs/good", "--policy empty", "--policy 'no/*'"),
             *("--seed -1", "--decode best", "--kill-at-estimate perhaps", "--backfilling nosuch"),
             *("--processors 8 --set task.world.processors=8", "--set task.world.kind=deeprm"),
@@ -79,7 +79,7 @@ LINES = (
     ),
     "compare --set task.world.kind=hpc --set task.workload.trace=wide.swf --processors 2",
     "compare --set task.world.kind=hpc --set task.workload.trace=unusable.swf",
-    "guard hpc-hold-limits --set task.workload.trace=site.csv",
+    "guard hpc-order --set task.workload.trace=site.csv",
     "train hpc-smoke --set task.workload.trace=unusable.swf",
     "train hpc-smoke --set task.workload.estimates=gaussian:x",
     "train hpc-smoke --set task.workload.load=-1",

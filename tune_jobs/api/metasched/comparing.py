@@ -13,7 +13,7 @@ from metasched.arguments import Option, new_file, shown, task_options
 from rllib_configs.changes import Changes
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.guard_report import GuardOptions, decide
-from tune_jobs.comparing.policy_specs import PolicySpec, wanted_in
+from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import DEFAULT_JOBSETS, EvaluationProtocol
 from tune_jobs.comparing.reporting import ComparisonOptions, evaluate_policies
 from tune_jobs.comparing.table import format_rows
@@ -76,8 +76,7 @@ def compare(
         decode: how the policies of runs choose: ``sample``, ``argmax`` or ``tuned``.
         guard: whether to add a row for each run with the policy that a guard lets decide.
         limits: by what share such a policy may be worse than the reference, by metric; by
-            default what the world's kind says. A policy that was trained with limits as its input,
-            as ``hpc-limits``, is told them, guarded or not.
+            default what the world's kind says.
         protocols: jobsets to compare on, as in the command's help; by default unseen ones.
         num_runners: processes that evaluate policies; 0 evaluates in this one.
         address: Ray cluster for them.
@@ -190,7 +189,7 @@ def _spec_of(policy: Policy) -> PolicySpec:
     def make(protocol: EvaluationProtocol) -> PolicyGroup:
         # One that was learned may act in a world that differs in what does not matter to it.
         acting_in: Any = getattr(policy, "acting_in", lambda *_: policy)
-        acting = acting_in(protocol.task.world, wanted_in(protocol))
+        acting = acting_in(protocol.task.world, protocol.task.objective)
         return PolicyGroup(policy.name, (acting,))
 
     return PolicySpec(policy.name, make, named=False)

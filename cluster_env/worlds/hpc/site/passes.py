@@ -73,7 +73,7 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
                 book(layout, work, run, index, time, time + seconds)
             continue
         place += 1
-        if time == now and (overdue or _leaves_reserve(layout, work, run, order, index)):
+        if time == now:
             take_checked(layout, work, run, index, now, now + seconds)
             _start(layout, work, run, job, now, seconds if planned else np.int64(record.estimate))
             run.begun[begun], begun = job, begun + 1
@@ -137,15 +137,6 @@ def _within_limits(work: Work, run: Run, index: int) -> bool:
         if work.charge_checked[place]:
             within = within and after <= work.counter_limit[counter]
     return bool(within)
-
-
-@njit_inlined
-def _leaves_reserve(layout: Layout, work: Work, run: Run, order: Order, index: int) -> bool:
-    """Whether a job leaves as many processors of its partition free as it must."""
-    partition = work.records[index].partition
-    free = run.set_free[layout.partition_set[partition], 0]
-    left = free - work.demand[index, 0] >= order.left_free[index]
-    return bool(left or run.partitions[partition].running == 0)
 
 
 @njit_inlined

@@ -37,7 +37,6 @@ class Order(NamedTuple):
     kind: int  # FIXED, CHANCE, which moving order, or SCORED
     mode: int  # index in BACKFILLING
     score: NDArray[np.float64]  # (num_jobs,), of a fixed order
-    left_free: NDArray[np.int64]  # (num_jobs,), processors of the partition that must stay free
     weights: NDArray[np.float64]  # (3,), of the order `priority`
     bonus: NDArray[np.float64]  # (num_jobs,), priority of a job's partition and QOS in it
     max_wait: int  # seconds after which a job is overdue, 0 for never

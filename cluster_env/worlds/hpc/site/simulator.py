@@ -101,9 +101,6 @@ class SiteSimulator(BatchSimulator):
         """Plays all episodes to their ends under a rule or a scorer, see `HPCSimulator.play`.
 
         A scorer sees of each job its own partition: the nodes, the queue and what has come lately.
-
-        Raises:
-            InputError: for a scorer that holds jobs back.
         """
         order = self._scored(rule) if isinstance(rule, Scorer) else self._ruled(rule, keys)
         books = self.world.max_wait > 0 or order.mode == BACKFILLING.index("conservative")
@@ -190,16 +187,10 @@ class SiteSimulator(BatchSimulator):
         """A rule for the jobs that are loaded."""
         batch, site, columns = self.batch, self.world.site, self._requests.columns
         records, size = self.work.records, self.work.demand[:, 0]
-        submit, processors = submits(batch), self.world.processors
-        table = RuleTable.of(rule, records.order_estimate, size, submit, processors)
-        kind, score, left_free = table.kind, table.score, table.left_free
+        table = RuleTable.of(rule, records.order_estimate, size, submits(batch))
+        kind, score = table.kind, table.score
         if rule.order == "random":  # drawn once, so that it is a fixed one here
             kind, score = FIXED, chance_scores(batch, keys)
-        if rule.reserve is not None:  # what stays free is free in the job's own partition
-            for part, which in enumerate(self.layout.partition_set):
-                mine = columns["partition"] == part
-                units = int(self.layout.set_units[which, 0])
-                left_free[mine] = rule.reserve.left_free(records.order_estimate[mine], units)
         # Priorities of partitions and QOS, each over the highest.
         of_partition = np.array([one.priority for one in site.partitions], np.float64)
         of_qos = np.array([one.priority for one in site.limits if one.kind == "qos"] + [0.0])
@@ -212,7 +203,6 @@ class SiteSimulator(BatchSimulator):
             kind=kind,
             mode=table.mode,
             score=score,
-            left_free=left_free,
             weights=table.weights,
             bonus=bonus,
             max_wait=self.world.max_wait,
@@ -222,23 +212,13 @@ class SiteSimulator(BatchSimulator):
         )
 
     def _scored(self, scorer: Scorer) -> Order:
-        """A scorer for the jobs that are loaded.
-
-        Raises:
-            InputError: if it holds jobs back.
-        """
-        if scorer.mode not in BACKFILLING:
-            raise InputError(
-                f"a site plays scorers that only order jobs, but the mode '{scorer.mode}' holds "
-                f"jobs back; take a policy such as hpc-order"
-            )
+        """A scorer for the jobs that are loaded."""
         num_jobs = int(self.batch.first[-1])
         moving = [JOB_FEATURES.index(name) for name in ("of_free", "fits")]
         return Order(
             kind=SCORED,
             mode=BACKFILLING.index(scorer.mode),
             score=np.zeros(num_jobs),
-            left_free=np.full(num_jobs, np.iinfo(np.int64).min // 2),
             weights=np.zeros(3),
             bonus=np.zeros(num_jobs),
             max_wait=self.world.max_wait,

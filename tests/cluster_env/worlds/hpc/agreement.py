@@ -24,11 +24,15 @@ from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import Rule
 from cluster_env.worlds.hpc.workloads import LublinWorkload
 from tests.cluster_env.worlds.hpc.hpc_jobs import jobset_of, played
-from tune_jobs.benchmarks.plain_easy import LoopJob, plain_easy
+from tune_jobs.benchmarks.plain_easy import LoopJob, plain_easy, starting
 
 EASY = Rule("fcfs", "easy")
 PROCESSORS = 256
 NUM_GENERATED = 5_000
+
+
+PASSES = ("instant", "event")
+"""After what jobs may start: all that happens in a second, or each single event of it."""
 
 
 class Agreement(NamedTuple):
@@ -48,12 +52,43 @@ class Agreement(NamedTuple):
         )
 
 
-def plain_easy_starts(jobset: JobSet, processors: int) -> list[int]:
-    """Starts under FCFS with EASY in a plain event loop, with a pass at each instant."""
+def plain_easy_starts(jobset: JobSet, processors: int, pass_per_event: bool = False) -> list[int]:
+    """Starts under FCFS with EASY in a plain event loop, with a pass at each instant or event."""
     columns = (jobset.arrival, jobset.duration, jobset.attributes["estimate"], jobset.demand[:, 0])
     jobs = [LoopJob(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
-    plain_easy(jobs, processors)
+    (_easy_per_event if pass_per_event else plain_easy)(jobs, processors)
     return [job.start for job in jobs]
+
+
+def _easy_per_event(jobs: list[LoopJob], processors: int) -> None:
+    """As `plain_easy`, with a pass after each single event, as pyss has it.
+
+    Of one second, jobs whose estimates are over finish at once, because any plan counts on what
+    they leave; then each job that arrives is an event, and then each that finishes early, in the
+    order of starts.
+    """
+    coming, waiting, running = list(reversed(jobs)), list[LoopJob](), list[LoopJob]()
+    number = {id(job): k for k, job in enumerate(jobs)}
+    while coming or running:
+        times = [job.start + job.run for job in running]
+        now = min([*times, coming[-1].arrival] if coming else times)
+        early = [j for j in running if j.start + j.run == now < j.start + j.estimate]
+        early.sort(key=lambda job: (job.start, number[id(job)]))
+        left = [job for job in running if job.start + job.run > now or job in early]
+        arrives = bool(coming) and coming[-1].arrival == now
+        in_time, running = len(left) < len(running), left
+        events: list[LoopJob | None] = [None] if in_time and not arrives else []
+        while coming and coming[-1].arrival == now:
+            events.append(coming.pop())
+        for event in [*events, *early]:
+            if event in early:
+                running.remove(event)
+            elif event is not None:
+                waiting.append(event)
+            for job in starting(now, waiting, running, processors):
+                job.start = now
+                running.append(job)
+            waiting = [job for job in waiting if job.start < 0]
 
 
 def with_plain_easy(log: str, jobset: JobSet, processors: int) -> Agreement:
@@ -70,9 +105,11 @@ def with_pyss(log: str, path: Path, schedule: Path) -> Iterator[Agreement]:
     jobset = _as_pyss_reads(file.columns, job)
     if (jobset.arrival != submit - submit[0]).any():
         raise ValueError(f"{schedule} is not of the jobs of {path}")
-    for scheduling_pass in ("instant", "event"):
-        world = HPC(processors=_processors(file), scheduling_pass=scheduling_pass)
-        starts = played(world, [jobset], EASY).start
+    for scheduling_pass in PASSES:
+        if scheduling_pass == "instant":
+            starts = played(HPC(processors=_processors(file)), [jobset], EASY).start
+        else:
+            starts = np.array(plain_easy_starts(jobset, _processors(file), True))
         num_equal = int((starts - jobset.arrival == wait).sum())
         yield Agreement(log, "pyss", scheduling_pass, jobset.num_jobs, num_equal)
 

@@ -66,11 +66,7 @@ def plain_starts(
         overdue = [j for j in waiting if max_wait and now - arrival[j] > max_wait]
         if overdue:
             order = [*overdue, *(j for j in order if j not in overdue)]
-            begun = _bounded(
-                rule, overdue, order, free, ends, now, size, limit, ordered, processors
-            )
-        elif rule.reserve is not None:
-            begun = _with_reserve(rule.reserve, order, free, size, ordered, processors)
+            begun = _bounded(rule, overdue, order, free, ends, now, size, limit, processors)
         else:
             begun = _chosen(rule, order, free, ends, now, size, ordered, estimate)
         start.update(dict.fromkeys(begun, now))
@@ -111,7 +107,7 @@ def _chosen(rule, order, free, ends, now, size, ordered, estimate) -> list[int]:
     return started
 
 
-def _bounded(rule, overdue, order, free, ends, now, size, limit, ordered, processors) -> list[int]:
+def _bounded(rule, overdue, order, free, ends, now, size, limit, processors) -> list[int]:
     """Overdue jobs are booked one after the other, and the rule goes on in what they leave.
 
     What is believed of jobs counts for their order alone.
@@ -122,39 +118,22 @@ def _bounded(rule, overdue, order, free, ends, now, size, limit, ordered, proces
     def fits(j: int, at: int) -> bool:
         return all(room.get(t, processors) >= size[j] for t in range(at, at + limit[j]))
 
-    started, blocked, left = [], False, free
+    started, blocked = [], False
     for j in order:
         books = j in overdue or rule.backfilling == "conservative"
         if books or (rule.backfilling == "easy" and not blocked):
             at = next(t for t in range(now, last + 1) if fits(j, t))
         else:
-            leaves = rule.reserve is None or _with_reserve(
-                rule.reserve, [j], left, size, ordered, processors
-            )
-            at = now if leaves and fits(j, now) else -1
+            at = now if fits(j, now) else -1
         if at >= 0:
             for t in range(at, min(at + limit[j], last + 1)):
                 room[t] -= size[j]
         if at == now:
             started.append(j)
-            left -= size[j]
         elif j not in overdue:
             blocked = True
             if rule.backfilling == "strict":
                 break
-    return started
-
-
-def _with_reserve(reserve, order, free, size, estimate, processors) -> list[int]:
-    """Whatever leaves its reserve starts; on an empty machine the first job starts in any case."""
-    started: list[int] = []
-    for j in order:
-        share = math.log(estimate[j] / reserve.none_below_s)
-        share /= math.log(reserve.all_from_s / reserve.none_below_s)
-        left = reserve.share * processors * min(max(share, 0), 1)
-        if free - size[j] >= left or free == processors:
-            started.append(j)
-            free -= size[j]
     return started
 
 

@@ -36,12 +36,11 @@ class _Plain:
 
     def decide(self, now: int) -> None:
         mode = self.scorer.mode
-        holds, blocked, shadow, spare = mode.startswith("gate"), None, 0, 0
+        blocked, shadow, spare = None, 0, 0
         while waiting := self.waiting(now):
             free = self.free(now)
             running = [j for j in self.start if self.start[j] + self.run[j] > now]
-            crowded = any(self.size[j] > free for j in waiting)
-            if mode in ("skip", "gate"):
+            if mode == "skip":
                 waiting = [j for j in waiting if self.size[j] <= free]
             elif blocked is not None:
                 waiting = [
@@ -53,9 +52,7 @@ class _Plain:
                 ]
             if not waiting:
                 return
-            score, job = min((self.score(j, now, free, running), j) for j in waiting)
-            if holds and running and crowded and score >= 0:
-                return
+            _, job = min((self.score(j, now, free, running), j) for j in waiting)
             if self.size[job] > free:
                 if mode == "strict":
                     return

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from cluster_env.workloads.swf import read_swf
-from cluster_env.worlds.hpc.world import PASSES
 from tests.cluster_env.worlds.hpc import agreement
-from tests.cluster_env.worlds.hpc.agreement import generated, of_folder, with_pyss
+from tests.cluster_env.worlds.hpc.agreement import PASSES, generated, of_folder, with_pyss
 from tests.conftest import REPOSITORY
 
 KNOWN_ANSWERS = Path(__file__).parent / "known_answers"

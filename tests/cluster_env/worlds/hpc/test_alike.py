@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.rules import BACKFILLING, ORDERS, Reserve, Rule, Weights
+from cluster_env.worlds.hpc.rules import BACKFILLING, ORDERS, Rule, Weights
 from cluster_env.worlds.hpc.scorer import MODES, SIZE, Scorer
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of
 from tests.cluster_env.worlds.hpc.plain_rules import plain_starts
@@ -70,13 +70,6 @@ def test_fair_shares(age: float, jobset: JobSet, backfilling: str) -> None:
     simulator.load([jobset], get_objective("bounded_slowdown"))
     simulator.play(rule)
     assert starts(jobset, rule) == simulator.schedule().start.tolist()
-
-
-@given(jobset=crowds(), max_wait=st.sampled_from([0, 4]))
-@settings(max_examples=20)
-def test_a_reserve(jobset: JobSet, max_wait: int) -> None:
-    rule = Rule("wspt", "skip", reserve=Reserve(none_below_s=2, all_from_s=9, share=0.7))
-    assert starts(jobset, rule, max_wait) == starts(all_different(jobset), rule, max_wait)
 
 
 @pytest.mark.parametrize("mode", MODES)

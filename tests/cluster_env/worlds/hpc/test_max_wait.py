@@ -13,8 +13,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.published import PublishedPolicy
-from cluster_env.worlds.hpc.rules import BACKFILLING, Reserve, Rule
+from cluster_env.worlds.hpc.rules import BACKFILLING, Rule
 from cluster_env.worlds.hpc.scorer import MODES, SIZE, Scorer
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
 from tests.cluster_env.worlds.hpc.plain_rules import plain_starts
@@ -22,7 +21,6 @@ from tests.cluster_env.worlds.hpc.test_choosing import assert_same
 from tests.cluster_env.worlds.hpc.test_reservations import patient_jobsets
 
 WORLD = HPC(processors=PROCESSORS, queue=16)
-RESERVE = Reserve(none_below_s=2, all_from_s=9, share=0.7)
 ORDERS = ["sjf", "saf", "lcfs", "wfp3", "unicep", "tetris", "f1"]
 bounds = st.integers(1, 9)
 
@@ -66,16 +64,6 @@ def test_bounded_rules_are_those_of_a_plain_loop(
     assert schedule.start.tolist() == plain_starts(jobset, rule, PROCESSORS, max_wait)
 
 
-@given(jobset=small_jobsets(corrected=True), max_wait=bounds, order=st.sampled_from(ORDERS[:3]))
-@settings(max_examples=60)
-def test_a_bounded_reserve_is_that_of_a_plain_loop(
-    order: str, jobset: JobSet, max_wait: int
-) -> None:
-    rule = Rule(order, "skip", reserve=RESERVE)
-    starts = played(bounded(max_wait), [jobset], rule).start.tolist()
-    assert starts == plain_starts(jobset, rule, PROCESSORS, max_wait)
-
-
 @pytest.mark.parametrize("backfilling", BACKFILLING)
 @given(
     jobset=patient_jobsets(),
@@ -103,7 +91,6 @@ def test_the_promise_holds_where_jobs_are_killed(order: str, jobset: JobSet, max
 def test_scorers_keep_the_promise_and_choose_as_they_play(
     mode: str, jobset: JobSet, max_wait: int, seed: int
 ) -> None:
-    """Those with a gate hold jobs back, though not those that are overdue."""
     scorer = Scorer(np.random.default_rng(seed).standard_normal((SIZE, SIZE)), mode)
     assert_promise(jobset, played(bounded(max_wait), [jobset], scorer), max_wait)
     assert_same(bounded(max_wait), [jobset], scorer)
@@ -166,7 +153,7 @@ def test_without_a_bound_a_job_starves_and_with_it_it_does_not() -> None:
     assert_promise(STARVED, kept, 20)
 
 
-@pytest.mark.parametrize("rule", [Rule("saf"), Rule("wfp3", "skip"), Scorer.linear("gated_easy")])
+@pytest.mark.parametrize("rule", [Rule("saf"), Rule("wfp3", "skip"), Scorer.linear("easy")])
 @given(jobset=small_jobsets(corrected=True))
 @settings(max_examples=30)
 def test_a_bound_that_nobody_reaches_changes_nothing(rule: Rule | Scorer, jobset: JobSet) -> None:
@@ -203,14 +190,6 @@ def test_memory_is_kept_for_an_overdue_job_too() -> None:
     assert starts.tolist() == [0, 21, 2, 10, 11, 11]
     kept = played(replace(world, max_wait=8), [jobset], Rule("saf", "skip")).start
     assert kept.tolist() == [0, 12, 2, 17, 17, 11]
-
-
-def test_published_loops_have_no_bound() -> None:
-    policy = PublishedPolicy("rls:sjf", "rls", "sjf")
-    simulator = bounded(5).simulator()
-    simulator.load([STARVED], get_objective("slowdown"))
-    with pytest.raises(InputError, match="leave out max_wait"):
-        policy.play(simulator, np.zeros(1, np.uint64))
 
 
 @pytest.mark.parametrize("max_wait", [-1, 2**31])

@@ -95,8 +95,8 @@ def settings(folder: Path, *more: str) -> list[str]:
 
 
 def test_a_search_draws_the_same_windows_again(folder: Path) -> None:
-    config = prepare(load_config("hpc-hold", settings(folder, "task.workload.jobs=40")))
-    again = load_config("hpc-hold", settings(folder, "task.workload.jobs=40"))
+    config = prepare(load_config("hpc-order", settings(folder, "task.workload.jobs=40")))
+    again = load_config("hpc-order", settings(folder, "task.workload.jobs=40"))
     for split in (Split.TRAIN, Split.VALIDATION):
         pairs = [list(SearchProblem(one).draw(split, range(6))) for one in (config, again)]
         for (_, world, (jobset,), _), (_, other, (same,), _) in zip(*pairs, strict=True):
@@ -120,6 +120,6 @@ def test_a_search_draws_the_same_windows_again(folder: Path) -> None:
 def test_what_cannot_be_trained_on_is_refused(folder: Path, change: str, words: str) -> None:
     (folder / "empty").mkdir()
     (folder / "empty" / "bare.csv").write_text("arrival,duration,processors\n0,1,1\n")
-    config = load_config("hpc-hold", settings(folder, change.format(folder=folder)))
+    config = load_config("hpc-order", settings(folder, change.format(folder=folder)))
     with pytest.raises(InputError, match=words):
         prepare(config)

@@ -14,8 +14,6 @@ import pytest
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.spec import get_heuristic
-from cluster_env.evaluation import evaluate, summarize
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import Rule
 from tests.cluster_env.worlds.hpc.hpc_jobs import arrays, jobset_of, played
@@ -66,7 +64,6 @@ f4/strict      20.68  392.79   23.82   22.79    6.65   20.43
 f4/skip        38.75  132.42   38.47   21.45   10.29   35.93
 f4/easy        29.66   66.85   31.98   18.90    3.91   20.25
 """
-RESERVE = {"lublin1": "5.99", "lublin2": "78", "nasa_x0.5": "14.5", "theta": "48.5"}
 EXPECTED = {
     line.split()[0]: dict(zip(WINDOWS, line.split()[1:], strict=True))
     for line in TABLE.strip().splitlines()
@@ -92,18 +89,6 @@ def test_each_rule_has_the_bounded_slowdown_of_the_table(golden: Path, trace: st
     world, jobsets = windows_of(golden, trace)
     for name, row in EXPECTED.items():
         assert shown(bounded(played(world, jobsets, Rule(*name.split("/")))), row[trace]), name
-
-
-@pytest.mark.parametrize("trace", RESERVE)
-def test_the_rule_with_a_reserve_has_the_published_numbers(golden: Path, trace: str) -> None:
-    """Its mean wait and utilization on Lublin-1 were published, too."""
-    world, jobsets = windows_of(golden, trace)
-    schedule = evaluate(get_heuristic("reserve", world), jobsets, world)
-    assert shown(bounded(schedule), RESERVE[trace])
-    if trace == "lublin1":
-        means = summarize(schedule, metrics=["wait", "utilization_to_end"]).means
-        assert f"{means['wait']:.0f}" == "26984"
-        assert f"{means['utilization_to_end']:.3f}" == "0.564"
 
 
 def bounded(schedule: Schedule) -> float:

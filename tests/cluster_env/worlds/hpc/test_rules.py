@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.invariants import check_schedule
@@ -11,7 +10,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation import evaluate
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.rules import BACKFILLING, MOVING_ORDERS, ORDERS, Reserve, Rule, Weights
+from cluster_env.worlds.hpc.rules import BACKFILLING, MOVING_ORDERS, ORDERS, Rule, Weights
 from cluster_env.worlds.hpc.scorer import SIZE, Scorer
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
 from tests.cluster_env.worlds.hpc.plain_rules import plain_starts
@@ -29,13 +28,6 @@ def test_every_rule_is_that_of_a_plain_loop(order: str, backfilling: str, jobset
     schedule = played(WORLD, [jobset], rule)
     check_schedule(schedule, [jobset], complete_until=WORLD.max_time)
     assert schedule.start.tolist() == plain_starts(jobset, rule, PROCESSORS)
-
-
-@given(jobset=small_jobsets(corrected=True), order=st.sampled_from(["fcfs", "sjf", "wspt"]))
-def test_a_reserve_is_that_of_a_plain_loop(order: str, jobset: JobSet) -> None:
-    rule = Rule(order, "skip", reserve=Reserve(none_below_s=2, all_from_s=9, share=0.7))
-    starts = played(WORLD, [jobset], rule).start.tolist()
-    assert starts == plain_starts(jobset, rule, PROCESSORS)
 
 
 @pytest.mark.parametrize("rule", ["sjf/easy", "saf/conservative", "wfp3/easy", "tetris/skip"])
@@ -81,14 +73,6 @@ def test_easy_gives_what_is_spare_to_one_job_alone(arrivals: list[int]) -> None:
         WORLD, [jobset_of(arrivals, run, run, [4, 6, 2, 2])], Rule("fcfs", "easy")
     ).start
     assert starts.tolist() == [0, 10, 2, 20]
-
-
-def test_a_reserve_keeps_long_jobs_from_filling_the_machine() -> None:
-    jobset = jobset_of([0, 1, 2], [5, 200_000, 60], [5, 200_000, 60], [1, 2, 8])
-    rule = Rule("sjf", "skip", reserve=Reserve(share=1.0))
-    starts = played(WORLD, [jobset], rule).start
-    assert starts.tolist() == [0, 65, 5]  # the long one may start only where nothing runs
-    assert played(WORLD, [jobset], Rule("sjf", "skip")).start.tolist() == [0, 1, 200_001]
 
 
 def test_memory_and_gpus_hold_jobs_back() -> None:
@@ -196,7 +180,6 @@ def test_the_weights_of_priority_are_the_site_s() -> None:
 
 def test_names_say_order_and_backfilling() -> None:
     names = {"sjf": Rule("sjf", "easy"), "sjf:strict": Rule("sjf", "strict")}
-    names |= {"saf-strict": Rule("saf", "strict")}
     for name, rule in names.items():
         policy = get_heuristic(name, WORLD)
         assert (policy.rule, policy.name) == (rule, name)
@@ -208,7 +191,7 @@ def test_names_say_order_and_backfilling() -> None:
     ("name", "words"),
     [
         ("sjf:esay", "did you mean 'easy'"),
-        ("saf-strict:easy", "takes no number"),
+        ("saf-strict", "'saf-strict' was removed in 0.3: take saf:strict"),
         ("jsf", "did you mean 'sjf'"),
     ],
 )

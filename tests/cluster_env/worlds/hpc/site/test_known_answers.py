@@ -323,5 +323,3 @@ def test_single_decisions_are_refused() -> None:
     assert (world.processors, world.memory, world.gpus) == (4, 0, 0)
     with pytest.raises(InputError, match="plays whole jobsets"):
         simulator.choose(Rule(), np.zeros(1, np.int32))
-    with pytest.raises(InputError, match="one pass an instant"):
-        HPC(site=Site((FOUR,)), scheduling_pass="event")

@@ -12,7 +12,7 @@ from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.rules import BACKFILLING, Reserve, Rule
+from cluster_env.worlds.hpc.rules import BACKFILLING, Rule
 from cluster_env.worlds.hpc.scorer import SIZE, Scorer
 from cluster_env.worlds.hpc.site.description import NodeGroup, Partition, Site
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
@@ -52,15 +52,6 @@ def test_a_site_of_one_node_is_the_pool(
     assert here.start.tolist() == there.start.tolist()
     assert here.finish.tolist() == there.finish.tolist()
     assert here.end.tolist() == there.end.tolist()
-
-
-@given(jobset=small_jobsets(), max_wait=bounds)
-@settings(max_examples=12)
-def test_a_reserve_is_that_of_the_pool(jobset: JobSet, max_wait: int) -> None:
-    rule = Rule("wspt", "skip", reserve=Reserve(none_below_s=2, all_from_s=9, share=0.7))
-    pool = replace(POOL, max_wait=max_wait)
-    here, there = played(with_site(pool), [jobset], rule), played(pool, [jobset], rule)
-    assert here.start.tolist() == there.start.tolist()
 
 
 @pytest.mark.parametrize("mode", ["strict", "skip", "easy"])
