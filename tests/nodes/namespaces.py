@@ -78,6 +78,14 @@ class Host:
     def lose_power(self) -> None:
         """Ends it as a power cut does: others hear nothing of it, no connection is closed."""
         _ip("-n", self.name, "link", "set", "eth0", "down")
+        self.end_processes()
+
+    def give_power(self) -> None:
+        """Joins it to the network again."""
+        _ip("-n", self.name, "link", "set", "eth0", "up")
+
+    def end_processes(self) -> None:
+        """Kills all that runs in here."""
         for pid in self.processes():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

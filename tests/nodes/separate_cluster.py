@@ -15,8 +15,10 @@ from tests.clusters.services import DOCKER, RayCluster, Service
 from tests.nodes.namespaces import Host, Network
 from tests.waiting import wait_for
 
-START_TIMEOUT_S = 300.0  # about 30 s on a quiet machine
+START_TIMEOUT_S = 600.0  # about 30 s on a quiet machine
 RAY_PORT = 6379
+LOGS = ("gcs_server.out", "dashboard.log", "raylet.out", "raylet.err", "dashboard_agent.log")
+LINES = 15  # of each log, for the message of a failure
 
 # A node that is gone closes no connection: the head asks, and counts 3 times 5 s without an answer.
 HEALTH = {
@@ -28,7 +30,7 @@ HEALTH = {
 ASK = """
 import sys, urllib.request
 request = urllib.request.Request(sys.argv[1], headers={"Authorization": f"Bearer {sys.argv[2]}"})
-sys.stdout.write(urllib.request.urlopen(request, timeout=5).read().decode())
+sys.stdout.write(urllib.request.urlopen(request, timeout=20).read().decode())
 """
 
 
@@ -47,8 +49,27 @@ class Node:
         self, host: Host, script: str, environment: dict[str, str], folder: Path, log: Path
     ) -> None:
         self.host = host
+        self._folder = folder
         command = host.inside("sh", str(DOCKER / script), f"--temp-dir={folder}")
         self.service = Service(command, environment, log)
+
+    def start(self) -> None:
+        """Starts it; one that runs is left alone, and of one that has ended nothing is left."""
+        if self.service.has_ended():
+            self.host.end_processes()
+        self.service.start()
+
+    def logs(self) -> str:
+        """What it and Ray's processes on it have written at last, without what is in order."""
+        session = self._folder / "session_latest" / "logs"
+        texts = {"ray start": self.service.log()}
+        for file in (session / name for name in LOGS):
+            texts[file.name] = file.read_text(errors="replace") if file.exists() else ""
+        parts = [f"{self.host.address} {'has ended' if self.service.has_ended() else 'runs'}"]
+        for name, text in texts.items():
+            lines = [line for line in text.splitlines() if "\tINFO " not in line]
+            parts += [f"--- {self.host.address} {name}", *lines[-LINES:]]
+        return "\n".join(parts)
 
     def runners(self) -> list[int]:
         """Processes of actors on it; those of Ray itself that look alike are left out."""
@@ -78,6 +99,7 @@ class SeparateCluster(RayCluster):
     ) -> None:
         super().__init__()
         self._folder = folder
+        self._num_workers = num_workers
         num_hosts = 1 + num_workers + num_spare
         self.network = Network(num_hosts, delay_s, folder / "switch.log")
         self._spare = self.network.hosts[1 + num_workers :]
@@ -116,43 +138,71 @@ class SeparateCluster(RayCluster):
         return f"{self.network.hosts[0].address}:{RAY_PORT}"
 
     def add_worker(self) -> Node:
-        """One more worker node, on a host that had none."""
-        self.workers.append(self._node(self._spare.pop(0), "start-worker.sh"))
-        self.workers[-1].service.start()
+        """One more worker node, on a host that has none."""
+        host = self._spare.pop(0)
+        host.give_power()
+        self.workers.append(self._node(host, "start-worker.sh"))
+        self.workers[-1].start()
         return self.workers[-1]
 
     def lose(self, node: Node) -> None:
-        """Cuts the power of a node's host."""
+        """Cuts the power of a node's host, on which another node may be started later."""
         node.host.lose_power()
         node.service.stop()
         self.workers.remove(node)
+        self._spare.append(node.host)
+
+    def has_lost(self, node: Node) -> bool:
+        """Whether the head knows that a node is gone; no answer says nothing."""
+        alive = self.alive()
+        return bool(alive) and node.host.address not in alive
 
     def alive(self) -> set[str]:
-        """Addresses of the nodes that the head takes for alive."""
+        """Addresses of the nodes that the head takes for alive; none if it does not answer.
+
+        They are in what the head itself knows; the rest comes later, from the agents of the nodes.
+        """
         answer = self.ask(self.head.host, "/nodes?view=summary")
-        nodes = answer["data"]["summary"] if answer else []
-        return {node["ip"] for node in nodes if node["raylet"].get("state") == "ALIVE"}
+        raylets = [node["raylet"] for node in answer["data"]["summary"]] if answer else []
+        return {each["nodeManagerAddress"] for each in raylets if each.get("state") == "ALIVE"}
 
     def ask(self, host: Host, path: str) -> Any:
         """What the dashboard answers to a host; None if it does not."""
         url = f"http://{self.network.hosts[0].address}:8265{path}"
         command = host.inside(sys.executable, "-IS", "-c", ASK, url, self._token)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         return None if done.returncode else json.loads(done.stdout)
 
     def is_up(self) -> bool:
-        """Whether all nodes have joined. Starts what is not running, one after the other."""
+        """Whether all nodes have joined. Starts what is not running, one after the other.
+
+        A node that does not get up within Ray's 30 s, on a busy machine, gives up.
+        """
+        alive = self.alive()
         for node in (self.head, *self.workers):
-            node.service.start()
-            if node.host.address not in self.alive():
+            node.start()
+            if node.host.address not in alive:
                 return False
         return True
+
+    def make_whole(self) -> None:
+        """Waits until as many worker nodes as at first have joined, whatever was lost."""
+        while len(self.workers) < self._num_workers:
+            self.add_worker()
+        try:
+            wait_for(self.is_up, "the joining of all nodes", START_TIMEOUT_S)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.logs()}") from None
+
+    def logs(self) -> str:
+        """The last lines of what all nodes have written."""
+        return "\n".join(node.logs() for node in (self.head, *self.workers))
 
     def start(self) -> None:
         """Makes certificates and the network, and waits until all nodes have joined."""
         self._make_certificates([host.address for host in self.network.hosts])
         self.network.__enter__()
-        wait_for(self.is_up, "the start of all nodes", START_TIMEOUT_S)
+        self.make_whole()
 
     def stop(self) -> None:
         """Removes the network, and with it all that runs."""

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import pytest
 
 from tests.conftest import REPOSITORY
 from tests.nodes.namespaces import Host, missing
-from tests.nodes.separate_cluster import SeparateCluster
+from tests.nodes.separate_cluster import Node, SeparateCluster
 from tests.waiting import started, wait_for
 from tune_jobs.runs.history import History
 
@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.integration,
     pytest.mark.nodes,
     pytest.mark.slow,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1500),
 ]
 
 DELAYS_MS = (0, 1, 10)
@@ -53,13 +53,21 @@ Row = Mapping[str, float]
 
 
 @pytest.fixture(scope="module", params=DELAYS_MS, ids=lambda delay: f"delay{delay}ms")
-def cluster(
+def started_cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SeparateCluster]:
     if reason := missing():
         pytest.skip(reason)
     with SeparateCluster(tmp_path_factory.mktemp("nodes"), request.param / 1000) as begun:
         yield begun
+
+
+@pytest.fixture
+def cluster(started_cluster: SeparateCluster) -> Iterator[SeparateCluster]:
+    """All nodes, whatever the test before has lost."""
+    started_cluster.make_whole()
+    yield started_cluster
+    print(started_cluster.logs())  # shown where the test has failed
 
 
 def command(run: Path, iterations: int, *more: str) -> list[str]:
@@ -131,6 +139,12 @@ def training(cluster: SeparateCluster, run: Path, iterations: int) -> Iterator[T
         yield Training(run, driver, file)
 
 
+def has_runners(nodes: Iterable[Node]) -> None:
+    """Waits until there is one on each node; a busy machine may have to replace a slow one."""
+    for node in nodes:
+        wait_for(lambda node=node: len(node.runners()) == 1, f"a runner on {node.host.address}")
+
+
 def rows(run: Path) -> list[dict[str, float]]:
     """What a run has written about its iterations."""
     table = run / "metrics.csv"
@@ -164,23 +178,23 @@ def test_training_outlives_a_node_and_a_runner(cluster: SeparateCluster, tmp_pat
     run, alone = tmp_path / "apart", tmp_path / "alone"
     with training(cluster, run, WITHOUT_END) as going:
         going.wait_for_whole("training by all runners")
-        assert [len(node.runners()) for node in cluster.workers] == [1, 1, 1]
+        has_runners(cluster.workers)
 
         restarts = going.restarts()
         cluster.lose(lost)
-        wait_for(lambda: lost.host.address not in cluster.alive(), "the head's noticing")
+        wait_for(lambda: cluster.has_lost(lost), "the head's noticing")
         going.wait_for_row("training without the node", lambda row: True)
         joined = cluster.add_worker()
-        wait_for(cluster.is_up, "the new node's joining")
+        cluster.make_whole()
         going.wait_for_whole("training by all runners again", restarts + 1)
-        assert len(joined.runners()) == 1
+        has_runners([joined])
 
         restarts = going.restarts()
         (stopped,) = stopping.runners()
         os.kill(stopped, signal.SIGSTOP)
         wait_for(lambda: not Path("/proc", str(stopped)).exists(), "the stopped runner's end")
         going.wait_for_whole("training by all runners once more", restarts + 1)
-        assert len(stopping.runners()) == 1
+        has_runners([stopping])
         assert going.stop() == 128 + signal.SIGTERM, going.log()
 
     done = len(rows(run))
