@@ -1,7 +1,6 @@
 """Small files that ask for much memory, or nest without end: refused in a sentence, in bounds."""
 
 import gzip
-import io
 import json
 import pickle
 import subprocess
@@ -25,13 +24,9 @@ JOB = "1 0 0 5 1 -1 -1 1 9 -1 1 1 1 1 1 1 -1 -1\n"
 
 
 def squeezed(piece: bytes, size: int) -> bytes:
-    """Some bytes repeated to a size, compressed, without ever having them all."""
-    out = io.BytesIO()
-    with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=9, mtime=0) as file:
-        block = piece * ((1 << 20) // len(piece))
-        for _ in range(size // len(block)):
-            file.write(block)
-    return out.getvalue()
+    """Some bytes repeated to a size, as members of gzip that are all the same."""
+    block = piece * ((1 << 20) // len(piece))
+    return gzip.compress(block, mtime=0) * (size // len(block))
 
 
 def bytearray_weights(folder: Path) -> Path:
