@@ -13,7 +13,7 @@ from rllib_configs.extensions import load_extensions
 from rllib_configs.options import TrainingSection, goes_with, training_section
 from rllib_configs.registries import CHOICES
 
-Changes = Iterable[str] | Mapping[str, Any]
+Changes = Iterable[str] | Mapping[str, object]
 """Texts of the form ``key=value``, or values by their keys."""
 
 

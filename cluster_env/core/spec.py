@@ -376,7 +376,7 @@ def environment_ids() -> tuple[str, ...]:
     return tuple(name for world in WORLDS.names() for name in WORLDS.get(world).environments.ids)
 
 
-def build_world(option: World | str | Mapping[str, Any]) -> World:
+def build_world(option: World | str | Mapping[str, object]) -> World:
     """A world as its users name it: by name, or by options with the name under ``kind``.
 
     Raises:

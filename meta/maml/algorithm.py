@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import DEFAULT_MODULE_ID
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.core.rl_module.rl_module import RLModule, RLModuleSpec
 
 from cluster_env.core.seeding import Purpose, generator
 from meta.maml.collapse import CollapseDetector, Weights
@@ -259,7 +259,7 @@ class MAMLConfig(BatchedConfig):
     default_learner = MAMLLearner
     preset = "deeprm-maml"
 
-    def make_work(self, module: Any) -> MetaWork:
+    def make_work(self, module: RLModule) -> MetaWork:
         """See `MetaWork`."""
         return MetaWork(self.experiment, module)
 

@@ -11,7 +11,7 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.core.rl_module.rl_module import RLModule, RLModuleSpec
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
@@ -22,6 +22,7 @@ from rllib_configs.registries import CHOICES, prepare
 from rllib_configs.runners.unit_runner import UnitEnvRunner
 from rllib_configs.runners.units import UnitWork
 from rllib_configs.schema import ExperimentConfig
+from rllib_configs.task_schema import TaskSection
 
 WRITTEN = {
     "lr": "training.lr",
@@ -126,7 +127,7 @@ class BatchedConfig(AlgorithmConfig):
         changes: of the experiment, by keys such as ``training.clip``; `validate` makes them.
     """
 
-    algorithm_class: ClassVar[Any]
+    algorithm_class: ClassVar[type[Algorithm]]
     default_learner: ClassVar[type[TorchLearner]]
     preset: ClassVar[str] = "deeprm"
     samples_episodes: ClassVar[bool] = False
@@ -162,10 +163,10 @@ class BatchedConfig(AlgorithmConfig):
 
     def environment(
         self,
-        env: Any = None,
+        env: str | Path | TaskSection | Mapping[str, object] | None = None,
         *,
-        env_config: Mapping[str, Any] | None = None,
-        **others: Any,
+        env_config: Mapping[str, object] | None = None,
+        **others: object,
     ) -> Self:
         """Chooses the task.
 
@@ -188,13 +189,13 @@ class BatchedConfig(AlgorithmConfig):
         super().environment(**others)
         return self
 
-    def training(self, **settings: Any) -> Self:
+    def training(self, **settings: object) -> Self:
         """Says how it is learned: RLlib's settings, and those of the algorithm and its network.
 
         Raises:
             InputError: if there is no such setting; values are checked by `validate`.
         """
-        own = {name: settings.pop(name) for name in settings.keys() - _OF_TRAINING}
+        own: dict[str, Any] = {name: settings.pop(name) for name in settings.keys() - _OF_TRAINING}
         training = self.experiment.training
         chosen = (own.get(one.kind, getattr(training, one.kind)) for one in CHOICES)
         names = training_section(*chosen).model_fields
@@ -227,7 +228,7 @@ class BatchedConfig(AlgorithmConfig):
         config = network.model_config(self.experiment, self.experiment.task.world)
         return RLModuleSpec(module_class=network.module(), model_config=config)
 
-    def make_work(self, module: Any) -> UnitWork:
+    def make_work(self, module: RLModule) -> UnitWork:
         """What runners do with units; to be said by whoever learns so.
 
         Args:
@@ -235,7 +236,7 @@ class BatchedConfig(AlgorithmConfig):
         """
         raise NotImplementedError
 
-    def callback(self, name: str) -> list[Callable[..., Any]]:
+    def callback(self, name: str) -> list[Callable[..., object]]:
         """Callbacks of a name that somebody has set: functions, and methods that differ."""
         functions = getattr(self, f"callbacks_{name}", None) or []
         classes = self.callbacks_class

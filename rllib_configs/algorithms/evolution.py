@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from ray.rllib.core.rl_module.rl_module import RLModule
 
 from cluster_env.core.seeding import Split
 from rllib_configs.algorithms.batched import (
@@ -162,6 +163,6 @@ class EvolutionConfig(BatchedConfig):
     default_learner = WeightsHolder
     preset = "deeprm-operation"
 
-    def make_work(self, module: Any) -> CandidateWork:
+    def make_work(self, module: RLModule) -> CandidateWork:
         """See `CandidateWork`."""
         return CandidateWork(self.experiment)

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.rl_module import RLModule
 
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, nonnegative_cost
@@ -198,6 +199,6 @@ class ExpertIterationConfig(BatchedConfig):
     default_learner = FittingLearner
     preset = "deeprm-expert"
 
-    def make_work(self, module: Any) -> LabelWork:
+    def make_work(self, module: RLModule) -> LabelWork:
         """See `LabelWork`."""
         return LabelWork(self.experiment)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.rl_module.rl_module import RLModule
 
 from rllib_configs.algorithms.batched import (
     AdamLearner,
@@ -87,7 +88,7 @@ class PPOConfig(BatchedConfig):
     preset = "deeprm-ppo"
     samples_episodes = True
 
-    def make_work(self, module: Any) -> PPOWork:
+    def make_work(self, module: RLModule) -> PPOWork:
         """See `PPOWork`."""
         return PPOWork(self.experiment, module)
 

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from ray.rllib.core.columns import Columns as Names
+from ray.rllib.core.rl_module.rl_module import RLModule
 
 from rllib_configs.algorithms.batched import (
     UnitAlgorithm,
@@ -142,6 +143,6 @@ class ReinforceConfig(BatchedConfig):
     default_learner = ReinforceLearner
     samples_episodes = True
 
-    def make_work(self, module: Any) -> ReinforceWork:
+    def make_work(self, module: RLModule) -> ReinforceWork:
         """See `ReinforceWork`."""
         return ReinforceWork(self.experiment, module)

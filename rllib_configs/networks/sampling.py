@@ -1,6 +1,6 @@
 """What a trained network offers to runners and evaluation: logits and draws, without gradients."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,11 +26,15 @@ class TensorForm:
         module: from tensors to logits.
         inputs: what it is called with, by name: examples of two rows.
         any_size: axes of each that may have any size.
+        observe: from states, ``(n, state_size)``, to what it is called with, by name.
+        features: names of the last axis of inputs, where it has some.
     """
 
     module: Any
     inputs: "Mapping[str, torch.Tensor]"
     any_size: Mapping[str, tuple[int, ...]]
+    observe: Callable[[State], Mapping[str, NDArray[Any]]]
+    features: Mapping[str, tuple[str, ...]]
 
 
 class SamplingPolicy(Protocol):

@@ -153,6 +153,14 @@ class SetScorer(nn.Module):
             drawn = rng.normal(0.0, scale, tuple(parameter.shape)).astype(np.float32)
             parameter.copy_(torch.from_numpy(drawn))
 
+    @property
+    def shown_names(self) -> FeatureNames:
+        """Names of the features that the network sees."""
+        of_item, of_context = self.feature_names
+        if self._shown is None:
+            return of_item, of_context
+        return of_item, tuple(of_context[column] for column in self._shown)
+
     def shown(self, features: Features) -> Features:
         """The features without those that the network is not to see, as compiled code takes them.
 

@@ -84,14 +84,20 @@ class SetScorerSampler(Sampler):
 
     def tensor_form(self) -> TensorForm:
         """See `TensorForm`; context lacks features that the network is not to see."""
-        network = self._network
+        network, world = self._network, self._world
         inputs = {
             "items": torch.zeros(2, 3, network.job.in_features),
             "context": torch.zeros(2, network.context.in_features),
             "allowed": torch.ones(2, 4, dtype=torch.bool),
         }
         any_size = {"items": (0, 1), "context": (0,), "allowed": (0, 1)}
-        return TensorForm(TensorScorer(network), inputs, any_size)
+        return TensorForm(
+            TensorScorer(network),
+            inputs,
+            any_size,
+            lambda states: network.shown(world.features(states))._asdict(),
+            dict(zip(("items", "context"), network.shown_names, strict=True)),
+        )
 
 
 class FeatureSampler(Sampler):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cluster_env.core.checks import require_states
 from cluster_env.core.conditioned import ConditionedWorld
 from cluster_env.core.errors import InputError
-from cluster_env.core.world import World
+from cluster_env.core.world import Features, World
 from cluster_env.worlds.deeprm import DeepRM
 from rllib_configs.networks.conditions import seen_world
 from rllib_configs.networks.registry import (
@@ -25,12 +25,15 @@ from rllib_configs.networks.registry import (
     Weights,
     require_kind,
 )
-from rllib_configs.networks.sampling import Draws, sample_actions
+from rllib_configs.networks.sampling import Draws, TensorForm, sample_actions
 from rllib_configs.schema import ExperimentConfig, TrainingSection
 from rllib_configs.worlds.deeprm.bilinear_kernels import Floats, score
 from rllib_configs.worlds.deeprm.bilinear_weights import (
+    STATE_FEATURES,
     BilinearShapes,
     in_context,
+    item_names,
+    observed,
     seen_of,
     start_weights,
 )
@@ -54,7 +57,7 @@ class BilinearSampler:
     def __init__(self, job: Floats, void: Floats, ahead: int, books: bool, world: DeepRM) -> None:
         self._space = world.state_space
         self.job, self.void = job, void
-        self._arguments = (*seen_of(world, ahead, books), job, void)
+        self._seen_of = seen_of(world, ahead, books)
 
     def logits(self, states: NDArray[np.uint8]) -> Floats:
         """Scores, float32 ``(n, num_actions)``.
@@ -64,7 +67,18 @@ class BilinearSampler:
         """
         require_states(states, self._space)
         plain = states if states.flags.carray else states.copy()
-        return score(plain, *self._arguments)
+        return score(plain, *self._seen_of, self.job, self.void)
+
+    def tensor_form(self) -> TensorForm:
+        """See `TensorForm`; items and context are those of `JOB_FEATURES` and `STATE_FEATURES`."""
+        from rllib_configs.networks.bilinear import bilinear_form  # PyTorch takes seconds
+
+        def observe(states: NDArray[np.uint8]) -> Features:
+            require_states(states, self._space)
+            return observed(states, self._seen_of, self.job.shape[0])
+
+        names = (item_names(self.job.shape[0]), STATE_FEATURES)
+        return bilinear_form(self.job, self.void, observe, names)
 
     def sample(self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> Draws:
         """The highest score: a search tries no other, so nothing is drawn; see `Sampler`."""

@@ -278,7 +278,7 @@ def _look_at(
 ) -> None:
     """Writes `JOB_FEATURES` of a job that can start or be booked; see `_look_behind`.
 
-    Where there is room for them, `class_feature_names` follow.
+    Where there is room for them, those of its class follow; see `BilinearShapes.num_classes`.
     """
     _look_upon(copy[0], shape, starts, slot, looks)
     _look_behind(copy, shape, starts, slot, head, before, looks)

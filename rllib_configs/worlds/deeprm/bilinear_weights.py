@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.world import Features
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.features import IDLE_PATIENCE
 from cluster_env.worlds.deeprm.state import StateShape
 from rllib_configs.networks.registry import FeatureNames, Weights
-from rllib_configs.worlds.deeprm.bilinear_kernels import Floats
+from rllib_configs.worlds.deeprm.bilinear_kernels import Floats, observe
 
 JOB_FEATURES = (
     *("duration", "inverse_duration", "largest_demand", "mean_demand", "alignment"),
@@ -146,7 +147,29 @@ def in_context(weights: Weights, context: NDArray[Any]) -> dict[str, Floats]:
     return moved
 
 
-def seen_of(world: DeepRM, ahead: int, books: bool) -> tuple[StateShape, bool, bool, int, int]:
+def item_names(num_looks: int) -> tuple[str, ...]:
+    """Names of so many features of a job, those of its class last."""
+    classes = range((num_looks - len(JOB_FEATURES)) // 2)
+    of_classes = (f"{name}_{c}" for name in ("class", "inverse_duration_of_class") for c in classes)
+    return (*JOB_FEATURES, *of_classes)
+
+
+SeenOf = tuple[StateShape, bool, bool, int, int]
+
+
+def seen_of(world: DeepRM, ahead: int, books: bool) -> SeenOf:
     """What the kernels have to know beside states and weights; see `score`."""
     shape, last = world.layout.shape, world.switches.try_last_start
     return shape, last, books, IDLE_PATIENCE, min(ahead, shape.horizon - 1)
+
+
+def observed(states: NDArray[np.uint8], seen: SeenOf, num_looks: int) -> Features:
+    """Features of jobs and of states, and what is allowed; see `bilinear_kernels.observe`."""
+    num_slots = seen[0].num_slots
+    features = Features(
+        np.empty((len(states), num_slots, num_looks), np.float32),
+        np.empty((len(states), len(STATE_FEATURES)), np.float32),
+        np.empty((len(states), num_slots + 1), np.bool_),
+    )
+    observe(np.ascontiguousarray(states), *seen, *features)
+    return features

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from cluster_env.core.checks import require_states
 from cluster_env.core.compiled import njit
 from cluster_env.core.errors import InputError
-from cluster_env.worlds.deeprm.image import ImageLayout
+from cluster_env.worlds.deeprm.image import ImageLayout, image
 from cluster_env.worlds.deeprm.state import StateLayout
 
 Floats = NDArray[Any]  # float32 or float64
@@ -146,6 +146,15 @@ class LookupLayout:
             found,
         )
         return found
+
+    def cells(self, states: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Draws the image row by row, float32 ``(n, num_inputs)``, then its last column if any."""
+        drawn = image(self.layout, states).reshape(states.shape[0], -1).astype(np.float32)
+        if not self.since_column:
+            return drawn
+        share = np.minimum(states[:, self.layout.since, None], LONGEST_PAUSE) / LONGEST_PAUSE
+        column = share.astype(np.float32).repeat(self.layout.cluster.horizon, axis=1)
+        return np.concatenate([drawn, column], axis=1)
 
     def prefix_table(self, weight: Floats) -> Floats:
         """Returns the table of a weight; sums are taken in float64.

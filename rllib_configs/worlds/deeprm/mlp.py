@@ -92,7 +92,13 @@ class DeepRMSampler(Sampler):
                 "2.bias": from_numpy(self._head_bias),
             }
         )
-        return TensorForm(module.eval(), {"image": zeros(2, rows)}, {"image": (0,)})
+        return TensorForm(
+            module.eval(),
+            {"image": zeros(2, rows)},
+            {"image": (0,)},
+            lambda states: {"image": self._layout.cells(states)},
+            {},
+        )
 
 
 class DeepRMNetwork(Network):

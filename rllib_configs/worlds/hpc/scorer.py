@@ -7,16 +7,17 @@ from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import NOT_ALLOWED
-from cluster_env.core.world import State, World
+from cluster_env.core.world import Features, State, World
 from cluster_env.workloads.run_times import USER
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.believed import with_believed
-from cluster_env.worlds.hpc.scorer import JOB_FEATURES, SIZE, Scorer, from_parts
+from cluster_env.worlds.hpc.scorer import JOB_FEATURES, SIZE, STATE_FEATURES, Scorer, from_parts
+from cluster_env.worlds.hpc.scorer_features import scorer_features
 from cluster_env.worlds.hpc.scoring import score_states
 from cluster_env.worlds.hpc.simulator import HPCSimulator
 from rllib_configs.networks.conditions import told
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
-from rllib_configs.networks.sampling import Sampler
+from rllib_configs.networks.sampling import Sampler, TensorForm
 from rllib_configs.schema import ExperimentConfig
 
 START = {"log_estimate": 1.0, "log_share": 1.0}
@@ -39,6 +40,17 @@ class ScorerSampler(Sampler):
         logits = np.where(allowed[:, :-1], -scores, NOT_ALLOWED).astype(np.float32)
         void = np.where(allowed[:, -1], np.float32(0.0), NOT_ALLOWED)
         return np.concatenate([logits, void[:, None]], axis=1)
+
+    def tensor_form(self) -> TensorForm:
+        """See `TensorForm`; of items and context are `JOB_FEATURES`, `STATE_FEATURES`, and a 1."""
+        from rllib_configs.networks.bilinear import bilinear_form  # PyTorch takes seconds
+
+        def observe(states: State) -> Features:
+            allowed = score_states(self._scorer, self._world, states)[1]
+            return Features(*scorer_features(self._world, states), allowed)
+
+        names = ((*JOB_FEATURES, "constant"), (*STATE_FEATURES, "constant"))
+        return bilinear_form(-self._scorer.weights, np.zeros(SIZE), observe, names)
 
     def play(self, simulator: HPCSimulator, void_bias: float) -> None:
         """Plays whole episodes, with the lowest score first and the whole queue in sight.

@@ -15,7 +15,7 @@ from cluster_env.envs import ClusterEnv, ClusterVectorEnv
 DEFAULT_ENVIRONMENT = "DeepRM-v0"
 
 
-def make_env(env: str | Task = DEFAULT_ENVIRONMENT, **options: Any) -> gymnasium.Env[Any, Any]:
+def make_env(env: str | Task = DEFAULT_ENVIRONMENT, **options: object) -> gymnasium.Env[Any, Any]:
     """Makes an environment in which one episode is played at a time.
 
     >>> env = make_env("DeepRM-v0", workload={"load": 1.1}, objective="slowdown")
@@ -37,14 +37,12 @@ def make_env(env: str | Task = DEFAULT_ENVIRONMENT, **options: Any) -> gymnasium
         gymnasium.error.Error: for an unknown id.
     """
     if isinstance(env, Task):
-        _check(ClusterEnv, options)
-        return ClusterEnv(**{**_of_task(env), **options})
-    _check(ClusterEnv, options, gymnasium.make)
-    return gymnasium.make(env, **options)
+        return ClusterEnv(**{**_of_task(env), **_known(ClusterEnv, options)})
+    return gymnasium.make(env, **_known(ClusterEnv, options, gymnasium.make))
 
 
 def make_vec_env(
-    env: str | Task = DEFAULT_ENVIRONMENT, num_envs: int = 8, **options: Any
+    env: str | Task = DEFAULT_ENVIRONMENT, num_envs: int = 8, **options: object
 ) -> VectorEnv[Any, Any, Any]:
     """Makes environments that are stepped together, by one compiled call.
 
@@ -62,10 +60,10 @@ def make_vec_env(
         gymnasium.error.Error: for an unknown id.
     """
     if isinstance(env, Task):
-        _check(ClusterVectorEnv, options)
-        return ClusterVectorEnv(num_envs, **{**_of_task(env), **options})
-    _check(ClusterVectorEnv, options, gymnasium.make_vec)
-    return gymnasium.make_vec(env, num_envs=num_envs, **options)
+        own = _known(ClusterVectorEnv, options)
+        return ClusterVectorEnv(num_envs, **{**_of_task(env), **own})
+    own = _known(ClusterVectorEnv, options, gymnasium.make_vec)
+    return gymnasium.make_vec(env, num_envs=num_envs, **own)
 
 
 def make_parallel_env(task: Task, seed: int = 0) -> Any:
@@ -86,15 +84,16 @@ def make_parallel_env(task: Task, seed: int = 0) -> Any:
     return make(task, seed)
 
 
-def _check(
+def _known(
     environment: type[Any], options: Mapping[str, Any], made_by: Callable[..., Any] | None = None
-) -> None:
-    """Refuses options that the environment lacks, and what makes it, too."""
+) -> Mapping[str, Any]:
+    """The options; those that the environment lacks, and what makes it, too, are refused."""
     known = {*signature(environment).parameters}
     known |= {*signature(made_by).parameters} - {"id", "kwargs"} if made_by is not None else set()
     for name in options:
         if name not in known:
             raise unknown("option of the environment", name, known)
+    return options
 
 
 def _of_task(task: Task) -> Mapping[str, Any]:

@@ -16,11 +16,21 @@ def export_onnx(path: str | Path, out: str | Path, *, force: bool = False) -> Pa
 
     >>> export_onnx("runs/mine", "mine.onnx")
 
-    Its output ``logits``, float32 ``(n, num_actions)``, has void last; the file neither draws nor
-    adds a void bias. ``deeprm_mlp`` takes ``image``, float32 ``(n, cells)``, row by row.
-    ``set_scorer`` takes any number of items: ``items``, float32 ``(n, num_items, item_size)``,
-    ``context``, float32 ``(n, context_size)``, both as in ``World.features`` (without the feature
-    ``window``, unless ``training.show_window``), and ``allowed``, bool ``(n, num_items + 1)``.
+    Its output ``logits``, float32 ``(n, num_actions)``, has void last, and -1e9 for what is not
+    allowed. ``argmax`` is the policy's choice; the file neither draws nor adds a void bias.
+
+    ``deeprm_mlp`` takes ``image``, float32 ``(n, cells)``, row by row. Others take any number of
+    items: ``items``, float32 ``(n, num_items, item_size)``, ``context``, float32
+    ``(n, context_size)``, and ``allowed``, bool ``(n, num_items + 1)``. Metadata of the file name
+    the features of items and context in their order:
+
+    * of ``set_scorer``, those of ``World.features``;
+    * of ``bilinear_scorer``, `rllib_configs.worlds.deeprm.bilinear_weights.JOB_FEATURES` and
+      ``STATE_FEATURES``;
+    * of ``hpc_scorer``, `cluster_env.worlds.hpc.scorer.JOB_FEATURES` and ``STATE_FEATURES``.
+      ``allowed`` has what ``training.mode`` lets start.
+
+    ``policy.network.tensor_form().observe(states)`` computes the inputs of states.
 
     Args:
         path: a run's folder, a policy's, or the name of one that comes with metasched.
@@ -49,16 +59,17 @@ def export_onnx(path: str | Path, out: str | Path, *, force: bool = False) -> Pa
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # that torchvision is not there
     try:
         with replacing(file) as aside, warnings.catch_warnings(action="ignore"):
-            torch.onnx.export(
+            program = torch.onnx.export(
                 form.module,
                 tuple(form.inputs.values()),
-                aside,
                 input_names=list(form.inputs),
                 output_names=["logits"],
                 dynamic_shapes=shapes,
-                external_data=False,
                 verbose=False,
             )
+            named = {name: ", ".join(features) for name, features in form.features.items()}
+            program.model.metadata_props.update(named)
+            program.save(aside, external_data=False)
     except OSError as error:
         raise InputError(f"cannot write to {file}: {error.strerror or error}") from None
     return file

@@ -1,13 +1,13 @@
 """The rules that a learned policy is compared with."""
 
-from typing import Any
+from collections.abc import Mapping
 
 from cluster_env.core.policy import Policy
 from cluster_env.core.spec import build_world, spec_of
 from cluster_env.core.world import World
 
 
-def heuristics(world: World | str | dict[str, Any] = "deeprm") -> dict[str, Policy]:
+def heuristics(world: World | str | Mapping[str, object] = "deeprm") -> dict[str, Policy]:
     """All heuristics of a world by name, those of a user's own included.
 
     Heuristics that take a number have their usual one; ``get_heuristic("tetris:0.002", world)``
