@@ -1,5 +1,6 @@
 """Commands about a task: they take the options of its world beside their own."""
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import click
@@ -22,6 +23,9 @@ class TaskCommand(click.Command):
     shown_worlds: tuple[str, ...] | None = None
     """Those whose options the help lists; all if None."""
 
+    without: tuple[str, ...] = ()
+    """Options of worlds that have no effect on the command, so that they are refused."""
+
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The command's own parameters, and those of the worlds once these were asked."""
         return [*super().get_params(ctx), *ctx.meta.get(_OPTIONS, ())]
@@ -33,7 +37,7 @@ class TaskCommand(click.Command):
         except click.NoSuchOption:
             own = {option for param in self.params for option in param.opts}
             entries = [entry for _, spec in _worlds() for entry in self._entries(spec)]
-            names = {text.partition(" ")[0] for text, _ in entries}
+            names = {option for option, _, _ in entries}
             ctx.meta[_OPTIONS] = [
                 click.Option([name], hidden=True, expose_value=False, callback=_keep)
                 for name in sorted(names - own)
@@ -44,26 +48,36 @@ class TaskCommand(click.Command):
         return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Lists the command's options, then those of each world."""
+        """Lists the command's options, then those of each world; one of several worlds once."""
         super().format_options(ctx, formatter)
-        own = {option for param in self.params for option in param.opts}
-        for name, spec in _worlds():
-            if self.shown_worlds is not None and name not in self.shown_worlds:
-                continue
-            entries = [
-                entry for entry in self._entries(spec) if entry[0].partition(" ")[0] not in own
+        hidden = {option for param in self.params for option in param.opts}
+        hidden |= {f"--{name}" for name in self.without}
+        worlds_of: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
+        for world, spec in _worlds():
+            if self.shown_worlds is None or world in self.shown_worlds:
+                for option, metavar, about in self._entries(spec):
+                    if option not in hidden:
+                        worlds_of[option][world] = metavar, about
+        sections: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for option, entries in worlds_of.items():
+            several = len(entries) > 1
+            title = f"Options in the world{'s' if several else ''} {' and '.join(entries)}"
+            metavars = "|".join(dict.fromkeys(metavar for metavar, _ in entries.values()))
+            texts = [
+                f"{world}: {text}" if several else text for world, (_, text) in entries.items()
             ]
-            if entries:
-                with formatter.section(f"Options in the world {name}"):
-                    formatter.write_dl(entries)
+            sections[title].append((f"{option} {metavars}", " ".join(texts)))
+        for title, rows in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
-    def _entries(self, spec: "WorldSpec") -> list[tuple[str, str]]:
-        """Options of a world, with a line about each."""
+    def _entries(self, spec: "WorldSpec") -> list[tuple[str, str, str]]:
+        """Options of a world, each with what it takes and a line about it."""
         shown = spec.presentation
-        entries = [(f"--{name} VALUE", option.about) for name, option in shown.options.items()]
+        entries = [(f"--{name}", one.metavar, one.about) for name, one in shown.options.items()]
         axis = shown.axis
         if axis is not None and axis.option and any(param.name == "at" for param in self.params):
-            entries.append((f"--{axis.option} VALUE,...", f"The same as --at, for {axis.key}."))
+            entries.append((f"--{axis.option}", "VALUE,...", f"The same as --at, for {axis.key}."))
         return entries
 
 
@@ -71,6 +85,7 @@ class LogCommand(TaskCommand):
     """A command about the log or the queue of a site, which only the world `hpc` describes."""
 
     shown_worlds = ("hpc",)
+    without = ("window",)  # the whole log counts
 
 
 def _worlds() -> "list[tuple[str, WorldSpec]]":
@@ -83,7 +98,10 @@ def _worlds() -> "list[tuple[str, WorldSpec]]":
 
 def _keep(context: click.Context, option: click.Parameter, value: str | None) -> None:
     if value is not None:
-        context.params.setdefault("task_options", {})[option.opts[0][2:]] = value
+        name = option.opts[0][2:]
+        if name in getattr(context.command, "without", ()):
+            raise click.UsageError(f"--{name} has no effect here, so leave it out", context)
+        context.params.setdefault("task_options", {})[name] = value
 
 
 def _move_values_of_axis(context: click.Context) -> None:
