@@ -13,7 +13,6 @@ from tune_jobs.terminal.task_command import LogCommand
 
 class _StartsCommand(LogCommand):
     without = (
-        *LogCommand.without,
         *("processors", "memory", "gpus", "site"),  # as Slurm reports them
         *("backfilling", "kill-at-estimate", "run-times"),
     )

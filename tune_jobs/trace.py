@@ -12,7 +12,7 @@ from tune_jobs.terminal.task_command import LogCommand
 
 
 class _TraceCommand(LogCommand):
-    without = (*LogCommand.without, "max-wait")
+    without = ("max-wait",)
 
 
 @click.command(name="trace", cls=_TraceCommand, context_settings=CONTEXT)

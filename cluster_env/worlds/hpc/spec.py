@@ -257,6 +257,7 @@ SPEC = WorldSpec(
                 "Length of a window of a log in seconds. By default at least 20 mean run times, "
                 "between two warm-ups.",
                 metavar="SECONDS",
+                draws_jobs=True,
             ),
             "log-format": CliOption(
                 "workload.log_format",
