@@ -17,6 +17,20 @@ from rllib_configs.sections import DerivedSection, section_of
 
 _TYPES = ("str", "int", "float", "bool")  # which of several types a value was tried as
 _UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
+_OUR_NAMES = {
+    "learning_rate": "lr",
+    **dict.fromkeys(("discount", "discount_factor"), "gamma"),
+    **dict.fromkeys(("lambda", "lambda_"), "gae_lambda"),
+    **dict.fromkeys(("num_epochs", "n_epochs", "num_sgd_iter"), "epochs"),
+    **dict.fromkeys(("clip_param", "clip_range", "clip_coef"), "clip"),
+    **dict.fromkeys(("entropy_coeff", "ent_coef"), "entropy"),
+    **dict.fromkeys(("grad_clip", "max_grad_norm"), "gradient_clip"),
+    "inner_lr": "inner_rate",
+    "inner_adaptation_steps": "inner_steps",
+    **dict.fromkeys(("num_env_runners", "num_workers"), "num_runners"),
+    "num_iterations": "iterations",
+}
+"""Names that RLlib, Stable-Baselines3 and CleanRL give to our settings."""
 _QUOTED = Repr()  # writes no more of a value than can be shown
 _QUOTED.maxstring = _QUOTED.maxlong = _QUOTED.maxother = MAX_SHOWN
 
@@ -93,8 +107,9 @@ def _explain_unknown(path: list[str], model: type[BaseModel], inner: list[str]) 
             holder = section_of(holder)
     known = sorted(holder.model_fields)
     section = f" in '{'.'.join(path[:-1])}'" if path[:-1] else ""
-    near = [".".join([*path[:-1], close]) for close in get_close_matches(name, known, n=1)]
-    if not near and not section:
+    ours = _OUR_NAMES.get(name, name)
+    near = [".".join([*path[:-1], close]) for close in get_close_matches(ours, known, n=1)]
+    if not near and (not section or ours != name):
         near = settings_named(name, model)
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     return f"unknown key '{key}': {hint}known{section} are {', '.join(known)}"
@@ -104,9 +119,10 @@ def settings_named(name: str, config: type[BaseModel]) -> list[str]:
     """Where a config has settings of a name, as ``--set`` takes them: ``training.lr`` for ``lr``.
 
     Args:
-        name: the last part of the key.
+        name: the last part of the key, or what another library calls it.
         config: the schema of a whole config.
     """
+    name = _OUR_NAMES.get(name, name)
     found = {
         f"{section}.{name}"
         for section, field in config.model_fields.items()

@@ -11,7 +11,14 @@ from tune_jobs.terminal.output import json_option
 from tune_jobs.terminal.task_command import LogCommand
 
 
-@click.command(name="starts", cls=LogCommand, context_settings=CONTEXT)
+class _StartsCommand(LogCommand):
+    without = (
+        *("processors", "memory", "gpus", "site"),  # as Slurm reports them
+        *("backfilling", "kill-at-estimate", "run-times"),
+    )
+
+
+@click.command(name="starts", cls=_StartsCommand, context_settings=CONTEXT)
 @click.argument("policy", metavar="POLICY|RUN")
 @click.option(
     "--past",

@@ -11,7 +11,11 @@ from tune_jobs.terminal.output import json_option
 from tune_jobs.terminal.task_command import LogCommand
 
 
-@click.command(name="trace", cls=LogCommand, context_settings=CONTEXT)
+class _TraceCommand(LogCommand):
+    without = ("max-wait",)
+
+
+@click.command(name="trace", cls=_TraceCommand, context_settings=CONTEXT)
 @log_options
 @click.option(
     "--calibrate",

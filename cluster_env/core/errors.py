@@ -1,14 +1,18 @@
 """Errors that are meant to be read by a user."""
 
+import re
+
 MAX_SHOWN = 80
 
 
 def shortened(text: str, most: int = MAX_SHOWN) -> str:
-    """A text as messages quote it: what is too long loses its middle."""
+    """A text as messages quote it: what is too long loses its middle, and no half of a word."""
     if len(text) <= most:
         return text
     half = (most - 1) // 2
-    return f"{text[:half]}…{text[len(text) - half :]}"
+    first = re.sub(r"(?<=\s)\S{0,40}$", "", text[:half])
+    last = re.sub(r"^\S{0,40}(?=\s)", "", text[len(text) - half :])
+    return f"{first}…{last}"
 
 
 def printable(text: str) -> str:

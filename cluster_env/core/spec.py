@@ -118,12 +118,16 @@ class CliOption:
             has it. What the user sets is left as it is.
         read: the value of the setting, from what the user wrote and a function that makes the task
             with all other options; by default the text is the value.
+        metavar: what the option takes, for --help.
+        draws_jobs: whether it says how jobs are drawn, so that it has no effect on a whole log.
     """
 
     key: str
     about: str
     follows: Callable[[Any], Mapping[str, Any]] = lambda task: {}
     read: Callable[[Any, Callable[[], Any]], Any] | None = None
+    metavar: str = "VALUE"
+    draws_jobs: bool = False
 
 
 @dataclass(frozen=True)

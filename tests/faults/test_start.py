@@ -1,6 +1,7 @@
 """What is wrong with the start is said before Ray starts, or when it refuses."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config, write_config
+from tests.waiting import PATIENCE_S
 from tune_jobs import cli
 from tune_jobs.runs import training
 from tune_jobs.terminal import ray_session
@@ -41,6 +43,21 @@ def test_a_command_line_that_ray_cannot_pass_on_is_refused_before_it_starts(
         ray_session.check_placement(config, None)
     monkeypatch.setattr(sys, "argv", ["metasched", "train", "--run", "runs/ä"])
     ray_session.check_placement(config, None)
+
+
+def test_a_shell_that_lets_no_library_be_mapped_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    line = 'ulimit -v 3000000; exec "$0" -m tune_jobs.train deeprm-smoke --no-track --run "$1"'
+    done = subprocess.run(
+        ["bash", "-c", line, sys.executable, str(tmp_path / "run")],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "this shell lets a process map 3.1 GB, but Ray and PyTorch map more" in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("wrong", [True, False])

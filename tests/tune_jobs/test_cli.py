@@ -13,6 +13,7 @@ import click
 import pytest
 
 from cluster_env.core.errors import InputError
+from rllib_configs.loading import preset_names
 from tests.waiting import PATIENCE_S, started, wait_for
 from tune_jobs import cli
 
@@ -99,6 +100,10 @@ def test_a_wrong_option_gives_one_line_and_status_2(args, capsys):
         ("train --sed 3", "'--seed'"),
         ("compare --load 0.7", "'--loads'"),
         ("compare --polices sjf", "'--policies'"),
+        ("compare sjf,hpc-order", "--policies sjf,hpc-order"),
+        ("compare sjf hold:12", "--policies sjf,hold:12"),
+        ("replay example fcfs:easy", "--policy fcfs:easy"),
+        ("train deeprm --learning-rate 3", "--set training.lr=VALUE"),
     ],
 )
 def test_an_option_that_is_none_is_answered_with_what_was_meant(args, meant, capsys):
@@ -107,10 +112,35 @@ def test_an_option_that_is_none_is_answered_with_what_was_meant(args, meant, cap
     assert f": did you mean {meant}? (metasched {args.split()[0]} --help says" in error
 
 
-@pytest.mark.parametrize("args", ["train --xyzzy", "sync --lr 3", "sync lr=3", "ui --hlp"])
+@pytest.mark.parametrize(
+    "args",
+    ["train --xyzzy", "compare sfj", "train deeprm sjf", "sync --lr 3", "sync lr=3", "ui --hlp"],
+)
 def test_nothing_is_guessed_where_nothing_is_like_it(args, capsys):
     assert cli.run(cli.metasched, args.split()) == 2
     assert "did you mean" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("train deeprm-ppo --set training.learning_rate=1", "did you mean 'training.lr'?"),
+        ("train deeprm-ppo --set training.entropy_coeff=1", "did you mean 'training.entropy'?"),
+        ("train deeprm --set learning_rate=1", "did you mean 'training.lr'?"),
+        ("guard sjf", "sjf is a heuristic, but a trained policy is needed here: a run directory"),
+        ("record sjf new.parquet", "sjf is a heuristic, but records are made by agents that learn"),
+    ],
+)
+def test_a_name_of_another_kind_is_answered_with_what_was_meant(line, words, capsys):
+    assert cli.run(cli.metasched, line.split()) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_no_list_is_cut_inside_of_a_word(capsys):
+    assert cli.run(cli.metasched, ["train", "nothing-like-it"]) == 2
+    error = capsys.readouterr().err
+    assert "…" in error
+    assert set(re.findall(r"[\w-]+", error.partition("known are ")[2])) <= set(preset_names())
 
 
 def test_no_command_shows_the_help_with_status_2(capsys):

@@ -1,6 +1,7 @@
 """``optimality-gap``: policies against the best in hindsight, on the same jobsets."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from cluster_env.worlds.deeprm.clairvoyant import ClairvoyantReference
 from rllib_configs.loading import load_config
 from tests.tune_jobs.drawing import texts
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
-from tune_jobs.comparing.hindsight import Starts
+from tune_jobs.comparing.hindsight import Starts, _complete
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.figure import command
@@ -127,6 +128,21 @@ def test_what_is_not_proven_shows_how_low_the_optimum_may_be(table: Path, tmp_pa
         figure.axes[0].transData.inverted()
     )  # fmt: skip
     assert (band.x0, band.x1) == pytest.approx((0.8, 1.0))
+
+
+def test_a_schedule_that_did_not_finish_is_not_taken_for_one_of_all_jobs() -> None:
+    """Its jobs without a start would count as the earliest of all, where the search begins."""
+    task = load_config("deeprm", SMALL_TASK).task
+    jobsets = sample_jobsets(task.build_workload(), 0, Split.HELD_OUT, range(JOBSETS))
+    sjf = get_heuristic("sjf", task.world)
+    schedule = evaluate(sjf, jobsets, task.world)
+    last = [int(schedule.finish[schedule.episode == k].max()) for k in range(JOBSETS)]
+    limit = sorted(last)[2]
+    cut = evaluate(sjf, jobsets, replace(task.world, max_time=limit))
+    assert not cut.finished.all()
+    complete = dict(_complete(cut, jobsets))
+    assert list(complete) == [k for k in range(JOBSETS) if last[k] <= limit]
+    assert all((starts >= 0).all() for starts in complete.values())
 
 
 def test_under_the_objective_completion_time_that_is_compared(

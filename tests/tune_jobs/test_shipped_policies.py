@@ -126,6 +126,15 @@ def test_it_stands_apart_from_runs_of_its_preset(tmp_path: Path) -> None:
     ]
 
 
+def test_a_run_of_its_preset_is_called_by_its_folder(tmp_path: Path) -> None:
+    weights, config = read_weights(ORDER)
+    for name in ("mine", ORDER):
+        write_policy(weights, config, tmp_path / name / "policy", as_text=True)
+        (run,) = load_runs(find_runs([str(tmp_path / name)]), "sample")
+        ((shown, _),) = group_by_experiment([run])
+        assert shown == ("mine" if name == "mine" else f"{tmp_path.name}/{ORDER}")
+
+
 @pytest.mark.parametrize(
     "line",
     [

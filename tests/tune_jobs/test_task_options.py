@@ -14,9 +14,6 @@ from tune_jobs import cli, compare, figure, guard
 from tune_jobs.comparing.choices import choose_config, parse_values
 from tune_jobs.terminal.ray_session import _start_limit_s
 
-SEVERAL_WORLDS = ("compare", "figure", "guard", "generate")
-"""Their help lists an option in each world that has it."""
-
 
 def run(*args: str) -> Result:
     line = ["--policies", "sjf", "--jobsets", "3", "--json", *args]
@@ -25,9 +22,10 @@ def run(*args: str) -> Result:
 
 @pytest.mark.parametrize("command", [compare.command, figure.command, guard.command])
 def test_help_lists_what_each_world_declares(command) -> None:
-    shown = CliRunner().invoke(command, ["--help"]).stdout.partition("in the world deeprm:")[2]
-    assert "--window VALUE" in shown
-    assert "--rules VALUE" in shown
+    shown = CliRunner().invoke(command, ["--help"]).stdout.partition("Options in the world")[2]
+    assert "--window STEPS|SECONDS" in shown
+    assert "--rules NAME" in shown
+    assert "--max-wait TIME" in shown
     assert ("--loads VALUE,..." in shown) == (command is not guard.command)
 
 
@@ -37,7 +35,7 @@ def test_no_help_lists_an_option_twice_or_a_bound_of_the_memory(name, capsys) ->
     shown = capsys.readouterr().out
     options = re.findall(r"^  (--[a-z-]+)", shown.partition("Options:")[2], re.MULTILINE)
     assert "--help" in shown
-    assert len(options) == len(set(options)) or name in SEVERAL_WORLDS
+    assert len(options) == len(set(options))
     assert "<=x<=9" not in shown
     assert "x<=1000000" not in shown
 
@@ -48,6 +46,15 @@ def test_a_command_about_a_log_lists_no_options_of_another_world(name, capsys) -
     shown = capsys.readouterr().out
     assert "Options in the world hpc:" in shown
     assert "Options in the world deeprm:" not in shown
+
+
+@pytest.mark.parametrize("line", ["trace --max-wait 5d", "replay --window 5", "starts --gpus 4"])
+def test_an_option_without_an_effect_is_neither_listed_nor_taken(line, capsys) -> None:
+    name, option, value = line.split()
+    assert cli.run(cli.metasched, [name, "--help"]) == 0
+    assert f"\n  {option} " not in capsys.readouterr().out
+    assert cli.run(cli.metasched, [name, "example", option, value]) == 2
+    assert f"{option} has no effect here, so leave it out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["0.7,1.1", "70%,110%", "70 %, 1.1"])

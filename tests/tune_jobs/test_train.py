@@ -242,6 +242,8 @@ class TestRun:
             rows = run.history.rows()
             column = name.replace("Result", "eval")
             assert [p.step for p in points] == [r["iteration"] for r in rows if column in r]
+        references = client.get_metric_history(found.info.run_id, "reference/sjf")
+        assert [p.step for p in references] == [0]
         assert found.info.status == "FINISHED"
 
 

@@ -108,6 +108,11 @@ def find_runs(
             if not Path(name).expanduser().is_dir():
                 if "/" in name or name.startswith(("~", ".")):
                     raise InputError(f"there is no run directory {name}")
+                if is_heuristic(name) and heuristics is None:
+                    raise InputError(
+                        f"{name} is a heuristic, but a trained policy is needed here: a run "
+                        f"directory, or one of {', '.join(sorted(shipped))}"
+                    )
                 meant = [*(heuristics or _heuristics)(), *shipped]
                 raise unknown("policy or run directory", name, meant)
             paths[Path(name).expanduser()] = None
@@ -152,20 +157,25 @@ def group_by_experiment(runs: Sequence[R]) -> list[tuple[str, list[R]]]:
     apart.
     """
     groups: dict[str, list[R]] = {}
-    shipped = shipped_policies().values()
+    shipped = shipped_policies()
     for run in runs:  # what is shipped was chosen among seeds, and is no sample of them
         shared = {k: v for k, v in run.config.to_dict().items() if k not in _NOT_THE_EXPERIMENT}
         if (start := run.config.training.start) is not None:
             # It may have begun with that of its seed, which such a name ends with.
             begun = re.sub(rf"(?<!\d){run.config.seed}$", "SEED", str(start))
             shared["training"] = {**shared["training"], "start": begun}
-        key = repr(shared) + (str(run.path) if run.path in shipped else "")
+        key = repr(shared) + (str(run.path) if run.path in shipped.values() else "")
         group = groups.setdefault(key, [])
         if any(run.config.seed == other.config.seed for other in group):
             group = groups.setdefault(f"{key} {run.path}", [])
         group.append(run)
     members = list(groups.values())
-    return list(zip(_distinct([group[0] for group in members]), members, strict=True))
+    names = _distinct([group[0] for group in members])
+    for k, group in enumerate(members):  # one run of a shipped policy's preset is not that policy
+        if names[k] in shipped and len(group) == 1 and group[0].path != shipped[names[k]]:
+            path = group[0].path.resolve()
+            names[k] = f"{path.parent.name}/{path.name}" if path.name in shipped else path.name
+    return list(zip(names, members, strict=True))
 
 
 def training_jobs(config: ExperimentConfig) -> tuple[float, str]:

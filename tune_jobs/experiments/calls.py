@@ -115,7 +115,7 @@ class Call:
             load_extensions()
             specs = [WORLDS.get(name) for name in WORLDS.names()]
             worlds = [
-                one for spec in specs for one in spec.presentation.options if one not in params
+                one for spec in specs for one in self.command.options_of(spec) if one not in params
             ]
         values: dict[str, Any] = {}
         for name in self.options.keys() - worlds:

@@ -13,6 +13,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from rllib_configs.loading import load_config
 from rllib_configs.policy_files import load_policy, read_policy_config
+from tune_jobs.comparing.trained_runs import is_heuristic
 from tune_jobs.tables.report import Report
 from tune_jobs.terminal.running import program
 
@@ -36,6 +37,11 @@ def record_consumers(
     trained = Path(source).is_dir()
     if trained and overrides:
         raise InputError("--set changes a preset, but a run has its settings; leave it out")
+    if not trained and is_heuristic(source):
+        raise InputError(
+            f"{source} is a heuristic, but records are made by agents that learn: give a run, or a "
+            "preset such as panda-elastic"
+        )
     config = read_policy_config(source) if trained else load_config(source, overrides)
     if config.training.network != "policy_advisor":
         raise InputError(

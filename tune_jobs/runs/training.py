@@ -286,9 +286,8 @@ class _Loop:
         self._tracker.artifact(self._run.path / "config.yaml")
         references = self._trainer.measure_references()
         self._progress.say(self._trainer.validation.describe(references))
-        self._tracker.metrics(
-            {f"reference/{name}": value for name, value in references.items()}, self._trainer.done
-        )
+        # At step 0 also in a run that is resumed, so that it has each reference once.
+        self._tracker.metrics({f"reference/{name}": v for name, v in references.items()}, 0)
         self._tracker.complete(
             (step, self._shown(row)) for step, row in self._run.history.by_iteration()
         )

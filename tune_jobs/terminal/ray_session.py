@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import resource
 import secrets
 import shutil
 import socket
@@ -24,6 +25,7 @@ START_LIMIT = "METASCHED_RAY_START_S"
 """Variable of the environment: seconds that Ray may take to start, 120 by default."""
 _CONNECT_TIMEOUT_S = 5.0
 _WRITERS_LIMIT_S = 10.0
+_ADDRESS_SPACE = 4_000_000_000  # bytes; a small training fails with 3.7 GB and ends with 4.3 GB
 _OBJECT_STORE_BYTES = 1 << 30  # an iteration at the paper's size moves 15 MB
 SYSTEM_CONFIG = {
     # What a dashboard would show of tasks: without one it only grows, 4 KiB for each call.
@@ -59,14 +61,30 @@ def require_utf8() -> None:
             ) from None
 
 
+def require_address_space() -> None:
+    """Makes sure that libraries can be mapped, as a batch system's limit may prevent.
+
+    Raises:
+        InputError: if Ray or PyTorch would end this process without a sentence.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if 0 <= limit < _ADDRESS_SPACE:
+        raise InputError(
+            f"this shell lets a process map {limit / 1e9:.1f} GB, but Ray and PyTorch map more "
+            f"than {_ADDRESS_SPACE / 1e9:.0f} GB; call ulimit -v unlimited, or ask the batch "
+            "system for more memory"
+        )
+
+
 def check_placement(config: ExperimentConfig, address: str | None) -> None:
     """Finds out, before Ray starts, whether the run can be placed.
 
     Raises:
         InputError: if it wants more runners than this machine has CPUs, the cluster cannot be
-            reached, or Ray cannot be given the command line or a folder.
+            reached, or Ray cannot be given the command line, a folder or room for its libraries.
     """
     require_utf8()
+    require_address_space()
     address = resolve_address(address)
     if address is None:
         _session_root()
@@ -108,6 +126,7 @@ def ray_session(config: ExperimentConfig, address: str | None = None) -> Iterato
     """
     prepare_environment()
     require_utf8()
+    require_address_space()
     address = resolve_address(address)
     if address in (None, "local"):
         _make_up_token()

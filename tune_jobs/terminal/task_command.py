@@ -1,12 +1,13 @@
 """Commands about a task: they take the options of its world beside their own."""
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
 if TYPE_CHECKING:
-    from cluster_env.core.spec import WorldSpec
+    from cluster_env.core.spec import CliOption, WorldSpec
 
 _OPTIONS = "tune_jobs.options_of_worlds"  # where the context of a command keeps them
 
@@ -20,7 +21,10 @@ class TaskCommand(click.Command):
     """
 
     shown_worlds: tuple[str, ...] | None = None
-    """Those whose options the help lists; all if None."""
+    """Those whose options the command takes; all if None."""
+
+    without: tuple[str, ...] = ()
+    """Options of worlds that have no effect on the command, so that they are refused."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The command's own parameters, and those of the worlds once these were asked."""
@@ -32,11 +36,16 @@ class TaskCommand(click.Command):
             rest = super().parse_args(ctx, list(args))
         except click.NoSuchOption:
             own = {option for param in self.params for option in param.opts}
-            entries = [entry for _, spec in _worlds() for entry in self._entries(spec)]
-            names = {text.partition(" ")[0] for text, _ in entries}
+            names = {option for _, spec in self._shown() for option, _, _ in self._entries(spec)}
+            idle = {f"--{name}" for _, spec in _worlds() for name in spec.presentation.options}
             ctx.meta[_OPTIONS] = [
-                click.Option([name], hidden=True, expose_value=False, callback=_keep)
-                for name in sorted(names - own)
+                click.Option(
+                    [name],
+                    hidden=True,
+                    expose_value=False,
+                    callback=_keep if name in names else _refuse,
+                )
+                for name in sorted((names | idle) - own)
             ]
             rest = super().parse_args(ctx, args)
             _move_values_of_axis(ctx)
@@ -44,26 +53,42 @@ class TaskCommand(click.Command):
         return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Lists the command's options, then those of each world."""
+        """Lists the command's options, then those of each world; one of several worlds once."""
         super().format_options(ctx, formatter)
         own = {option for param in self.params for option in param.opts}
-        for name, spec in _worlds():
-            if self.shown_worlds is not None and name not in self.shown_worlds:
-                continue
-            entries = [
-                entry for entry in self._entries(spec) if entry[0].partition(" ")[0] not in own
+        worlds_of: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
+        for world, spec in self._shown():
+            for option, metavar, about in self._entries(spec):
+                if option not in own:
+                    worlds_of[option][world] = metavar, about
+        sections: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for option, entries in worlds_of.items():
+            several = len(entries) > 1
+            title = f"Options in the world{'s' if several else ''} {' and '.join(entries)}"
+            metavars = "|".join(dict.fromkeys(metavar for metavar, _ in entries.values()))
+            texts = [
+                f"{world}: {text}" if several else text for world, (_, text) in entries.items()
             ]
-            if entries:
-                with formatter.section(f"Options in the world {name}"):
-                    formatter.write_dl(entries)
+            sections[title].append((f"{option} {metavars}", " ".join(texts)))
+        for title, rows in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
-    def _entries(self, spec: "WorldSpec") -> list[tuple[str, str]]:
-        """Options of a world, with a line about each."""
-        shown = spec.presentation
-        entries = [(f"--{name} VALUE", option.about) for name, option in shown.options.items()]
-        axis = shown.axis
+    def options_of(self, spec: "WorldSpec") -> "dict[str, CliOption]":
+        """Options of a world that have an effect on the command, by name."""
+        options = spec.presentation.options
+        return {name: options[name] for name in options if name not in self.without}
+
+    def _shown(self) -> "list[tuple[str, WorldSpec]]":
+        shown = self.shown_worlds
+        return [(name, spec) for name, spec in _worlds() if shown is None or name in shown]
+
+    def _entries(self, spec: "WorldSpec") -> list[tuple[str, str, str]]:
+        """Options of a world, each with what it takes and a line about it."""
+        options, axis = self.options_of(spec), spec.presentation.axis
+        entries = [(f"--{name}", one.metavar, one.about) for name, one in options.items()]
         if axis is not None and axis.option and any(param.name == "at" for param in self.params):
-            entries.append((f"--{axis.option} VALUE,...", f"The same as --at, for {axis.key}."))
+            entries.append((f"--{axis.option}", "VALUE,...", f"The same as --at, for {axis.key}."))
         return entries
 
 
@@ -71,6 +96,11 @@ class LogCommand(TaskCommand):
     """A command about the log or the queue of a site, which only the world `hpc` describes."""
 
     shown_worlds = ("hpc",)
+
+    def options_of(self, spec: "WorldSpec") -> "dict[str, CliOption]":
+        """Those that have an effect on a whole log."""
+        options = super().options_of(spec)
+        return {name: one for name, one in options.items() if not one.draws_jobs}
 
 
 def _worlds() -> "list[tuple[str, WorldSpec]]":
@@ -84,6 +114,11 @@ def _worlds() -> "list[tuple[str, WorldSpec]]":
 def _keep(context: click.Context, option: click.Parameter, value: str | None) -> None:
     if value is not None:
         context.params.setdefault("task_options", {})[option.opts[0][2:]] = value
+
+
+def _refuse(context: click.Context, option: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        raise click.UsageError(f"{option.opts[0]} has no effect here, so leave it out", context)
 
 
 def _move_values_of_axis(context: click.Context) -> None:

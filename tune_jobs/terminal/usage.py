@@ -1,14 +1,19 @@
 """What is wrong with a command line that click refuses, as one sentence with what was meant."""
 
 import re
+import shlex
 
 import click
 
 from cluster_env.core.registry import nearest
+from cluster_env.core.spec import heuristics_of
+from cluster_env.worlds import WORLDS, get_spec, shipped_policies
 from rllib_configs.explaining import settings_named
+from rllib_configs.extensions import load_extensions
 from rllib_configs.schema import ExperimentConfig
 
-_EXTRA = re.compile(r"unexpected extra arguments? \((\S+?)=(\S+)")
+_EXTRA = re.compile(r"unexpected extra arguments? \((.+)\)")
+_TAKE_POLICIES = ("--policies", "--policy", "--rule")
 
 
 def explain_usage(error: click.ClickException, program: str) -> str:
@@ -34,7 +39,9 @@ def explain_usage(error: click.ClickException, program: str) -> str:
             hint = "" if longer else _as_setting(name.lstrip("-"), "VALUE", options)
             hint = hint or _as_option(name, longer or options)
         elif extra:
-            hint = _as_setting(extra[1], extra[2].rstrip(")"), options)
+            words = extra[1].split()
+            name, is_setting, value = words[0].partition("=")
+            hint = _as_setting(name, value, options) if is_setting else _as_policies(words, options)
     message = " ".join(message.split()).rstrip(".")
     path = program if context is None else context.command_path
     return f"{message[:1].lower()}{message[1:]}{hint} ({path} --help says what there is)"
@@ -48,6 +55,20 @@ def _as_setting(name: str, value: str, options: list[str]) -> str:
     keys = [name] if "." in name else settings_named(name, ExperimentConfig)
     shown = " or ".join(f"--set {key}={value}" for key in keys)
     return f": did you mean {shown}?" if shown else ""
+
+
+def _as_policies(words: list[str], options: list[str]) -> str:
+    """Asks whether policies were meant; empty unless all are, and there is an option for them."""
+    option = next((one for one in _TAKE_POLICIES if one in options), "")
+    load_extensions()
+    known = {
+        *shipped_policies(),
+        *(rule for world in WORLDS.names() for rule in heuristics_of(get_spec(world))),
+    }
+    names = {name.partition(":")[0] for word in words for name in word.split(",")}
+    if not option or not names <= known:
+        return ""
+    return f": did you mean {shlex.join([option, ','.join(words)])}?"
 
 
 def _as_option(name: str, options: list[str]) -> str:

@@ -173,11 +173,13 @@ SPEC = WorldSpec(
                 "Steps in which jobs arrive. Episodes may take at least ten times as long, unless "
                 "--set task.world.max_time sets their limit.",
                 _long_episodes,
+                metavar="STEPS",
             ),
             "rules": CliOption(
                 "world.rules",
                 "Rules of DeepRM's paper or of its released code (paper, released), or your own "
                 "registered ones.",
+                metavar="NAME",
             ),
         },
         steady=steady,

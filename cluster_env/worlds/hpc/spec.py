@@ -214,24 +214,31 @@ SPEC = WorldSpec(
         time_unit="s",
         axis=Axis("workload.load", "load {:.0%}".format),
         options={
-            "processors": CliOption("world.processors", "Processors of the machine."),
-            "memory": CliOption("world.memory", "Units of memory; 0 ignores memory."),
-            "gpus": CliOption("world.gpus", "GPUs; 0 ignores GPUs."),
+            "processors": CliOption(
+                "world.processors", "Processors of the machine.", metavar="INTEGER"
+            ),
+            "memory": CliOption(
+                "world.memory", "Units of memory; 0 ignores memory.", metavar="INTEGER"
+            ),
+            "gpus": CliOption("world.gpus", "GPUs; 0 ignores GPUs.", metavar="INTEGER"),
             "site": CliOption(
                 "world.site",
                 "Nodes, partitions, limits and calendar of the site: a YAML file or slurm.conf, "
                 "and, separated by commas, what sacctmgr show qos, assoc and event --parsable2 and "
                 "scontrol show res -o print, a calendar (CSV), or TZ=Europe/Berlin.",
                 follows=_weights_of_site,
+                metavar="FILE,...",
             ),
             "backfilling": CliOption(
                 "world.backfilling",
                 "Backfilling of policies that do not name theirs: strict, skip, easy or "
                 "conservative.",
+                metavar="NAME",
             ),
             "kill-at-estimate": CliOption(
                 "world.kill_at_estimate",
-                "Whether jobs are killed at the end of their estimate (true, false).",
+                "Whether jobs are killed at the end of their estimate.",
+                metavar="true|false",
             ),
             "max-wait": CliOption(
                 "world.max_wait",
@@ -239,24 +246,30 @@ SPEC = WorldSpec(
                 "0 for never, a time such as 5d, or with a log x2, twice the longest wait of "
                 "fcfs:easy in its earlier part.",
                 read=read_bound,
+                metavar="TIME",
             ),
             "window": CliOption(
                 "workload.window",
                 "Length of a window of a log in seconds. By default at least 20 mean run times, "
                 "between two warm-ups.",
+                metavar="SECONDS",
+                draws_jobs=True,
             ),
             "log-format": CliOption(
                 "workload.log_format",
                 "Format of a log: swf, csv, sacct, sacct-json, jobcomp, pbs, or auto, which "
                 "detects it by the first lines.",
+                metavar="NAME",
             ),
             "time-zone": CliOption(
                 "workload.time_zone",
                 "Time zone of a log's times without a zone, such as Europe/Berlin; by default UTC.",
+                metavar="ZONE",
             ),
             "columns": CliOption(
                 "workload.columns",
                 "Names of a CSV's columns: arrival=submission_time,duration=runtime.",
+                metavar="NAME=COLUMN,...",
             ),
             "partition": CliOption(
                 "workload.partition",
@@ -264,16 +277,19 @@ SPEC = WorldSpec(
                 "machine is the partition's nodes alone.",
                 follows=_partition_alone,
                 read=lambda name, task_of: name,  # after the site, which it makes smaller
+                metavar="NAME",
             ),
             "missing-limits": CliOption(
                 "workload.missing_limits",
                 "Time limit of jobs without one in a log: longest (the longest limit of the log), "
                 "run-time, or a number of seconds.",
+                metavar="NAME|SECONDS",
             ),
             "run-times": CliOption(
                 "workload.run_times",
                 "Estimates of the run times in a log: user (the users' own), recent (the mean of "
                 "the user's last two jobs), mixed (between estimates and the past), or actual.",
+                metavar="NAME",
             ),
         },
         steady=steady,
