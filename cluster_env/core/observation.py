@@ -1,7 +1,7 @@
 """What an environment shows of a state, and which actions it allows.
 
-Every world can show the observations ``state`` and ``features``, and the mask ``allowed``; a world
-registers what else it shows.
+Every world can show the observations ``state``, ``features`` and ``flat``, and the mask
+``allowed``; a world registers what else it shows.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
 from cluster_env.core.checks import require_states
 from cluster_env.core.world import Features, Mask, State, World
@@ -59,6 +60,14 @@ def features_observation(
     return Observation(space, partial(_write_features, world, items))
 
 
+def flat_observation(world: World) -> Observation:
+    """The observation ``flat``: the features in one row, the items one after the other first."""
+    item_size, context_size = map(len, world.feature_names)
+    size = (world.num_actions - 1) * item_size + context_size
+    space = spaces.Box(-_LARGEST, _LARGEST, (size,), np.float32)
+    return Observation(space, partial(_write_flat, world))
+
+
 def allowed_mask(world: World, states: State, out: Mask | None = None) -> Mask:
     """The mask ``allowed``: the actions that the features allow."""
     allowed = world.features(states).allowed
@@ -78,3 +87,12 @@ def _write_features(world: World, items: str, states: State, out: Any) -> None:
     # Features have a mask among them, which the observation does not show.
     allowed = np.empty((states.shape[0], world.num_actions), np.bool_)
     world.features(states, Features(out[items], out["context"], allowed))
+
+
+def _write_flat(world: World, states: State, out: Any) -> None:
+    out[:] = flattened(world.features(states))
+
+
+def flattened(features: Features) -> NDArray[np.float32]:
+    """Features of n states as rows, float32 ``(n, num_items * item_size + context_size)``."""
+    return np.hstack([features.items.reshape(len(features.items), -1), features.context])

@@ -20,6 +20,7 @@ from cluster_env.core.observation import (
     Observation,
     allowed_mask,
     features_observation,
+    flat_observation,
     state_observation,
 )
 from cluster_env.core.policy import Policy
@@ -223,7 +224,7 @@ class Environments:
             in Gymnasium. One that changes its behavior gets a new id: published results stay
             comparable.
         observations: what an environment can show, from the world; the first is the default.
-            ``state`` and ``features`` are entered behind a world's own.
+            ``state``, ``features`` and ``flat`` are entered behind a world's own.
         masks: which actions make sense, from the world, states and, if given, an array to write;
             the first is the default. If none is given, those that the features allow.
         draw: makes an RGB picture of a row of a simulator.
@@ -246,7 +247,11 @@ class Environments:
     returns_cost: Callable[[Any], bool] = lambda world: True
 
     def __post_init__(self) -> None:
-        derived = {"state": state_observation, "features": features_observation}
+        derived = {
+            "state": state_observation,
+            "features": features_observation,
+            "flat": flat_observation,
+        }
         for name, make in derived.items():
             if name not in self.observations.names():
                 self.observations.register(name)(make)

@@ -187,7 +187,8 @@ def _check_outcome(core: ClusterEnv, last: Moment, total: float) -> None:
         raise CheckError(f"the schedule of an ended episode is wrong: {fault}") from fault
     all_done = last.schedule.finished.sum() == jobset.num_jobs
     if all_done and environments.returns_cost(core.world):
-        expected = -float(core.setup.task.objective.cost_of_episodes(last.schedule)[0])
+        cost = float(core.setup.task.objective.cost_of_episodes(last.schedule)[0])
+        expected = -core.reward_scale * cost
         require(
             abs(total - expected) <= 1e-9 * max(1.0, abs(expected)),
             f"the return is {total!r}, but the schedule is worth {expected!r}",

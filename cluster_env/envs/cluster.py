@@ -21,9 +21,10 @@ from cluster_env.envs.setup import (
     WorkloadOption,
     WorldOption,
     require_render_mode,
+    require_reward_scale,
     require_seed,
 )
-from cluster_env.envs.view import one_of
+from cluster_env.envs.view import followed, one_of
 from cluster_env.objectives import Objective
 
 
@@ -38,19 +39,21 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
     in the queue. The last action, void, takes none.
 
     **Observation.** Chosen by name; each is a function of the same state. ``state``: the integers
-    of the state itself. ``features``: a dict of what networks see, see `Features`. Worlds add their
-    own, such as DeepRM's ``image``. With `mask_in_observation`, a dict of ``observations`` and
-    ``action_mask``.
+    of the state itself. ``features``: a dict of what networks see, see `Features`. ``flat``: the
+    same in one row, float32. Worlds add their own, such as DeepRM's ``image``. With
+    `mask_in_observation`, a dict of ``observations`` and ``action_mask``.
 
     **Mask.** ``info["action_mask"]``, int8 ``(num_actions,)`` of zeros and ones, as
     ``action_space.sample(mask)`` takes it. ``allowed``: the actions that do something, and void
     where it is possible; worlds have others by name. The same mask stands where other libraries
     look for it: in the observation (RLlib) and in `action_masks` (sb3-contrib). A world says what
-    an action outside the mask does.
+    an action outside the mask does; but where the mask forbids void, the first action inside it is
+    taken instead. So algorithms without masks cannot stall an episode, either.
 
     **Reward.** The undiscounted return of an episode that finishes all jobs is minus what its
-    schedule costs under the objective, `Objective.cost_of_episodes`. Costs make rewards negative;
-    an objective with a gain, such as ``utility`` or ``utilization``, makes them positive.
+    schedule costs under the objective, `Objective.cost_of_episodes`, times `reward_scale`. Costs
+    make rewards negative; an objective with a gain, such as ``utility`` or ``utilization``, makes
+    them positive.
 
     **Episode.** One jobset with at least one job; a workload's empty jobsets are passed over. It is
     *terminated* when all is decided and done, and *truncated* when the clock passes the world's
@@ -70,6 +73,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
         observation: name of an observation of the world; by default its first.
         mask: name of a mask of the world; by default its first.
         mask_in_observation: whether the mask is part of the observation too.
+        reward_scale: factor of all rewards, above 0.
         render_mode: ``rgb_array`` or None; not all worlds have pictures.
 
     Raises:
@@ -87,14 +91,17 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
         observation: str | None = None,
         mask: str | None = None,
         mask_in_observation: bool = False,
+        reward_scale: float = 1.0,
         render_mode: str | None = None,
     ) -> None:
         self.setup = Setup.of(
             world, workload, objective, observation, mask, mask_in_observation=mask_in_observation
         )
+        self.reward_scale = require_reward_scale(reward_scale)
         self.world = self.setup.task.world
         self.simulator = self.world.simulator()
         self._row, self._rewards = np.zeros(1, np.int32), np.zeros(1)
+        self._masks = np.ones((1, self.world.num_actions), np.bool_)
         self.observation_space = self.setup.view.observation_space
         self.action_space = self.setup.view.action_space
         if self.setup.task.spec.environments.draw is None:  # a world without pictures says so
@@ -146,10 +153,12 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
             ) from error
         if not 0 <= chosen <= last:
             raise InputError(f"an action must lie in 0..{last}, but {chosen} was given")
-        self.simulator.step(self._row, np.asarray([chosen], np.int32), self._rewards)
+        taken = followed(np.asarray([chosen], np.int32), self._masks)
+        self.simulator.step(self._row, taken, self._rewards)
         ended, truncated = not self.simulator.active[0], bool(self.simulator.truncated[0])
         observation, info = self._look()
-        return observation, float(self._rewards[0]), ended and not truncated, truncated, info
+        reward = self.reward_scale * float(self._rewards[0])
+        return observation, reward, ended and not truncated, truncated, info
 
     def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
         """Draws the state, uint8 ``(height, width, 3)``."""
@@ -188,6 +197,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
     def _look(self) -> tuple[Any, dict[str, Any]]:
         buffer = self.setup.view.buffer(1)
         mask = self.setup.view.look(self.simulator.states, buffer)
+        self._masks = mask.astype(np.bool_)  # a copy: a caller may write into the info
         info = {"action_mask": mask[0], "time": int(self.simulator.time[0])}
         return one_of(buffer, 0), info
 

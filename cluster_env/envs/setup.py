@@ -1,5 +1,6 @@
 """The options that the environments share, resolved and validated."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -60,6 +61,17 @@ def require_seed(seed: int) -> int:
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise InputError(f"a seed must be a whole number of 0 or larger, but {seed!r} was given")
     return int(seed)
+
+
+def require_reward_scale(scale: float) -> float:
+    """Returns a number by which rewards are multiplied.
+
+    Raises:
+        InputError: if it is not above 0 and finite.
+    """
+    if not isinstance(scale, int | float) or not 0 < scale < math.inf:
+        raise InputError(f"reward_scale must be a number above 0, but {scale!r} was given")
+    return float(scale)
 
 
 def require_render_mode(mode: str | None, known: list[str]) -> str | None:

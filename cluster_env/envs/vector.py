@@ -19,9 +19,10 @@ from cluster_env.envs.setup import (
     WorkloadOption,
     WorldOption,
     require_render_mode,
+    require_reward_scale,
     require_seed,
 )
-from cluster_env.envs.view import one_of
+from cluster_env.envs.view import followed, one_of
 from cluster_env.objectives import Objective
 
 Infos = dict[str, Any]
@@ -73,6 +74,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         observation: str | None = None,
         mask: str | None = None,
         mask_in_observation: bool = False,
+        reward_scale: float = 1.0,
         render_mode: str | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         copy: bool = True,
@@ -82,6 +84,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self.setup = Setup.of(
             world, workload, objective, observation, mask, mask_in_observation=mask_in_observation
         )
+        self.reward_scale = require_reward_scale(reward_scale)
         self.num_envs = num_envs
         if self.setup.task.spec.environments.draw is None:
             self.metadata = {**self.metadata, "render_modes": []}
@@ -96,6 +99,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self._buffer = None if copy else self.setup.view.buffer(num_envs)
         self._ended = np.zeros(num_envs, np.bool_)
         self._began = False
+        self._masks = np.ones((num_envs, self.setup.task.world.num_actions), np.bool_)
 
     def reset(
         self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
@@ -133,7 +137,8 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             raise ResetNeeded("an episode is not under way; call reset first")
         episodes = self._episodes
         rewards = np.empty(self.num_envs, np.float64)
-        episodes.simulator.step(episodes.rows, chosen, rewards)
+        episodes.simulator.step(episodes.rows, followed(chosen, self._masks), rewards)
+        rewards *= self.reward_scale
         if self.autoreset_mode is AutoresetMode.NEXT_STEP and self._ended.any():
             episodes.advance(np.flatnonzero(self._ended))
         # Only now are rows and simulator those of this step: either may be new after `advance`.
@@ -202,6 +207,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         view, episodes = self.setup.view, self._episodes
         buffer = view.buffer(self.num_envs) if self._buffer is None else self._buffer
         mask = view.look(episodes.states, buffer)
+        self._masks = mask.astype(np.bool_)  # a copy: a caller may write into the infos
         infos = {
             "action_mask": mask,
             "_action_mask": np.ones(self.num_envs, np.bool_),

@@ -62,6 +62,15 @@ class View:
         return self._mask(self.world, states, mask)
 
 
+def followed(actions: NDArray[np.int32], masks: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """The actions that are taken: where a mask forbids void, the first inside for one outside.
+
+    Actions are int32 ``(n,)``, masks bool ``(n, num_actions)``.
+    """
+    rows = np.arange(actions.size)
+    return np.where(masks[:, -1] | masks[rows, actions], actions, masks.argmax(axis=1))
+
+
 def one_of(batch: Any, index: int) -> Any:
     """Takes one observation out of a batch; arrays in it are views."""
     if isinstance(batch, dict):

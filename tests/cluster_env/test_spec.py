@@ -71,7 +71,7 @@ def test_an_id_stands_for_one_thing(own_ids: None) -> None:
 def test_the_smallest_registration_is_the_world_alone() -> None:
     spec = WorldSpec(Mine)
     assert spec.headline == "completion_time"
-    assert spec.environments.observations.names() == ("state", "features")
+    assert spec.environments.observations.names() == ("state", "features", "flat")
     assert spec.environments.masks.names() == ("allowed",)
     assert spec.workloads.names() == spec.heuristics.names() == ()
     assert not spec.side_metrics
@@ -84,7 +84,7 @@ def test_what_a_world_shows_of_its_own_comes_first() -> None:
     assert first["accrual"] == "candidates"
     own = Environments(observations=Registry("observation", {"state": lambda world: None}))
     assert own.observations.get("state")(None) is None  # a world may say itself what its state is
-    assert own.observations.names() == ("state", "features")
+    assert own.observations.names() == ("state", "features", "flat")
 
 
 @pytest.mark.parametrize("name", WORLDS.names())
@@ -102,6 +102,13 @@ def test_every_world_shows_its_state_and_its_features(name: str) -> None:
     np.testing.assert_array_equal(seen["context"], expected.context)
     one = {key: values[0] for key, values in seen.items()}
     assert shown.observation_space.contains(one)
+    row = View(world, "flat", None, False)
+    flat = row.buffer(len(states))
+    row.look(states, flat)
+    num_items = expected.items[0].size
+    np.testing.assert_array_equal(flat[:, :num_items], expected.items.reshape(len(states), -1))
+    np.testing.assert_array_equal(flat[:, num_items:], expected.context)
+    assert row.observation_space.contains(flat[0])
     whole = View(world, "state", None, False)
     copied = whole.buffer(len(states))
     whole.look(states, copied)

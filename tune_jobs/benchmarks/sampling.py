@@ -12,7 +12,6 @@ import torch
 from ray.rllib.algorithms.bc import BCConfig
 from ray.rllib.algorithms.bc.torch.default_bc_torch_rl_module import DefaultBCTorchRLModule
 from ray.rllib.algorithms.ppo import PPOConfig
-from ray.rllib.connectors.env_to_module import FlattenObservations
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
@@ -154,10 +153,7 @@ def _work_of_rllib_agents() -> Work:
     config.multi_agent(
         policies={"shared"}, policy_mapping_fn=lambda agent, episode, **kwargs: "shared"
     )
-    config.env_runners(
-        num_env_runners=0,
-        env_to_module_connector=lambda *args, **kwargs: FlattenObservations(multi_agent=True),
-    )
+    config.env_runners(num_env_runners=0)
     config.rl_module(model_config={"fcnet_hiddens": [HIDDEN], "fcnet_activation": "relu"})
     runner = MultiAgentEnvRunner(config=config)
 

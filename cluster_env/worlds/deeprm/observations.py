@@ -32,6 +32,17 @@ OBSERVATIONS: Registry[Callable[[DeepRM], Observation]] = Registry("observation"
 MASKS: Registry[Callable[..., Mask]] = Registry("mask")
 
 
+@MASKS.register("live")
+def live_mask(world: DeepRM, states: States, out: Mask | None = None) -> Mask:
+    """As `start_now_mask`, but an idle cluster may not wait for ever; see `IDLE_PATIENCE`.
+
+    Void is forbidden where nothing runs, a job could start, and nothing has arrived for that many
+    time steps; an environment then starts the first job that can. So every policy finishes all
+    jobs, whether it reads the mask or not. Networks see the same.
+    """
+    return _allowed(world, states, 0, IDLE_PATIENCE, out)
+
+
 @MASKS.register("placeable")
 def placeable_mask(world: DeepRM, states: States, out: Mask | None = None) -> Mask:
     """Void and the slots whose job can be placed somewhere in the horizon, bool ``(n, actions)``.
@@ -52,16 +63,6 @@ def start_now_mask(world: DeepRM, states: States, out: Mask | None = None) -> Ma
     A policy under this mask never books a job for later, as the heuristics never do.
     """
     return _allowed(world, states, 0, FOR_EVER, out)
-
-
-@MASKS.register("live")
-def live_mask(world: DeepRM, states: States, out: Mask | None = None) -> Mask:
-    """As `start_now_mask`, but an idle cluster may not wait for ever; see `IDLE_PATIENCE`.
-
-    Void is forbidden where nothing runs, a job could start, and nothing has arrived for that many
-    time steps. So every policy under this mask finishes all jobs. Networks see the same.
-    """
-    return _allowed(world, states, 0, IDLE_PATIENCE, out)
 
 
 def _allowed(world: DeepRM, states: States, latest: int, patience: int, out: Mask | None) -> Mask:

@@ -59,11 +59,12 @@ class DeepRM:
     networks see: as ``slots``, and the arrival window at the end of the context. Only the last
     three show classes.
 
-    **Mask.** bool ``(num_slots + 1,)``. ``placeable``: the jobs that can be placed in the horizon,
-    that is, exactly the slots whose action books something. ``start_now``: the jobs that would
-    start in the present step. ``live``: the same, but where nothing runs, something could and
-    nothing has arrived for 10 steps, void is forbidden, so that every policy finishes all jobs.
-    Void is allowed everywhere else. An action outside the mask is carried out as said above.
+    **Mask.** bool ``(num_slots + 1,)``. ``live``, the default: the jobs that would start in the
+    present step, and void, but where nothing runs, something could and nothing has arrived for 10
+    steps. There any other action starts the first such job, so that every policy finishes all jobs.
+    ``start_now``: the same, and void everywhere. ``placeable``: void and the jobs that can be
+    placed in the horizon, that is, exactly the slots whose action books something. All other
+    actions outside the mask are carried out as said above.
 
     **Reward.** 0 for a booking. For a time step, with the objective ``slowdown``, minus the sum of
     1 / duration over the jobs in the system (booked, in a slot or in the backlog): it lies in
@@ -80,7 +81,8 @@ class DeepRM:
     window.
 
     **Version history.** ``DeepRM-v0``: the paper's rules. ``DeepRMReleased-v0``: the released
-    code's rules (`Rules` says each difference), no arrival in step 0, `max_time` 200.
+    code's rules (`Rules` says each difference), no arrival in step 0, `max_time` 200. Up to version
+    0.2 of metasched their default mask was ``placeable``, and ``live`` forced no start.
 
     Attributes:
         cluster: resources, horizon, and what a policy sees of the queue.

@@ -8,6 +8,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.observation import flattened
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from cluster_env.worlds.panda.state import COMING, DONE, WAITING
@@ -142,7 +143,7 @@ class PandaParallelEnv(ParallelEnv):  # type: ignore[misc]  # it is not typed
         rows = _rows(names)
         features = self._world.features(self.simulator.states[rows])
         # Who runs sees its last state, in which there is nothing to do.
-        flat = np.hstack([features.items.reshape(rows.size, -1), features.context])
+        flat = flattened(features)
         mask = features.allowed & (self.simulator.agents["stage"][rows] == WAITING)[:, None]
         return {
             name: {"observation": flat[k].clip(0, 1), "action_mask": mask[k].astype(np.int8)}

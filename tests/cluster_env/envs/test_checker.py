@@ -134,7 +134,7 @@ class StartsJobsAnew(ClusterEnv):
 )
 def test_a_broken_promise_is_found(broken: type[ClusterEnv], message: str) -> None:
     with pytest.raises(CheckError, match=message):
-        check_cluster_env(broken(), step_rule=STEP_RULES["deeprm"])
+        check_cluster_env(broken(mask="placeable"), step_rule=STEP_RULES["deeprm"])
 
 
 @pytest.mark.parametrize(

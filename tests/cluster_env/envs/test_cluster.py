@@ -18,7 +18,7 @@ THREE_JOBS = JobSet.of([0, 0, 1], [2, 1, 1], [[2], [1], [2]], window=2)
 
 
 def test_three_jobs_by_hand() -> None:
-    env = ClusterEnv(world=DeepRM(TINY), workload=SHORT_JOBS, observation="state")
+    env = ClusterEnv(world=DeepRM(TINY), workload=SHORT_JOBS, observation="state", mask="placeable")
     # The code: units in use now, next, then; duration and demand in the slot; backlog; since;
     # time that the job in the slot has waited; arrival window.
     state, info = env.reset(options={"jobset": THREE_JOBS})
@@ -134,6 +134,8 @@ def test_worlds_and_workloads_come_as_options_too() -> None:
         ({"observation": "imgae"}, "did you mean 'image'"),
         ({"mask": "placable"}, "did you mean 'placeable'"),
         ({"render_mode": "human"}, "unknown render mode 'human'"),
+        ({"reward_scale": 0}, "reward_scale must be a number above 0, but 0 was given"),
+        ({"reward_scale": float("nan")}, "reward_scale must be a number above 0"),
         ({"world": {"kind": "deeprm", "max_time": 0}}, "max_time must lie in 1..1000000000"),
         ({"world": {"kind": "deeprm", "max_time": "200"}}, "max_time must be a whole number"),
         ({"world": {"kind": "deeprm", "cluster": {"horizon": 9.5}}}, "horizon must be a whole"),

@@ -17,6 +17,8 @@ from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.rules import PAPER_RULES, RELEASED_RULES
 from tests.cluster_env.worlds.step_rules import STEP_RULES
 
+FEW_JOBS = {"HPC": {"jobs": 16}}
+
 every_id = pytest.mark.parametrize("name", environment_ids())
 
 
@@ -62,6 +64,40 @@ def test_gymnasiums_checker_has_nothing_to_say(name: str, options: dict[str, Any
 def test_our_checker_has_nothing_to_say(name: str, options: dict[str, Any]) -> None:
     env = gymnasium.make(name, **options)
     check_cluster_env(env, step_rule=STEP_RULES[env.unwrapped.world.kind])
+
+
+@every_id
+@pytest.mark.parametrize("action", [0, -1], ids=["first", "void"])
+def test_a_policy_of_one_action_finishes_all_jobs(name: str, action: int) -> None:
+    """As a deterministic policy without a mask may be at first."""
+    env = gymnasium.make_vec(name, num_envs=2, workload=FEW_JOBS.get(name.partition("-")[0], {}))
+    env.reset(seed=0)
+    chosen = np.full(2, range(env.single_action_space.n)[action])
+    over = np.zeros(2, np.bool_)
+    while not over.all():
+        *_, terminated, truncated, _ = env.step(chosen)
+        assert not truncated.any()
+        over |= terminated
+
+
+@every_id
+def test_rewards_are_scaled(name: str) -> None:
+    options = {"objective": "completion_time"}
+    envs = [gymnasium.make(name, **options), gymnasium.make(name, reward_scale=0.25, **options)]
+    envs += [gymnasium.make_vec(name, num_envs=1, reward_scale=0.25, **options)]
+    for env in envs:
+        env.reset(seed=0)
+    rewards, void = [], envs[0].action_space.n - 1
+    for k in range(60):
+        action = int(envs[0].unwrapped.action_masks().argmax()) if k % 2 else void
+        steps = [env.step(action) for env in envs[:2]] + [envs[2].step(np.full(1, action))]
+        rewards.append([float(np.sum(step[1])) for step in steps])
+        if steps[0][2]:
+            break
+    plain, scaled, of_vector = np.transpose(rewards)
+    assert plain.any()
+    assert np.array_equal(0.25 * plain, scaled)
+    assert np.array_equal(scaled, of_vector)
 
 
 @every_id

@@ -27,6 +27,8 @@ def check_step(
 def _check_action(
     core: Any, before: Moment, after: Moment, action: int, reward: float, where: str
 ) -> None:
+    if not before.mask[-1] and not before.mask[action]:
+        action = int(before.mask.argmax())
     allowed = bool(before.mask[action]) and action < core.world.cluster.num_slots
     passed = after.time - before.time
     placed = after.num_placed - before.num_placed
