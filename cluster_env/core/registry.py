@@ -10,6 +10,15 @@ from cluster_env.core.errors import InputError, shortened
 T = TypeVar("T")
 N = TypeVar("N", int, float)
 
+_ROLLOUTS = "'metasched compare --policies rollout:POLICY:FUTURES' plays what it was fitted to"
+REMOVED = {
+    "algorithm expert_iteration": _ROLLOUTS,
+    "preset deeprm-expert": _ROLLOUTS,
+    "experiment expert": _ROLLOUTS,
+    "function make_parallel_env": "tests/extensions/parallel_env.py is PettingZoo's environment",
+}
+"""What to use instead of names that went with release 0.3, by kind and name."""
+
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
     """What may have been meant: the name spelled most like it, else those with such a part.
@@ -25,7 +34,12 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """Builds the error for a name that is not known; it names the nearest one and all others."""
+    """Builds the error for a name that is not known; it names the nearest one and all others.
+
+    For a name in `REMOVED`, it names what took its place.
+    """
+    if instead := REMOVED.get(f"{kind} {name}"):
+        return InputError(f"there is no {kind} '{name}' any more: {instead}")
     names, said = sorted(set(known)), shortened(name)
     close = " or ".join(f"'{other}'" for other in nearest(said, names))
     hint = f"did you mean {close}? " if close else ""
