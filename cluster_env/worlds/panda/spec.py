@@ -59,13 +59,6 @@ def warm(world: Panda, jobsets: Sequence[JobSet]) -> None:
     proposals(np.zeros((1, size), np.int32), world.observed + world.held)
 
 
-def parallel_env(task: Task, seed: int) -> Any:
-    """The world as an environment of several agents."""
-    from cluster_env.worlds.panda.multiagent import PandaParallelEnv  # PettingZoo is an extra
-
-    return PandaParallelEnv(task, seed)
-
-
 SPEC = WorldSpec(
     world=Panda,
     workloads=WORKLOADS,
@@ -82,7 +75,7 @@ SPEC = WorldSpec(
         words=words,
         axis=Axis("workload.load", "load {:.0%}".format),
     ),
-    environments=Environments(agents=True, parallel=parallel_env),
+    environments=Environments(agents=True),
     training=Training(
         objective="completion_time",
         transfers=(

@@ -42,8 +42,7 @@ class Panda:
     A consumer asks for cores and memory, perhaps for a core type and a place. Its agent collects
     nodes for it until they satisfy that specification, and lives from its arrival to its departure.
     As several agents decide, Gymnasium's environments of one agent refuse this world, and it has no
-    id there: `multiagent.PandaParallelEnv` is it for PettingZoo, `PandaMultiAgentEnv` in
-    `rllib_configs.worlds.panda.multi_agent` for RLlib.
+    id there: `PandaMultiAgentEnv` in `rllib_configs.worlds.panda.multi_agent` is it for RLlib.
 
     **State.** Of one agent, int32, with names in `state`: the `HEADER` has the specification, what
     is held of it, and how many others wait; then each of the supervisor's `PLANS` has `PLAN_SEEN`,
