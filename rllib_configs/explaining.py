@@ -10,6 +10,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from cluster_env.core.errors import MAX_SHOWN, InputError, shortened
+from cluster_env.core.registry import REMOVED
 from cluster_env.worlds import WORLDS
 from rllib_configs.options import TrainingSection, owners
 from rllib_configs.sections import DerivedSection, section_of
@@ -74,6 +75,8 @@ def refuse_truth(data: Any, checked: Any, path: Sequence[str] = ()) -> None:
 def _explain_unknown(path: list[str], model: type[BaseModel], inner: list[str]) -> str:
     """Says whose key it is, or which one is the nearest."""
     key, name = ".".join(path), path[-1]
+    if instead := REMOVED.get(f"key {key}"):
+        return f"there is no key '{key}' any more: {instead}"
     if len(inner) == 1 and (elsewhere := _elsewhere(model, name)):
         return f"{key} is not used by {elsewhere}"
     holder: Any = model

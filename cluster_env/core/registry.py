@@ -11,10 +11,17 @@ T = TypeVar("T")
 N = TypeVar("N", int, float)
 
 _ROLLOUTS = "'metasched compare --policies rollout:POLICY:FUTURES' plays what it was fitted to"
+_LOGS = "the worlds hpc and deeprm read job logs, as the workload trace"
 REMOVED = {
     "algorithm expert_iteration": _ROLLOUTS,
     "preset deeprm-expert": _ROLLOUTS,
     "experiment expert": _ROLLOUTS,
+    "workload trace": _LOGS,
+    "workload log": _LOGS,
+    "key task.workload.trace": _LOGS,
+    "key task.workload.shares": "all projects have the same share of the jobs",
+    "key task.world.growth": "the squeezed job of the highest remaining utility grows first",
+    "key task.world.grow_first": "squeezed jobs grow before waiting jobs start",
     "function make_parallel_env": "tests/extensions/parallel_env.py is PettingZoo's environment",
 }
 """What to use instead of names that went with release 0.3, by kind and name."""
@@ -53,7 +60,6 @@ class Registry(Generic[T]):
     def __init__(self, kind: str, things: Mapping[str, T] | None = None) -> None:
         self.kind = kind
         self._things = dict(things or {})
-        self._aliases: dict[str, str] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
         """Returns a decorator that enters a thing under a name that is still free."""
@@ -66,30 +72,19 @@ class Registry(Generic[T]):
 
         return enter
 
-    def alias(self, old: str, name: str) -> None:
-        """Keeps an old name for a thing that is registered under another one.
-
-        Configs and command lines that say the old name go on to work; it is not listed.
-        """
-        self._aliases[old] = name
-
-    def today(self, name: str) -> str:
-        """Today's name of what may be called by an old one; any other name as it is."""
-        return self._aliases.get(name, name)
-
     def get(self, name: str) -> T:
-        """Returns the thing of that name, or of that old name.
+        """Returns the thing of that name.
 
         Raises:
             InputError: if there is none; the message names the nearest.
         """
-        thing = self._things.get(self.today(name))
+        thing = self._things.get(name)
         if thing is None:
             raise unknown(self.kind, name, self._things)
         return thing
 
     def names(self) -> tuple[str, ...]:
-        """All names of today, in the order of registration."""
+        """All names, in the order of registration."""
         return tuple(self._things)
 
 

@@ -80,6 +80,11 @@ def test_a_bug_report_has_versions_and_names_of_variables(args, capsys, monkeypa
             "rollout:POLICY:FUTURES",
         ),
         (["results", "expert"], "rollout:POLICY:FUTURES"),
+        (
+            ["train", "fuzzy-td", "--set", "task.workload.trace=a.csv"],
+            "hpc and deeprm read job logs",
+        ),
+        (["train", "fuzzy-td", "--set", "task.world.growth=utility"], "grows first"),
     ],
 )
 def test_a_name_that_went_is_answered_with_what_took_its_place(words, instead, capsys):

@@ -17,7 +17,6 @@ from cluster_env.core.spec import (
     WorldSpec,
 )
 from cluster_env.core.task import Task
-from cluster_env.workloads.log import LogWorkload
 from cluster_env.worlds.panda.features import proposals
 from cluster_env.worlds.panda.heuristics import HEURISTICS, weighted_policy
 from cluster_env.worlds.panda.workloads import WORKLOADS
@@ -46,10 +45,8 @@ def describe(columns: Mapping[str, Any]) -> str:
 
 
 def words(task: Task) -> str:
-    """``load 70%``, ``trace theta.swf.gz``."""
+    """``load 70%``."""
     workload: Any = task.workload
-    if isinstance(workload, LogWorkload):
-        return f"trace {workload.name}"
     return f"load {workload.load:.0%}" if hasattr(workload, "load") else type(workload).__name__
 
 
