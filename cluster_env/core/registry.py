@@ -22,6 +22,11 @@ REMOVED = {
     "key task.workload.shares": "all projects have the same share of the jobs",
     "key task.world.growth": "the squeezed job of the highest remaining utility grows first",
     "key task.world.grow_first": "squeezed jobs grow before waiting jobs start",
+    "key task.world.on_loss": "a consumer that loses a node restarts",
+    "key task.world.pace": "a run is as fast as the slowest of its nodes",
+    "key task.world.strict": "a run outside of the preferred place takes longer",
+    "key task.world.across_racks": "a run across racks takes 1.25 times as long",
+    "key task.world.across_regions": "a run across regions takes 1.6 times as long",
     "function make_parallel_env": "tests/extensions/parallel_env.py is PettingZoo's environment",
 }
 """What to use instead of names that went with release 0.3, by kind and name."""

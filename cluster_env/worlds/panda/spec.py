@@ -76,8 +76,8 @@ SPEC = WorldSpec(
     training=Training(
         objective="completion_time",
         transfers=(
-            *("nodes", "collision", "on_loss", "pace", "across_racks", "across_regions", "strict"),
-            *("observed", "held", "reach", "patience", "rounds", "hybrid", "max_time"),
+            *("nodes", "collision", "observed", "held", "reach"),
+            *("patience", "rounds", "hybrid", "max_time"),
         ),
     ),
     tools=Tools(warm=warm, bound=weighted_policy),
