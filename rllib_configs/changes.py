@@ -136,7 +136,7 @@ def _choose_world(data: dict[str, Any], chosen: Any) -> WorldSpec:
     if not _is_named(spec, workload.get("kind")):
         task.pop("workload", None)
         return spec
-    name = source.today(workload["kind"])
+    name = workload["kind"]
     if name not in source.names() or source.get(name) != spec.workloads.get(name):
         _keep(workload, ["path"])  # a log's windows are in other units in every world
     return spec
@@ -149,8 +149,8 @@ def _table(data: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _is_named(spec: WorldSpec, name: Any) -> bool:
-    """Whether a world has a workload of that name, or of that old name."""
-    return isinstance(name, str) and spec.workloads.today(name) in spec.workloads.names()
+    """Whether a world has a workload of that name."""
+    return isinstance(name, str) and name in spec.workloads.names()
 
 
 def _keep(table: dict[str, Any], names: Iterable[str]) -> None:

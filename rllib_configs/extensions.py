@@ -21,7 +21,6 @@ GROUP = "metasched"
 # What stands above registers itself like any extension.
 _OWN = (
     "rllib_configs.worlds",
-    "rllib_configs.expert_options",
     "meta.maml.options",
     "meta.panda.options",
 )

@@ -116,18 +116,12 @@ class TrainingSection(Section):
                 f"the algorithm {self.algorithm} needs a network that scores items one by one "
                 f"({_names(NETWORKS, lambda one: one.scores_items)}), but {self.network} was given"
             )
-        scored = algorithm.needs_item_scores and network.can_be_fitted
+        scored = algorithm.needs_item_scores and network.has_score_gradient
         if algorithm.needs_gradient and not (network.has_gradient or scored):
             raise InputError(
                 f"the network {self.network} has no gradient, which the algorithm "
                 f"{self.algorithm} needs; take the algorithm "
                 f"{_names(ALGORITHMS, lambda one: not one.needs_gradient, ' or ')}"
-            )
-        if algorithm.fits_scores and not (network.has_gradient or network.can_be_fitted):
-            raise InputError(
-                f"the network {self.network} cannot be fitted to given actions, as the algorithm "
-                f"{self.algorithm} does; take the network "
-                f"{_names(NETWORKS, lambda one: one.has_gradient or one.can_be_fitted, ' or ')}"
             )
         if getattr(self, "conditioned_on", ()) and not algorithm.varies_objective:
             raise InputError(

@@ -307,12 +307,7 @@ def check_start(config: ExperimentConfig, path: str | Path) -> None:
     """
     shapes = network_of(config).shapes(config, config.task.world)
     nothing = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
-    given, source = read_weights(path)
-    convert = _conversion(source, config)
-    if hasattr(convert, "check"):
-        convert.check(source, given, config, nothing)
-    else:
-        starting_weights(config, path, nothing)
+    starting_weights(config, path, nothing)
 
 
 def starting_weights(

@@ -37,8 +37,6 @@ class Algorithm:
         needs_item_scores: whether it takes only networks that score items one by one, and so fit
             clusters of any size.
         needs_gradient: whether it takes only networks that have one.
-        fits_scores: whether it fits scores to given actions, and takes networks whose scores have a
-            gradient, though nothing is sampled from them.
         varies_objective: whether it learns from several objectives, so that a policy can be told
             which of them counts.
         prepare: makes what only this algorithm needs of a config before a run begins, from the
@@ -49,7 +47,6 @@ class Algorithm:
     config: type[Any] | str
     needs_item_scores: bool = False
     needs_gradient: bool = True
-    fits_scores: bool = False
     varies_objective: bool = False
     prepare: Callable[[Any], Any] | str | None = None
 
@@ -64,15 +61,14 @@ class NetworkEntry:
         scores_items: whether it scores items one by one, so that its weights serve worlds of
             other sizes, and `meta` can adapt it.
         has_gradient: whether RLlib can compute one; a search does without.
-        can_be_fitted: whether the scores of one without have a gradient, with which it can be
-            fitted to given actions.
+        has_score_gradient: whether the scores of one without have a gradient, which `meta` takes.
     """
 
     options: type[Section]
     network: Any
     scores_items: bool = False
     has_gradient: bool = True
-    can_be_fitted: bool = False
+    has_score_gradient: bool = False
 
 
 class ConditionOption(Section):
@@ -108,8 +104,7 @@ RANGES: Registry[Any] = Registry("ranges")
 CONVERSIONS: Registry[Any] = Registry("conversion")
 """What makes weights of one network from those of another, or ``module:attribute`` of it, by both
 names: ``hpc_scorer to set_scorer``. It is called with the config and the weights of the one, and
-the config and the weights of the other, which it returns with what the first one knows. One that
-takes long has a method ``check`` with the same arguments, which only raises `InputError`."""
+the config and the weights of the other, which it returns with what the first one knows."""
 
 
 ADVISERS: Registry[Any] = Registry("adviser")

@@ -76,7 +76,7 @@ class TaskSection(Section):
         if is_dataclass(workload):
             return workload_section(world, _kind_of_workload(spec, workload)).of(workload)
         with refusing_choice("kind"):
-            name = spec.workloads.today(_name_of(workload, spec.workloads.names()[0]))
+            name = _name_of(workload, spec.workloads.names()[0])
             section = workload_section(world, name)
         return validated(section, {**workload, "kind": name})
 

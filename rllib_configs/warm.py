@@ -7,9 +7,7 @@ their supervisor.
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from ray.rllib.core.columns import Columns
 
 from cluster_env.core.seeding import Split
 from rllib_configs.algorithms.ppo import steps_of
@@ -46,14 +44,13 @@ def _runner(config: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
 
 def _act(config: Any) -> None:
     """Decides for a jobset that has just begun, with the weights that training begins with."""
-    runner, weights = _runner(config)
+    _, weights = _runner(config)
     task = config.task.build()
     simulator = task.world.simulator()
     simulator.load(task.jobsets(Split.TRAIN, range(1)), task.objective)
     states = simulator.states[simulator.active]
     make_sampler(config, weights, task.world).sample(states, np.full(len(states), 0.5))
-    if NETWORKS.get(config.training.network).can_be_fitted:
-        runner.module.forward_train({Columns.OBS: torch.from_numpy(states.copy())})
+    if NETWORKS.get(config.training.network).has_score_gradient:
         network = network_of(config).scorer(config.training, task.world.feature_names, seed=0)
         _differentiate(network, task.world, states)
 

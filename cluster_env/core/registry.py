@@ -45,7 +45,6 @@ class Registry(Generic[T]):
     def __init__(self, kind: str, things: Mapping[str, T] | None = None) -> None:
         self.kind = kind
         self._things = dict(things or {})
-        self._aliases: dict[str, str] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
         """Returns a decorator that enters a thing under a name that is still free."""
@@ -58,30 +57,19 @@ class Registry(Generic[T]):
 
         return enter
 
-    def alias(self, old: str, name: str) -> None:
-        """Keeps an old name for a thing that is registered under another one.
-
-        Configs and command lines that say the old name go on to work; it is not listed.
-        """
-        self._aliases[old] = name
-
-    def today(self, name: str) -> str:
-        """Today's name of what may be called by an old one; any other name as it is."""
-        return self._aliases.get(name, name)
-
     def get(self, name: str) -> T:
-        """Returns the thing of that name, or of that old name.
+        """Returns the thing of that name.
 
         Raises:
             InputError: if there is none; the message names the nearest.
         """
-        thing = self._things.get(self.today(name))
+        thing = self._things.get(name)
         if thing is None:
             raise unknown(self.kind, name, self._things)
         return thing
 
     def names(self) -> tuple[str, ...]:
-        """All names of today, in the order of registration."""
+        """All names, in the order of registration."""
         return tuple(self._things)
 
 

@@ -3,6 +3,8 @@
 _HELD = "it held jobs back, which does harm on most real logs; take hpc-order"
 _PEER = "the tests repeat its loop; take sjf:easy, and compare --protocol rlscheduler"
 _RECORDED = "commit c7fb3903 recorded what it made"
+_ROLLOUTS = "'metasched compare --policies rollout:POLICY:FUTURES' plays what it was fitted to"
+_LOGS = "the worlds hpc and deeprm read job logs, as the workload trace"
 
 REMOVED = {
     **dict.fromkeys(("hpc-hold", "hpc-hold-limits", "hpc-limits", "hpc-capability"), _HELD),
@@ -17,6 +19,21 @@ REMOVED = {
     "gated_easy": "take easy",
     "family of jobsets capability": "take any-site",
     "run-time correction learned": "take mixed",
+    "algorithm expert_iteration": _ROLLOUTS,
+    "preset deeprm-expert": _ROLLOUTS,
+    "experiment expert": _ROLLOUTS,
+    "workload trace": _LOGS,
+    "workload log": _LOGS,
+    "key task.workload.trace": _LOGS,
+    "key task.workload.shares": "all projects have the same share of the jobs",
+    "key task.world.growth": "the squeezed job of the highest remaining utility grows first",
+    "key task.world.grow_first": "squeezed jobs grow before waiting jobs start",
+    "key task.world.on_loss": "a consumer that loses a node restarts",
+    "key task.world.pace": "a run is as fast as the slowest of its nodes",
+    "key task.world.strict": "a run outside of the preferred place takes longer",
+    "key task.world.across_racks": "a run across racks takes 1.25 times as long",
+    "key task.world.across_regions": "a run across regions takes 1.6 times as long",
+    "function make_parallel_env": "tests/extensions/parallel_env.py is PettingZoo's environment",
     "scheduling_pass": "jobs start when all events of a second are over",
 }
 """By name, or by what it is and its name."""

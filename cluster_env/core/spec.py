@@ -229,7 +229,6 @@ class Environments:
             the first is the default. If none is given, those that the features allow.
         draw: makes an RGB picture of a row of a simulator.
         agents: whether several agents decide in an episode, each by an action of its own.
-        parallel: makes an environment of several agents of a task and a seed, as PettingZoo has it.
         loses_jobs: whether an episode may end by itself with unfinished jobs, from the world.
         returns_cost: whether the return of an episode that finishes all jobs is minus what its
             schedule costs under the objective, from the world.
@@ -242,7 +241,6 @@ class Environments:
     masks: Registry[Callable[..., Mask]] = field(default_factory=lambda: Registry("mask"))
     draw: Callable[[Any, int], NDArray[np.uint8]] | None = None
     agents: bool = False
-    parallel: Callable[[Any, int], Any] | None = None
     loses_jobs: Callable[[Any], bool] = lambda world: False
     returns_cost: Callable[[Any], bool] = lambda world: True
 

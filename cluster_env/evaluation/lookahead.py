@@ -5,8 +5,7 @@ At a decision, some actions are taken one by one, and a policy plays on after ea
 and is short. Only actions that are better there are played in sampled futures, few of them. What
 arrives there is sampled from the task's own workload, and the same for all actions, so that their
 costs differ by the action alone. The jobs that really come are hidden. All that have arrived are
-known, also those that a state does not show, such as the jobs in DeepRM's backlog: a policy that is
-fitted to such decisions cannot learn what it does not see.
+known, also those that a state does not show, such as the jobs in DeepRM's backlog.
 """
 
 import math
@@ -143,7 +142,6 @@ class Lookahead:
         rows: Sequence[int],
         actions: Sequence[NDArray[np.int32]],
         keys: Sequence[int],
-        workloads: Sequence[Any] | None = None,
     ) -> list[Compared]:
         """What comes of some actions in each of some rows under way, which stay as they are.
 
@@ -154,7 +152,6 @@ class Lookahead:
             actions: of each row int32 ``(num_actions,)``, the policy's own first.
             keys: of each decision, at least 0. Futures depend on it, their numbers and the task's
                 seed alone.
-            workloads: where later jobs come from in each row, by default the task's.
         """
         if simulator.objective != self.task.objective:
             raise InputError(
@@ -164,10 +161,8 @@ class Lookahead:
         alone = self._alone(policy, simulator, rows, actions, keys)
         compared = []
         for place, row in enumerate(rows):
-            workload = None if workloads is None else workloads[place]
             better = alone[place] > _ROUNDING
-            decision = (row, actions[place], keys[place], workload)
-            gains = self._in_futures(policy, simulator, better, *decision)
+            gains = self._in_futures(policy, simulator, better, row, actions[place], keys[place])
             compared.append(Compared(actions[place], alone[place], gains))
         return compared
 
@@ -179,7 +174,6 @@ class Lookahead:
         row: int,
         actions: NDArray[np.int32],
         key: int,
-        workload: Any,
     ) -> NDArray[np.float64]:
         """Gains of those actions of a row that may be better; see `Compared`."""
         count, keys = self.num_futures, self._policy_keys(key)
@@ -192,7 +186,7 @@ class Lookahead:
                 break
             left[0] = True
             part = slice(numbers.start, numbers.stop)
-            futures = self.sample(simulator, row, key, numbers, workload)
+            futures = self.sample(simulator, row, key, numbers)
             seen = [self._seen(policy, future, simulator, row) for future in futures]
             played = (np.full(len(seen), row), keys[part], [actions[left]] * len(seen))
             gains[left, part] = self._gains(policy, simulator, seen, *played).T
@@ -249,22 +243,13 @@ class Lookahead:
         by_jobset = returns.reshape(-1, size)
         return np.asarray(by_jobset - by_jobset[:, :1])
 
-    def sample(
-        self,
-        simulator: Any,
-        row: int,
-        key: int,
-        numbers: Sequence[int],
-        workload: Any = None,
-    ) -> list[JobSet]:
+    def sample(self, simulator: Any, row: int, key: int, numbers: Sequence[int]) -> list[JobSet]:
         """Futures of some numbers: the jobs that have arrived in a row, and later ones.
 
         See `compare` for the arguments.
         """
         arrived = self._arrived(simulator, row)
-        source = self.futures.workload(
-            self.task.workload if workload is None else workload, self.reach or self.futures.reach
-        )
+        source = self.futures.workload(self.task.workload, self.reach or self.futures.reach)
         drawn = (
             source.sample(generator(self.task.seed, Purpose.FUTURE, key, number))
             for number in numbers

@@ -322,24 +322,6 @@ def rewritten(folder: Path, config: ExperimentConfig) -> Path:
     return folder / "written.yaml"
 
 
-@pytest.mark.parametrize("world", ["accrual", "panda"])
-def test_the_old_name_of_logs_becomes_todays(world: str, tmp_path: Path, log: Path) -> None:
-    path = written(
-        tmp_path,
-        f"task: {{world: {{kind: {world}}}, workload: {{kind: log, path: {log}, jobs: 8}}}}\n",
-    )
-    config = load_config(path)
-    assert config.task.workload.kind == config.to_dict()["task"]["workload"]["kind"] == "trace"
-    assert (config.task.workload.path, config.task.workload.jobs) == (log, 8)
-    same = load_config(path, ["task.workload.kind=log", "task.workload.splits=[0.5, 0.7]"])
-    assert (same.task.workload.kind, same.task.workload.jobs) == ("trace", 8)
-    drawn = load_config(path, ["task.workload.log=null"])
-    assert drawn.task.workload.kind in ("poisson", "clustered")
-    chosen = load_config(path, ["task.workload.kind=" + drawn.task.workload.kind])
-    again = load_config(rewritten(tmp_path, chosen), [f"task.workload.log={log}"])
-    assert (again.task.workload.path, again.task.workload.window) == (log, 0)
-
-
 def test_a_log_goes_along_to_another_world_without_its_windows(log: Path) -> None:
     changes = ["task.world.kind=hpc", "task.world.processors=64", f"task.workload.trace={log}"]
     data = load_config("deeprm", [*changes, "task.workload.window=900"]).to_dict()

@@ -72,6 +72,30 @@ def test_a_bug_report_has_versions_and_names_of_variables(args, capsys, monkeypa
     assert "hunter2" not in shown
 
 
+@pytest.mark.parametrize(
+    ("words", "instead"),
+    [
+        (["train", "deeprm-expert"], "rollout:POLICY:FUTURES"),
+        (
+            ["train", "deeprm-smoke", "--set", "training.algorithm=expert_iteration"],
+            "rollout:POLICY:FUTURES",
+        ),
+        (["results", "expert"], "rollout:POLICY:FUTURES"),
+        (
+            ["train", "fuzzy-td", "--set", "task.workload.trace=a.csv"],
+            "hpc and deeprm read job logs",
+        ),
+        (["train", "fuzzy-td", "--set", "task.world.growth=utility"], "grows first"),
+    ],
+)
+def test_a_name_that_went_is_answered_with_what_took_its_place(words, instead, capsys):
+    assert cli.run(cli.metasched, words) == 2
+    message = capsys.readouterr().err.strip()
+    assert " was removed in 0.3: " in message
+    assert instead in message
+    assert len(message.splitlines()) == 1
+
+
 def test_an_unknown_command_is_answered_with_the_nearest(capsys):
     assert cli.run(cli.metasched, ["trian"]) == 2
     error = capsys.readouterr().err

@@ -42,7 +42,6 @@ COUNTS = {
     "hpc-sites": {"train": 15, "study": 3, "figure": 2},
     "operation": {"train": 8, "figure": 1},
     "cunha": {"train": 60, "figure": 9, "compare": 7, "join": 1},
-    "expert": {"train": 5, "compare": 2, "join": 1},
     "demo": {"train": 5, "compare": 6, "join": 1},
     "sites": {"figure": 1},
     "site-adaptation": {"train": 3, "figure": 1},
@@ -103,13 +102,6 @@ LINES = {
         "--set task.world.every_step=false --set evaluation.every=10 "
         "--set training.iterations=40 --seed 3 --run R/compact-options-15-3 --continue",
         f"metasched figure cunha-table5.8 --trace {REPOSITORY} --out R/figures",
-    ],
-    "expert": [
-        "metasched train deeprm-expert --set training.iterations=4 --seed 4 --run R/expert-4 "
-        "--continue",
-        "metasched compare --policies deeprm-operation,rollout:deeprm-operation:40 "
-        "--config deeprm-operation --at 0.7,0.8,0.9 --window 700 --warmup 100 --decode argmax "
-        "--jobsets 60 --runners 2 --out R/figures/teacher",
     ],
     "sites": [
         f"metasched figure sites --trace {REPOSITORY} --max-wait x2 --out R/figures",
@@ -184,7 +176,7 @@ def test_all_results_are_made_one_after_the_other_and_it_says_how_far_it_is(caps
     minutes = {name: load_experiment(name).minutes for name in in_order()}
     assert [line.split()[1].rstrip(":") for line in heads] == in_order()
     own = [name for name in COUNTS if not load_experiment(name).with_all]
-    assert {"adaptation-operation", "cunha", "expert", "sites", "utility"} <= set(own)
+    assert {"adaptation-operation", "cunha", "sites", "utility"} <= set(own)
     assert set(in_order()) == set(COUNTS) - set(own)
     assert f"1 of {len(minutes)} results" in heads[0]
     assert f"of the {sum(minutes.values())} minutes that are left" in heads[0]

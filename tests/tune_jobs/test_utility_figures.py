@@ -52,10 +52,10 @@ def test_figures_2_and_3_and_the_values_show_every_policy(folder: Path) -> None:
 
 
 def test_a_figure_is_of_the_setting_that_is_asked_for() -> None:
-    changes = ("task.world.grow_first=false", "task.workload.rate=0.2", "training.half=100")
+    changes = ("task.world.squeeze=false", "task.workload.rate=0.2", "training.half=100")
     setting = setting_of(replace(SMALL, overrides=changes))
     assert setting_of(SMALL) == Setting(experiments=2)
-    assert not setting.world.grow_first
+    assert not setting.world.squeeze
     assert (setting.rate, setting.learning.half) == (0.2, 100)
     with pytest.raises(InputError, match="fuzzy_td"):
         setting_of(replace(SMALL, source="accrual-smoke"))

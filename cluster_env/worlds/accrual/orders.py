@@ -45,9 +45,6 @@ from cluster_env.worlds.accrual.state import Pool, Server, server_of
 ORDERS = ("best_fit", "edf", "density", "dasa", "lbesa")
 BEST_FIT, EDF, DENSITY, DASA, LBESA = range(len(ORDERS))
 
-GROWTH = ("arrival", "utility", "shortfall")
-BY_ARRIVAL, BY_UTILITY, BY_SHORTFALL = range(len(GROWTH))
-
 ALLOCATIONS = ("machine", "job")
 """What is fixed while the other is chosen by best fit."""
 
@@ -64,40 +61,31 @@ def allocate(pool: Pool, first: int, last: int) -> None:
         drop_expired(pool)
     # Where each job looks for a machine, no job is left that fits when machines look for jobs.
     if several and options.by_job and pool.episode.order == BEST_FIT:
-        if options.grow_first:
-            for number in range(first, last):
-                grow_jobs(server_of(pool, number))
+        for number in range(first, last):
+            grow_jobs(server_of(pool, number))
         fit_jobs(pool)
     # Machines do this one after the other, which comes to the same as if all of them let jobs grow
     # before the first one starts any.
     for number in range(first, last):
         server = server_of(pool, number)
         if server.machine.free > 0:
-            if options.grow_first:
-                grow_jobs(server)
+            grow_jobs(server)
             start_fitting(server)
-            if not options.grow_first:
-                grow_jobs(server)
 
 
 @njit_inlined
 def grow_jobs(server: Server) -> None:
     """Gives free processors to squeezed jobs, one job after the other."""
-    pool, machine, growth = server.pool, server.machine, server.pool.options.growth
+    pool, machine = server.pool, server.machine
     while machine.free > 0:
-        # The squeezed job that comes first, by what the option says.
+        # The squeezed job of the highest remaining utility.
         best, best_score = -1, -np.inf
         for k in range(machine.num_running):
             job = server.running[k]
             missing = pool.jobs[job].size - pool.progress[job].held
             if missing <= 0 or not in_turn(pool, job):
                 continue
-            if growth == BY_ARRIVAL:
-                score = -float(job)
-            elif growth == BY_UTILITY:
-                score = remaining_utility(pool, job)
-            else:
-                score = -float(missing)
+            score = remaining_utility(pool, job)
             if score > best_score:
                 best, best_score = job, score
         if best < 0:

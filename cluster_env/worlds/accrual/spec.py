@@ -19,7 +19,6 @@ from cluster_env.core.spec import (
     WorldSpec,
 )
 from cluster_env.core.task import Task
-from cluster_env.workloads.log import LogWorkload
 from cluster_env.worlds.accrual.heuristics import HEURISTICS
 from cluster_env.worlds.accrual.values import RULEBASE, RULES, mean_values
 from cluster_env.worlds.accrual.workloads import WORKLOADS
@@ -54,10 +53,8 @@ def describe(columns: Mapping[str, Any]) -> str:
 
 
 def words(task: Task) -> str:
-    """``0.1 jobs a step``, ``trace theta.swf.gz``."""
+    """``0.1 jobs a step``."""
     workload: Any = task.workload
-    if isinstance(workload, LogWorkload):
-        return f"trace {workload.name}"
     if hasattr(workload, "rate"):
         return f"{workload.rate:g} jobs a step"
     return type(workload).__name__
@@ -91,7 +88,7 @@ SPEC = WorldSpec(
     training=Training(
         objective="utility",
         transfers=(
-            *("processors", "longest", "candidates", "growth", "grow_first", "max_time"),
+            *("processors", "longest", "candidates", "max_time"),
             *("machines", "allocation", "projects"),
         ),
     ),

@@ -125,8 +125,6 @@ class Options(NamedTuple):
     preempt: bool
     squeeze: bool
     candidates: int
-    growth: int  # index in `GROWTH`
-    grow_first: bool
     drop_expired: bool
     max_time: int
 

@@ -1,8 +1,7 @@
-"""Where jobsets come from, Poisson arrivals or job logs, and what their jobs are worth when."""
+"""Where jobsets come from, Poisson arrivals, and what their jobs are worth when."""
 
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +11,6 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.spec import WorkloadSpec
 from cluster_env.objectives.utility import ATTRIBUTE
-from cluster_env.workloads.log import LogWorkload, warmup_marks
-from cluster_env.workloads.recorded import RecordedJobs
 
 
 @dataclass(frozen=True)
@@ -104,8 +101,6 @@ class PoissonWorkload:
         longest: longest run time in steps, on all processors that the job asks for.
         utility: time-utility function: ``linear``, ``square``, ``root`` or ``step``, or breakpoints
             of times the duration and unit utility, as ``1:1 1.5:0.8 3:0``; see `read_utility`.
-        shares: share of the jobs that each project of the world has, from the lowest priority on;
-            empty: all have the same share.
     """
 
     processors: int = 24
@@ -117,7 +112,6 @@ class PoissonWorkload:
     shortest: int = 5
     longest: int = 10
     utility: str = "linear"
-    shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1000:
@@ -135,13 +129,6 @@ class PoissonWorkload:
                     f"{lowest} and {highest} were given"
                 )
         read_utility(self.utility)
-        if self.shares and len(self.shares) != self.projects:
-            raise InputError(
-                f"shares needs one share for each of the world's {self.projects} projects, or "
-                f"none, but {len(self.shares)} were given"
-            )
-        if self.shares and not (min(self.shares) >= 0 and abs(sum(self.shares) - 1) < 1e-6):
-            raise InputError(f"shares must be at least 0 and sum to 1, but they are {self.shares}")
 
     @property
     def load(self) -> float:
@@ -164,8 +151,7 @@ class PoissonWorkload:
         # Projects come last, so that they move no other number.
         project = None
         if self.projects > 1:
-            shares = np.array(self.shares or [1.0] * self.projects)
-            project = rng.choice(self.projects, count, p=shares / shares.sum())
+            project = rng.choice(self.projects, count, p=np.full(self.projects, 1 / self.projects))
         return JobSet.of(
             arrival,
             duration,
@@ -176,74 +162,6 @@ class PoissonWorkload:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class AccrualLog(LogWorkload):
-    """Jobs of a log with utilities; see `LogWorkload` for what all logs have. A step is a second.
-
-    The final utility decays from half the deadline to the deadline, which is a multiple of what the
-    job's user estimated; other functions are stretched in the same way.
-
-    Attributes:
-        processors: of the machine; jobs must not ask for memory or GPUs.
-        jobs: number of jobs in a jobset; 0: all jobs of a split; null: a jobset is a window of
-            time.
-        deadline: multiple of the estimated run time from which on a job has no utility.
-        utility: time-utility function: ``linear``, ``square``, ``root`` or ``step``, or breakpoints
-            of times the duration and unit utility, as ``1:1 1.5:0.8 3:0``; see `read_utility`.
-        run_times: Refused: nothing in this world goes by believed run times. Deadlines go by the
-            estimates, which `estimates` replaces.
-        hash_users: Refused: jobs of this world have no names.
-
-    Raises:
-        InputError: if the file cannot be read, no job fits the machine, a split has no jobs, or
-            the world has several projects.
-    """
-
-    refused: ClassVar = MappingProxyType(
-        {
-            "run_times": "nothing goes by believed run times; deadlines go by estimates",
-            "hash_users": "its jobs have no names",
-        }
-    )
-
-    processors: int = field(default=256, kw_only=False)
-    projects: int = 1
-    jobs: int | None = 256
-    deadline: float = 2.0
-    utility: str = "linear"
-
-    def __post_init__(self) -> None:
-        if not self.deadline > 0:
-            raise InputError(f"a deadline must be above 0, but {self.deadline:g} was given")
-        read_utility(self.utility)
-        if self.projects > 1:
-            raise InputError(
-                f"the world has projects={self.projects}, but jobs of a log have none; take the "
-                "workload poisson, or projects=1"
-            )
-        super().__post_init__()
-
-    def fitting(self, read: RecordedJobs) -> RecordedJobs:
-        """The jobs that fit the machine."""
-        machine = f"the machine of {self.processors:,} processors"
-        return read.that_fit((self.processors,), machine, ("processors",))
-
-    def load_of(self, recorded: RecordedJobs, span: int) -> float:
-        """Mean demand for processors over what there is."""
-        return float(recorded.load((self.processors,), span)[0])
-
-    def served(self, jobset: JobSet, rng: np.random.Generator) -> JobSet:
-        """The window with a time-utility function for each job."""
-        estimate = np.asarray(jobset.attributes["estimate"], np.float64)
-        functions = read_utility(self.utility).rows(jobset.num_jobs)
-        points = (functions.shape[1] - 1) // 2
-        # Multiples of the estimate, where the job carries multiples of its duration; 2 is the
-        # paper's last breakpoint.
-        scale = np.maximum(estimate, jobset.duration) * self.deadline / 2 / jobset.duration
-        functions[:, :points] *= scale[:, None]
-        return replace(jobset, attributes={ATTRIBUTE: functions, **warmup_marks(jobset)})
-
-
 WORKLOADS: Registry[WorkloadSpec] = Registry("workload")
 
 
@@ -252,5 +170,3 @@ def _machine(world: Any) -> dict[str, Any]:
 
 
 WORKLOADS.register("poisson")(WorkloadSpec(PoissonWorkload, _machine))
-WORKLOADS.register("trace")(WorkloadSpec(AccrualLog, _machine, own=("window",)))  # in seconds
-WORKLOADS.alias("log", "trace")

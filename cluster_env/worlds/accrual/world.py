@@ -15,7 +15,7 @@ from cluster_env.core.registry import unknown
 from cluster_env.core.world import Features
 from cluster_env.objectives.utility import time_utility_functions
 from cluster_env.worlds.accrual.features import Context, Item, describe
-from cluster_env.worlds.accrual.orders import ALLOCATIONS, GROWTH
+from cluster_env.worlds.accrual.orders import ALLOCATIONS
 from cluster_env.worlds.accrual.simulator import AccrualSimulator
 from cluster_env.worlds.accrual.state import CANDIDATE, HEADER, Options
 
@@ -33,8 +33,9 @@ class Accrual:
     they have one queue (section 4.2), and a job runs on one machine at a time.
 
     **Clock.** Whole, from instant to instant at which a job arrives or finishes (section 4.1). At
-    one instant jobs finish, then jobs arrive, squeezed jobs get free processors, and waiting jobs
-    start that fit, by best fit. Then each machine decides in its turn, first on preemption and then
+    one instant jobs finish, then jobs arrive, squeezed jobs get free processors, the one of the
+    highest unit utility at completion over the time until then first, and waiting jobs start that
+    fit, by best fit. Then each machine decides in its turn, first on preemption and then
     on squeezing, where waiting jobs leave something to decide. A machine that has acted gives free
     processors away again. A decision takes no time.
 
@@ -73,10 +74,6 @@ class Accrual:
         squeeze: whether jobs may start on fewer processors than they ask for.
         candidates: number of waiting jobs that a decision can choose from, those that would gain
             the most utility.
-        growth: which squeezed job gets free processors first: the first to arrive (``arrival``),
-            the highest unit utility at completion over the time until then (``utility``) or the
-            fewest missing processors (``shortfall``).
-        grow_first: whether squeezed jobs get free processors before waiting jobs start.
         drop_expired: whether a waiting job is dropped once it would have no utility even if it
             started; otherwise it stays in the queue.
         max_time: time step after which an episode is truncated.
@@ -95,8 +92,6 @@ class Accrual:
     preempt: bool = True
     squeeze: bool = True
     candidates: int = 16
-    growth: str = "utility"
-    grow_first: bool = True
     drop_expired: bool = False
     max_time: int = LARGEST
     machines: int = 1
@@ -117,8 +112,6 @@ class Accrual:
                 raise InputError(
                     f"{name} must be 1 to {most:,}, but {getattr(self, name)} was given"
                 )
-        if self.growth not in GROWTH:
-            raise unknown("order of growth", self.growth, GROWTH)
         if self.allocation not in ALLOCATIONS:
             raise unknown("allocation", self.allocation, ALLOCATIONS)
 
@@ -134,8 +127,6 @@ class Accrual:
             preempt=bool(self.preempt),
             squeeze=bool(self.squeeze),
             candidates=int(self.candidates),
-            growth=GROWTH.index(self.growth),
-            grow_first=bool(self.grow_first),
             drop_expired=bool(self.drop_expired),
             max_time=int(self.max_time),
         )

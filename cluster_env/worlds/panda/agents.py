@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.panda.plans import is_satisfied, run_time
-from cluster_env.worlds.panda.state import BY_NEED, DONE, RESTART, RUNNING, WAITING, Episode
+from cluster_env.worlds.panda.state import BY_NEED, DONE, RUNNING, WAITING, Episode
 
 
 class AgentDecisions(NamedTuple):
@@ -168,12 +168,8 @@ def interrupt(episode: Episode, consumer: int) -> None:
     run = episode.runs[last]
     # The whole run was paid ahead: its next decision is given back the rest.
     agent.refund += paid_at_finish(episode, consumer) - cost(episode, consumer, now - spec.arrival)
-    # The run ends here; all of it is to be done anew, or what is left.
-    if episode.cloud.on_loss == RESTART:
-        agent.left, agent.start = spec.duration, -1
-        run.counts = 0
-    else:
-        agent.left -= run.work * (now - run.begin) / spec.cores
+    # The run ends here, and all of it is to be done anew.
+    agent.start, run.counts = -1, 0
     run.end, agent.finish, agent.began, agent.since = now, -1, -1, now
     stop_running(episode, consumer)
     enqueue(episode, consumer)

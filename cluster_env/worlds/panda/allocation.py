@@ -9,9 +9,7 @@ from cluster_env.core.compiled import ZERO, njit_inlined
 from cluster_env.worlds.panda.agents import allocate
 from cluster_env.worlds.panda.features import RequestFeatures, write_pair
 from cluster_env.worlds.panda.plans import (
-    BEST_FIT,
     MIX,
-    RANDOM,
     NodeSearch,
     collect,
     count_free,
@@ -236,11 +234,7 @@ def start_pairs(
 
 @njit_inlined
 def decide_for_all(episode: Episode, scratch: Scratch, rule: Rule, choice: int) -> None:
-    """Decides for the consumers that wait and hold nothing, at one instant.
-
-    Picking in turn knows no places. Where nodes must stand in one, what is left after the turn is
-    given by best fit.
-    """
+    """Decides for the consumers that wait and hold nothing, at one instant."""
     now, num_waiting = episode.progress[0].time, episode.progress[0].num_waiting
     order_queue(episode, scratch, rule.order)
     scratch.reserved[:] = False
@@ -252,27 +246,25 @@ def decide_for_all(episode: Episode, scratch: Scratch, rule: Rule, choice: int) 
         return
     if choice == ENVY_FREE:
         pick_in_turn(episode, scratch, num_waiting, free)
-    for turn in range(2 if choice == ENVY_FREE and episode.cloud.strict else 1):
-        for k in range(num_waiting):
-            # Which nodes, and when are they free?
-            consumer, start, count = scratch.queue[k], now, ZERO
-            if episode.agents[consumer].stage != WAITING:
-                continue
-            if choice == EARLIEST_FINISH:
-                count, start = finish_early(episode, scratch, consumer)
-            elif choice == ENVY_FREE and turn == 0:
-                for node in range(scratch.picker.size):
-                    if scratch.picker[node] == k and not scratch.withdrawn[k]:
-                        scratch.chosen[count] = node
-                        count += 1
-            else:
-                order = choice if choice <= RANDOM else BEST_FIT + ZERO
-                key = rule.keys[episode.first_row] + np.uint64(1 + now) * MIX
-                key += np.uint64(consumer) << np.uint64(32)
-                count = fit(episode, scratch, consumer, order, key)
-            if start == now and count:
-                allocate(episode, consumer, scratch.chosen[:count])
-            elif count:
-                # It waits for these nodes, which nobody else gets.
-                for i in range(count):
-                    scratch.reserved[scratch.chosen[i]] = True
+    for k in range(num_waiting):
+        # Which nodes, and when are they free?
+        consumer, start, count = scratch.queue[k], now, ZERO
+        if episode.agents[consumer].stage != WAITING:
+            continue
+        if choice == EARLIEST_FINISH:
+            count, start = finish_early(episode, scratch, consumer)
+        elif choice == ENVY_FREE:
+            for node in range(scratch.picker.size):
+                if scratch.picker[node] == k and not scratch.withdrawn[k]:
+                    scratch.chosen[count] = node
+                    count += 1
+        else:
+            key = rule.keys[episode.first_row] + np.uint64(1 + now) * MIX
+            key += np.uint64(consumer) << np.uint64(32)
+            count = fit(episode, scratch, consumer, choice, key)
+        if start == now and count:
+            allocate(episode, consumer, scratch.chosen[:count])
+        elif count:
+            # It waits for these nodes, which nobody else gets.
+            for i in range(count):
+                scratch.reserved[scratch.chosen[i]] = True

@@ -140,21 +140,14 @@ def _positions(
     return np.log2(np.stack([size, (memory + 1.0) / size, speed], axis=1))
 
 
-def can_be_satisfied(
-    nodes: Nodes, most: int, cores: int, memory: int, core_type: int, topology: int
-) -> bool:
-    """Whether some nodes, if all are there, satisfy a specification that insists on its place.
+def can_be_satisfied(nodes: Nodes, most: int, cores: int, memory: int, core_type: int) -> bool:
+    """Whether some nodes, if all are there, satisfy a specification.
 
     An agent can hold so many at most. Memory is in gigabytes; `ANY_CORE` is any core type.
     """
     usable = (nodes.column("core_type") == core_type) | (core_type == ANY_CORE)
-    places = {ANYWHERE: np.zeros_like(nodes.rack), ONE_REGION: nodes.region, ONE_RACK: nodes.rack}
-    place = places[topology]
     sizes = np.stack([nodes.column("cores"), nodes.column("memory")], axis=1).astype(int)
-    return any(
-        _can_reach(sizes[usable & (place == one)], cores, memory, most)
-        for one in np.unique(place[usable])
-    )
+    return bool(usable.any()) and _can_reach(sizes[usable], cores, memory, most)
 
 
 def _can_reach(sizes: NDArray[np.int64], cores: int, memory: int, most: int) -> bool:

@@ -10,7 +10,6 @@ from cluster_env.core.compiled import ZERO, njit_inlined
 from cluster_env.core.seeding import uniform
 from cluster_env.worlds.panda.consumers import ANYWHERE, ONE_RACK, ONE_REGION
 from cluster_env.worlds.panda.state import (
-    MEAN,
     PLAN_SEEN,
     PLANS,
     RUNNING,
@@ -22,6 +21,10 @@ from cluster_env.worlds.panda.state import (
 
 BEST_FIT, FASTEST, RANDOM = range(3)
 """How the next node is picked."""
+
+ACROSS_RACKS, ACROSS_REGIONS = 1.25, 1.6
+"""Factors on the run time of a consumer whose nodes are in several racks, or regions, though it
+prefers one."""
 
 MIX = np.uint64(0x9E3779B97F4A7C15)
 """Keys of random numbers that belong to each other are so far apart."""
@@ -55,9 +58,9 @@ def stretch(cloud: Cloud, topology: int, nodes: NDArray[np.int64]) -> float:
         racks &= cloud.place[ONE_RACK, node] == cloud.place[ONE_RACK, first]
         regions &= cloud.place[ONE_REGION, node] == cloud.place[ONE_REGION, first]
     if topology >= ONE_REGION and not regions:
-        return cloud.across_regions
+        return ACROSS_REGIONS
     if topology == ONE_RACK and not racks:
-        return cloud.across_racks
+        return ACROSS_RACKS
     return 1.0
 
 
@@ -65,19 +68,11 @@ def stretch(cloud: Cloud, topology: int, nodes: NDArray[np.int64]) -> float:
 def run_time(cloud: Cloud, topology: int, left: float, nodes: NDArray[np.int64]) -> int:
     """Steps that some work takes on nodes, at least 1.
 
-    The cores do the same work side by side: with `SLOWEST` all wait for the slowest node, with
-    `MEAN` the work is shared out, so that they are as fast as their cores are in the mean.
+    The cores do the same work side by side, so all wait for the slowest node.
     """
-    speed, cores = cloud.speed[nodes[0]], 0
-    if cloud.pace == MEAN:
-        speed = 0.0
-        for node in nodes:
-            speed += cloud.speed[node] * cloud.cores[node]
-            cores += cloud.cores[node]
-        speed /= cores
-    else:
-        for node in nodes:
-            speed = min(speed, cloud.speed[node])
+    speed = cloud.speed[nodes[0]]
+    for node in nodes:
+        speed = min(speed, cloud.speed[node])
     # A whole quotient must not become the next number because of its last bit.
     return max(1, math.ceil(left * stretch(cloud, topology, nodes) / speed - 1e-9))
 
@@ -86,11 +81,9 @@ def run_time(cloud: Cloud, topology: int, left: float, nodes: NDArray[np.int64])
 def is_satisfied(episode: Episode, consumer: int) -> bool:
     """Whether the nodes that a consumer holds satisfy its specification."""
     spec, agent = episode.consumers[consumer], episode.agents[consumer]
-    if agent.held == 0 or agent.held_cores < spec.cores or agent.held_memory < spec.memory:
-        return False
     # Each held node is of the right core type: others cannot be caught.
-    nodes = episode.held[consumer, : agent.held]
-    return not episode.cloud.strict or stretch(episode.cloud, spec.topology, nodes) == 1.0
+    enough = agent.held_cores >= spec.cores and agent.held_memory >= spec.memory
+    return agent.held > 0 and enough
 
 
 @njit_inlined
@@ -251,11 +244,10 @@ def fit(episode: Episode, scratch: Scratch, consumer: int, order: int, key: np.u
     """
     cloud, spec = episode.cloud, episode.consumers[consumer]
     left, now = episode.agents[consumer].left, episode.progress[0].time
-    lowest = spec.topology if cloud.strict else ANYWHERE
-    level = lowest if order == RANDOM else spec.topology  # random does not ask for the place
+    level = ANYWHERE if order == RANDOM else spec.topology  # random does not ask for the place
     chosen, least = ZERO, np.inf
     # In one rack, else in one region, else anywhere.
-    while chosen == 0 and level >= lowest:
+    while chosen == 0 and level >= ANYWHERE:
         for place in range(cloud.num_places[level]):
             search = NodeSearch(level, place, now, 0.0)
             picked, cores = complete(episode, scratch, consumer, search, order, key)
@@ -280,9 +272,8 @@ def finish_early(episode: Episode, scratch: Scratch, consumer: int) -> tuple[int
     """
     cloud, spec = episode.cloud, episode.consumers[consumer]
     left, now = episode.agents[consumer].left, episode.progress[0].time
-    lowest = spec.topology if cloud.strict else ANYWHERE
     chosen, begin, least = ZERO, now, np.inf
-    for level in range(spec.topology, lowest - 1, -1):
+    for level in range(spec.topology, ANYWHERE - 1, -1):
         for place in range(cloud.num_places[level]):
             for slowest in cloud.type_speed:
                 for k in range(-1, episode.progress[0].num_running):
@@ -312,9 +303,8 @@ def propose(episode: Episode, scratch: Scratch, consumer: int) -> bool:
     be caught, and ``scratch.facts`` what states show of it, with the nodes that are held.
     """
     cloud, spec = episode.cloud, episode.consumers[consumer]
-    lowest = spec.topology if cloud.strict else ANYWHERE
     scratch.least[:] = np.inf
-    for level in range(spec.topology, lowest - 1, -1):
+    for level in range(spec.topology, ANYWHERE - 1, -1):
         for place in range(cloud.num_places[level]):
             for slowest in cloud.type_speed:
                 search = NodeSearch(level, place, episode.progress[0].time, slowest)

@@ -17,7 +17,6 @@ from cluster_env.core.spec import (
     WorldSpec,
 )
 from cluster_env.core.task import Task
-from cluster_env.workloads.log import LogWorkload
 from cluster_env.worlds.panda.features import proposals
 from cluster_env.worlds.panda.heuristics import HEURISTICS, weighted_policy
 from cluster_env.worlds.panda.workloads import WORKLOADS
@@ -46,10 +45,8 @@ def describe(columns: Mapping[str, Any]) -> str:
 
 
 def words(task: Task) -> str:
-    """``load 70%``, ``trace theta.swf.gz``."""
+    """``load 70%``."""
     workload: Any = task.workload
-    if isinstance(workload, LogWorkload):
-        return f"trace {workload.name}"
     return f"load {workload.load:.0%}" if hasattr(workload, "load") else type(workload).__name__
 
 
@@ -57,13 +54,6 @@ def warm(world: Panda, jobsets: Sequence[JobSet]) -> None:
     """Reads the plans of a state, as networks of agents do."""
     size = int(world.state_space.shape[0])
     proposals(np.zeros((1, size), np.int32), world.observed + world.held)
-
-
-def parallel_env(task: Task, seed: int) -> Any:
-    """The world as an environment of several agents."""
-    from cluster_env.worlds.panda.multiagent import PandaParallelEnv  # PettingZoo is an extra
-
-    return PandaParallelEnv(task, seed)
 
 
 SPEC = WorldSpec(
@@ -82,12 +72,12 @@ SPEC = WorldSpec(
         words=words,
         axis=Axis("workload.load", "load {:.0%}".format),
     ),
-    environments=Environments(agents=True, parallel=parallel_env),
+    environments=Environments(agents=True),
     training=Training(
         objective="completion_time",
         transfers=(
-            *("nodes", "collision", "on_loss", "pace", "across_racks", "across_regions", "strict"),
-            *("observed", "held", "reach", "patience", "rounds", "hybrid", "max_time"),
+            *("nodes", "collision", "observed", "held", "reach"),
+            *("patience", "rounds", "hybrid", "max_time"),
         ),
     ),
     tools=Tools(warm=warm, bound=weighted_policy),

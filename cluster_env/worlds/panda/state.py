@@ -23,12 +23,6 @@ RETURN, ANNOUNCE, LEAVE = range(3)
 BY_ARRIVAL, BY_NEED = range(2)
 """Who gets a node that several agents catch."""
 
-RESTART, RESUME = range(2)
-"""What a consumer on a lost node has left to do."""
-
-SLOWEST, MEAN = range(2)
-"""The speed of several nodes."""
-
 LARGEST = 2**31 - 1
 
 
@@ -121,17 +115,12 @@ class Cloud(NamedTuple):
     num_places: NDArray[np.int64]  # (3,), by topology
     type_speed: NDArray[np.float64]  # (num_types,)
     first_of_type: NDArray[np.int64]  # (num_types + 1,), the last one is the number of nodes
-    across_racks: float
-    across_regions: float
     collision: int
-    on_loss: int
-    pace: int
     observed: int
     held: int
     patience: int
     rounds: int
     hybrid: float
-    strict: bool
     max_time: int
 
 

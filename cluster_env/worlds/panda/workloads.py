@@ -1,20 +1,16 @@
-"""Where consumers and absences come from: clustered populations that drift, and job logs."""
+"""Where consumers and absences come from: clustered populations that drift."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.checks import require_option_types
 from cluster_env.core.errors import InputError
-from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.spec import WorkloadSpec
-from cluster_env.workloads.log import LogWorkload, warmup_marks
-from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds.panda.consumers import ANYWHERE, NEVER, ONE_RACK, TOLERANCE, Consumers
 from cluster_env.worlds.panda.nodes import ANY_CORE, Nodes
 
@@ -259,80 +255,9 @@ class ClusteredWorkload:
         return most
 
 
-@dataclass(frozen=True, kw_only=True)
-class PandaLog(LogWorkload):
-    """Jobs of a log as consumers: their processors are the cores of a specification.
-
-    See `LogWorkload` for what all logs have.
-
-    Attributes:
-        nodes: of the cloud; jobs that no nodes could run together are left out.
-        jobs: number of jobs in a jobset; 0: all jobs of a split; null: a jobset is a window of
-            time.
-        seconds: length of a time step in seconds.
-        most_cores: largest number of cores of a job; larger jobs are left out. 0: the cores of the
-            four largest nodes together.
-        supply: how nodes come and go.
-        estimates: Refused: specifications hold run times, and no estimates.
-        run_times: Refused for the same reason.
-        missing_limits: Refused for the same reason.
-        hash_users: Refused: consumers of this world have no names.
-
-    Raises:
-        InputError: if the file cannot be read, no job fits, or a split has no jobs.
-    """
-
-    refused: ClassVar = MappingProxyType(
-        {
-            "estimates": "specifications hold run times, and no estimates",
-            "run_times": "specifications hold run times, and no estimates",
-            "missing_limits": "specifications hold run times, and no estimates",
-            "hash_users": "its consumers have no names",
-        }
-    )
-
-    nodes: Nodes = field(default_factory=Nodes, kw_only=False)
-    jobs: int | None = 128
-    seconds: int = 60
-    most_cores: int = 0
-    supply: Supply = field(default_factory=Supply)
-
-    def __post_init__(self) -> None:
-        if self.seconds < 1 or self.most_cores < 0:
-            raise InputError(
-                f"a step lasts 1 second or longer, and most_cores is 0 or more, but "
-                f"{self.seconds} and {self.most_cores} were given"
-            )
-        super().__post_init__()
-
-    def fitting(self, read: RecordedJobs) -> RecordedJobs:
-        """The jobs that four nodes could run together."""
-        four = int(np.sort(self.nodes.column("cores"))[-4:].sum())
-        most = min(self.most_cores or four, four)
-        return read.that_fit((most,), f"a set of {most:,} cores")
-
-    def load_of(self, recorded: RecordedJobs, span: int) -> float:
-        """Mean work, at speed 1, over what the nodes that are there could do."""
-        return float(recorded.load((self.nodes.capacity,), span)[0]) / self.supply.share
-
-    def served(self, jobset: JobSet, rng: np.random.Generator) -> Consumers:
-        """The window in steps, with the absences of nodes meanwhile."""
-        window = -(-jobset.window // self.seconds)
-        return Consumers.with_supply(
-            jobset.arrival // self.seconds,
-            np.maximum(1, -(-jobset.duration // self.seconds)),
-            jobset.demand[:, 0],
-            away=self.supply.sample(rng, self.nodes.num_nodes, 4 * window),
-            window=window,
-            **warmup_marks(jobset),
-        )
-
-
 def _nodes(world: Any) -> dict[str, Any]:
     return {"nodes": world.nodes}
 
 
 WORKLOADS: Registry[WorkloadSpec] = Registry("workload")
 WORKLOADS.register("clustered")(WorkloadSpec(ClusteredWorkload, _nodes))
-WORKLOADS.register("trace")(WorkloadSpec(PandaLog, _nodes, own=("window",)))  # in seconds
-WORKLOADS.alias("log", "trace")

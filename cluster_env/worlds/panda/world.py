@@ -31,8 +31,6 @@ from cluster_env.worlds.panda.simulator import PandaSimulator
 from cluster_env.worlds.panda.state import LARGEST, Cloud, new_offer, state_space
 
 COLLISION = ("arrival", "need")
-ON_LOSS = ("restart", "resume")
-PACE = ("slowest", "mean")
 
 
 @dataclass(frozen=True)
@@ -42,8 +40,7 @@ class Panda:
     A consumer asks for cores and memory, perhaps for a core type and a place. Its agent collects
     nodes for it until they satisfy that specification, and lives from its arrival to its departure.
     As several agents decide, Gymnasium's environments of one agent refuse this world, and it has no
-    id there: `multiagent.PandaParallelEnv` is it for PettingZoo, `PandaMultiAgentEnv` in
-    `rllib_configs.worlds.panda.multi_agent` for RLlib.
+    id there: `PandaMultiAgentEnv` in `rllib_configs.worlds.panda.multi_agent` is it for RLlib.
 
     **State.** Of one agent, int32, with names in `state`: the `HEADER` has the specification, what
     is held of it, and how many others wait; then each of the supervisor's `PLANS` has `PLAN_SEEN`,
@@ -55,15 +52,17 @@ class Panda:
     that is 1. All catches come first, and the supervisor resolves collisions (3.2.3); then all
     releases, whose nodes are free for the next catch; then each consumer starts whose agent does
     not wait and whose held nodes satisfy its specification: enough cores and memory, all of the
-    right core type. It holds all of them until it is done. A rule that knows all nodes may decide
-    in place of all agents, see `PandaSimulator.step`.
+    right core type. It holds all of them until it is done. If one leaves during the run, the
+    consumer waits again, keeps the others, and has all of its work to do anew. A rule that knows
+    all nodes may decide in place of all agents, see `PandaSimulator.step`.
 
     **Mask.** A bit makes sense where there is a node, and to wait always does; others do nothing.
 
     **Clock.** Whole steps. At one instant consumers finish, nodes return, are announced to leave
     and leave, nodes that were held too long are reclaimed, consumers arrive, and then the agents of
     all decide who wait. As long as one waits, decisions are one step apart; else the clock goes on
-    to what happens next. A run takes the consumer's duration over the speed of its nodes.
+    to what happens next. A run takes the consumer's duration over the speed of its slowest node,
+    and `stretch` times as long where its nodes do not stand in the rack or region that it prefers.
 
     **Reward.** Minus what the consumer costs under the objective until its agent's next decision
     (3.2.3); a start is charged for the whole run ahead, which its nodes decide, and if one of them
@@ -80,15 +79,6 @@ class Panda:
         collision: which agent gets a node that several agents catch: the one whose consumer arrived
             first (``arrival``), or the one whose actor needs it most (``need``, footnote 2 of the
             paper).
-        on_loss: what a consumer has left to do when one of its nodes leaves during its run: all of
-            it (``restart``), or the rest (``resume``). It waits again and keeps its other nodes.
-        pace: speed of a run on several nodes: that of the slowest node (``slowest``), or the mean
-            over all cores (``mean``).
-        across_racks: factor on the run time of a consumer that prefers one rack, if its nodes are
-            in several racks of one region.
-        across_regions: factor on the run time of a consumer that prefers one rack or one region, if
-            its nodes are in several regions.
-        strict: whether consumers that prefer one rack or region may not start across several.
         observed: largest number of free nodes that an agent sees.
         held: largest number of nodes that an agent can hold.
         reach: how unlike the best node's type the type of an observed node may be, in root mean
@@ -109,11 +99,6 @@ class Panda:
 
     nodes: Nodes = field(default_factory=Nodes)
     collision: str = "arrival"
-    on_loss: str = "restart"
-    pace: str = "slowest"
-    across_racks: float = 1.25
-    across_regions: float = 1.6
-    strict: bool = False
     observed: int = 16
     held: int = 8
     reach: float = 1e9
@@ -127,7 +112,6 @@ class Panda:
         for name, least, most in (
             *(("observed", 1, 1024), ("held", 1, 1024), ("max_time", 1, LARGEST)),
             *(("rounds", 1, 1024), ("patience", 0, LARGEST)),
-            *(("across_racks", 1, 1000), ("across_regions", 1, 1000)),
         ):
             if not least <= getattr(self, name) <= most:
                 raise InputError(
@@ -137,9 +121,8 @@ class Panda:
             raise InputError(f"hybrid must be a share from 0 to 1, but {self.hybrid:g} was given")
         if not self.reach > 0:
             raise InputError(f"reach must be above 0, but {self.reach:g} was given")
-        for what, known in (("collision", COLLISION), ("on_loss", ON_LOSS), ("pace", PACE)):
-            if getattr(self, what) not in known:
-                raise unknown(f"value of {what}", getattr(self, what), known)
+        if self.collision not in COLLISION:
+            raise unknown("value of collision", self.collision, COLLISION)
 
     @cached_property
     def cloud(self) -> Cloud:
@@ -156,17 +139,12 @@ class Panda:
             num_places=place.max(axis=1) + np.int64(1),
             type_speed=np.array(nodes.speed, np.float64),
             first_of_type=np.concatenate([[0], np.cumsum(nodes.count)]).astype(np.int64),
-            across_racks=float(self.across_racks),
-            across_regions=float(self.across_regions),
             collision=COLLISION.index(self.collision),
-            on_loss=ON_LOSS.index(self.on_loss),
-            pace=PACE.index(self.pace),
             observed=self.observed,
             held=self.held,
             patience=self.patience,
             rounds=self.rounds,
             hybrid=float(self.hybrid),
-            strict=self.strict,
             max_time=self.max_time,
         )
 
@@ -201,13 +179,11 @@ class Panda:
             raise InputError(
                 f"node {away[:, 0].max()} is to leave, but there are {self.nodes.num_nodes}"
             )
-        # What a consumer insists on: its place counts where worlds are strict alone.
         topology = specification(jobset, TOPOLOGY)
         if topology.size and not ANYWHERE <= topology.min() <= topology.max() <= ONE_RACK:
             raise InputError("a topology is 0 for anywhere, 1 for one region or 2 for one rack")
         memory, core_type = (specification(jobset, name) for name in (MEMORY, CORE_TYPE))
-        where = topology if self.strict else np.zeros_like(topology)
-        specs = np.stack([jobset.demand[:, 0].astype(np.int64), memory, core_type, where], axis=1)
+        specs = np.stack([jobset.demand[:, 0].astype(np.int64), memory, core_type], axis=1)
         cores, size, kind = (self.nodes.column(name) for name in ("cores", MEMORY, CORE_TYPE))
         # One node is enough for most, which is quick to see for all at once.
         alone = (cores >= specs[:, :1]) & (size >= specs[:, 1:2])

@@ -8,7 +8,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
@@ -199,16 +198,13 @@ class PlainServer:
                 self._armed[project] = self._armed[project] or (considered and not made)
 
     def _settle(self) -> None:
-        if self._world.grow_first:
-            self._grow()
+        self._grow()
         if self._world.drop_expired and self.free:
             gone = [job for job in self._own if job.worth(job.end(self.now, job.size)) <= 0]
             self.waiting = [job for job in self.waiting if job not in gone]
         while fitting := [job for job in self._own if job.size <= self.free]:
             end = [job.worth(job.end(self.now, job.size)) for job in fitting]
             self._start(max(zip(fitting, end, strict=True), key=lambda p: (p[0].size, p[1]))[0])
-        if not self._world.grow_first:
-            self._grow()
 
     def _grow(self) -> None:
         while self.free:
@@ -216,12 +212,7 @@ class PlainServer:
             small = [job for job in own if job.held < job.size]
             if not small:
                 return
-            keys: dict[str, Callable[[PlainJob], Any]] = {
-                "arrival": lambda job: -job.number,
-                "utility": self._urgency,
-                "shortfall": lambda job: job.held - job.size,
-            }
-            job = max(small, key=keys[self._world.growth])
+            job = max(small, key=self._urgency)
             more = min(self.free, job.size - job.held)
             self._clear(more)
             job.held += more

@@ -101,13 +101,13 @@ class DrawingSampler(BilinearSampler):
 class BilinearNetwork(Network):
     """The scorer as a network, which a search trains."""
 
-    module_place = "rllib_configs.worlds.deeprm.bilinear_module:BilinearModule"
+    module_place = "rllib_configs.networks.modules:HeldWeights"
 
     def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
-        """The weights that training begins with, and what the scores depend on beside them."""
+        """The weights that training begins with."""
         start = start_weights(_shapes_of(experiment, world))
         named = {f"network.{name}": value for name, value in start.items()}
-        return {"start": named, "world": world, "training": experiment.training}
+        return {"start": named}
 
     def sampler(
         self, experiment: ExperimentConfig, weights: Weights, world: World

@@ -1,7 +1,6 @@
 """DeepRM's entries in the registries; needs neither Ray nor PyTorch."""
 
 from rllib_configs.registries import (
-    CONVERSIONS,
     FAST_PATHS,
     NETWORKS,
     PLAIN_EPISODES,
@@ -40,11 +39,8 @@ NETWORKS.register("bilinear_scorer")(
         "rllib_configs.worlds.deeprm.bilinear:NETWORK",
         scores_items=True,
         has_gradient=False,
-        can_be_fitted=True,
+        has_score_gradient=True,
     )
-)
-CONVERSIONS.register("bilinear_scorer to set_scorer")(
-    "rllib_configs.worlds.deeprm.imitation:as_set_scorer"
 )
 RANGES.register("deeprm")("rllib_configs.worlds.deeprm.ranges:DeepRMRanges")
 PLAIN_EPISODES.register("deeprm")("rllib_configs.worlds.deeprm.plain:plain_episode")

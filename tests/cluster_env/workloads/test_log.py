@@ -9,7 +9,7 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
-from cluster_env.core.spec import WORLDS, build_world
+from cluster_env.core.spec import build_world
 from cluster_env.core.task import build_workload
 from cluster_env.workloads import sample_jobsets
 from cluster_env.workloads.log import LogWorkload
@@ -18,16 +18,12 @@ from cluster_env.workloads.swf import write_swf
 HOUR = 3600
 STEPS_OF_A_SECOND: dict[str, dict[str, Any]] = {
     "hpc": {},
-    "accrual": {},
-    "panda": {"seconds": 1},
     "deeprm": {"log_format": "auto", "window": HOUR},
 }
-"""Options with which a step of each world is a second."""
+"""Options with which a step of each world that reads logs is a second."""
 ONE_RESOURCE = {"kind": "deeprm", "cluster": {"capacity": [16], "horizon": 255}}
 MACHINES: dict[str, dict[str, Any]] = {
     "hpc": {"kind": "hpc", "processors": 16},
-    "accrual": {"kind": "accrual", "processors": 16},
-    "panda": {"kind": "panda"},
     "deeprm": ONE_RESOURCE,
 }
 
@@ -53,26 +49,17 @@ def which(jobset: JobSet) -> list[int]:
     return (jobset.duration - 1 + 255 * (jobset.demand[:, 0] - 1)).tolist()
 
 
-@pytest.mark.parametrize("world", ["accrual", "panda"])
 @pytest.mark.parametrize(
     "options",
     [
-        {"jobs": 20},
-        {"jobs": 20, "offset": 7, "whole": True},
-        {"jobs": None, "window": 5 * HOUR},
-        {"jobs": None, "window": HOUR, "warmup": HOUR},
-        {"jobs": 30, "block": HOUR},
-        {"jobs": 20, "splits": (0.5, 0.6), "scaled_load": 0.9},
+        {"window": 5 * HOUR, "offset": 7, "whole": True},
+        {"window": HOUR, "block": HOUR},
+        {"window": HOUR, "block": HOUR, "warmup": HOUR},
+        {"window": HOUR, "block": 600, "splits": (0.5, 0.6), "stretch": 0.5},
     ],
 )
-def test_a_window_is_the_same_in_every_world(
-    path: Path, world: str, options: dict[str, Any]
-) -> None:
-    hpc, other = log_of("hpc", path, **options), log_of(world, path, **options)
-    if "scaled_load" in options:
-        assert hpc.load == pytest.approx(0.9, rel=1e-3)
-        if world == "panda":  # another cloud has another load
-            return
+def test_a_window_is_the_same_in_every_world(path: Path, options: dict[str, Any]) -> None:
+    hpc, other = log_of("hpc", path, **options), log_of("deeprm", path, **options)
     for split in Split:
         for one, two in zip(
             sample_jobsets(hpc, 0, split, range(5)),
@@ -85,7 +72,7 @@ def test_a_window_is_the_same_in_every_world(
             assert one.window == two.window
 
 
-@pytest.mark.parametrize("world", WORLDS.names())
+@pytest.mark.parametrize("world", MACHINES)
 def test_in_every_world_the_splits_share_no_job(path: Path, world: str) -> None:
     workload = log_of(world, path)
     seen = [
@@ -97,7 +84,7 @@ def test_in_every_world_the_splits_share_no_job(path: Path, world: str) -> None:
     assert [max(jobs) // 240 for jobs in seen] == [2, 3, 4]
 
 
-@pytest.mark.parametrize("world", WORLDS.names())
+@pytest.mark.parametrize("world", MACHINES)
 def test_in_every_world_a_log_of_slurm_may_name_its_time_zone(tmp_path: Path, world: str) -> None:
     rows = [
         f"{k};COMPLETED;2026-06-30T{k // 60:02}:{k % 60:02}:00;2026-06-30T{k // 60:02}:"
@@ -135,10 +122,3 @@ def test_a_window_at_an_offset_without_jobs_is_refused(tmp_path: Path) -> None:
     log = log_of("hpc", tmp_path / "gap.swf", whole=True, window=60, offset=100)
     with pytest.raises(InputError, match="in the 60 seconds from offset 100 on"):
         log.sample(np.random.default_rng(0))
-
-
-@pytest.mark.parametrize("world", ["accrual", "panda"])
-def test_the_old_name_of_logs_is_understood(path: Path, world: str) -> None:
-    assert WORLDS.get(world).workloads.names()[-1] == "trace"
-    built = build_workload(build_world(MACHINES[world]), "log", {"path": path})
-    assert built == log_of(world, path, **({"seconds": 60} if world == "panda" else {}))

@@ -70,7 +70,6 @@ def test_no_function_takes_what_is_nothing_of_ours(name):
         (lambda: metasched.adapt("deeprm-operation", None), "for 'task' Task or a list"),
         (lambda: metasched.replay("example", "fcfs:easy"), "for 'policies' a list"),
         (lambda: metasched.summarize(None), "for 'schedule' Schedule"),
-        (lambda: metasched.make_parallel_env(task()), "one agent decides"),
         (lambda: metasched.bench(["simulatr"]), "did you mean 'simulator'"),
     ],
 )
@@ -113,10 +112,3 @@ def test_gymnasium_makes_environments_once_metasched_is_imported(first):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:2] == ["(20, 223)", "2"]
-
-
-def test_agents_of_panda_have_an_environment():
-    panda = metasched.load_config("panda-elastic").task.build()
-    env = metasched.make_parallel_env(panda)
-    observations, _ = env.reset(seed=0)
-    assert set(observations) == set(env.agents)

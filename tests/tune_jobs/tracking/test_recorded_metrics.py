@@ -17,8 +17,6 @@ SMALL += ["resources.num_runners=0"]
 CRITIC = [*SMALL, UNIT, "training.critic=true", "training.minibatches=1"]
 META = [*SMALL, "training.tasks=2", "training.epochs=1"]
 SEARCH = [*SMALL, UNIT, "training.validate_every=1", "training.validation_jobsets=2"]
-EXPERT = ["training.jobsets=2", "training.futures=3", "training.validation_jobsets=2"]
-EXPERT += ["task.workload.window=30", "training.validation_warmup=5", "resources.num_runners=0"]
 
 
 def listed() -> list[str]:
@@ -59,7 +57,6 @@ def test_names_are_unique_and_hold_every_metric_of_a_schedule() -> None:
         ("deeprm-ppo", CRITIC),
         ("deeprm-maml", META),
         ("hpc-order", SEARCH),
-        ("deeprm-expert", EXPERT),
     ],
 )
 def test_an_iteration_records_what_the_table_lists(

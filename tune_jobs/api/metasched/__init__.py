@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from meta.tasks import read_task
     from metasched.adapting import adapt
     from metasched.comparing import Comparison, compare, guard
-    from metasched.environments import make_env, make_parallel_env, make_vec_env
+    from metasched.environments import make_env, make_vec_env
     from metasched.exporting import export_onnx
     from metasched.heuristic_policies import heuristics
     from metasched.logs import generate, replay, starts, trace, whatif
@@ -58,7 +58,7 @@ _MODULES = {
     "meta.tasks": ("read_task",),
     "metasched.adapting": ("adapt",),
     "metasched.comparing": ("Comparison", "compare", "guard"),
-    "metasched.environments": ("make_env", "make_parallel_env", "make_vec_env"),
+    "metasched.environments": ("make_env", "make_vec_env"),
     "metasched.exporting": ("export_onnx",),
     "metasched.heuristic_policies": ("heuristics",),
     "metasched.logs": ("generate", "replay", "starts", "trace", "whatif"),
@@ -80,7 +80,6 @@ _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = [  # noqa: RUF022 - in the order of the README
     "make_env",
     "make_vec_env",
-    "make_parallel_env",
     "build_world",
     "JobSet",
     "heuristics",
@@ -148,7 +147,11 @@ def __getattr__(name: str) -> Any:
         if isinstance(value, FunctionType):
             value = import_module("metasched.arguments").checked(value)
     else:
-        raise AttributeError(f"module 'metasched' has no attribute '{name}'")
+        from cluster_env.core.removed import was_removed
+
+        gone = was_removed("function", name)
+        more = f": {gone}" if gone else ""
+        raise AttributeError(f"module 'metasched' has no attribute '{name}'{more}")
     globals()[name] = value
     return value
 

@@ -7,7 +7,6 @@ from typing import Any
 import gymnasium
 from gymnasium.vector import VectorEnv
 
-from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from cluster_env.core.task import Task
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv
@@ -64,24 +63,6 @@ def make_vec_env(
         return ClusterVectorEnv(num_envs, **{**_of_task(env), **own})
     own = _known(ClusterVectorEnv, options, gymnasium.make_vec)
     return gymnasium.make_vec(env, num_envs=num_envs, **own)
-
-
-def make_parallel_env(task: Task, seed: int = 0) -> Any:
-    """Makes an environment in which several agents decide, with the interface of PettingZoo.
-
-    Args:
-        task: one of a world such as panda: ``load_config("panda-elastic").task.build()``.
-        seed: of the jobsets.
-
-    Raises:
-        InputError: if one agent decides in the world.
-    """
-    make = task.spec.environments.parallel
-    if make is None:
-        raise InputError(
-            f"in the world {task.world.kind} one agent decides; take make_env or make_vec_env"
-        )
-    return make(task, seed)
 
 
 def _known(

@@ -50,8 +50,6 @@ def small_worlds(draw: Any, processors: int = 6, machines: int = 1) -> Accrual:
         longest=7,
         preempt=draw(st.booleans()),
         squeeze=draw(st.booleans()),
-        growth=draw(st.sampled_from(("arrival", "utility", "shortfall"))),
-        grow_first=draw(st.booleans()),
         drop_expired=draw(st.booleans()),
         max_time=draw(st.sampled_from((12, 2**31 - 1))),
         machines=draw(st.integers(1, machines)),

@@ -1,7 +1,5 @@
 """Workloads, time-utility functions, orders of the literature, and what is refused."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,14 +7,13 @@ from hypothesis import strategies as st
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.seeding import Split
 from cluster_env.core.spec import build_world, get_heuristic
 from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.metrics import get_metric, nonnegative_cost
 from cluster_env.objectives import UTILITY, get_objective
 from cluster_env.objectives.utility import final_utility, unit_utility
 from cluster_env.worlds.accrual import Accrual
-from cluster_env.worlds.accrual.workloads import AccrualLog, PoissonWorkload, read_utility
+from cluster_env.worlds.accrual.workloads import PoissonWorkload, read_utility
 from cluster_env.worlds.deeprm import DeepRM
 from tests.cluster_env.worlds.accrual.accrual_jobs import jobs
 
@@ -74,9 +71,7 @@ def test_workloads_that_make_no_sense_are_refused(options: dict[str, int]) -> No
         PoissonWorkload(**options)
 
 
-@pytest.mark.parametrize(
-    "options", [{"processors": 0}, {"candidates": 0}, {"growth": "fast"}, {"longest": 0}]
-)
+@pytest.mark.parametrize("options", [{"processors": 0}, {"candidates": 0}, {"longest": 0}])
 def test_worlds_that_make_no_sense_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InputError):
         build_world({"kind": "accrual", **options})
@@ -125,24 +120,3 @@ def test_orders_of_the_literature() -> None:
     two = jobs([0, 1, 1], [1, 1, 1], [5, 6, 7])
     assert order("edf", two) == [0, 1, 2]  # deadlines 13, 15: too much work
     assert order("dasa", two) == order("lbesa", two) == [0, 2, 1]  # 1/3 is less than 3/7
-
-
-@pytest.mark.parametrize("split", list(Split))
-def test_jobs_of_a_log_are_worth_nothing_at_a_multiple_of_the_estimate(
-    tmp_path: Path, split: Split
-) -> None:
-    lines = ["submit,run,processors,estimate"]
-    lines += [f"{100 * k},{50 + k},4,{200 + k}" for k in range(40)]
-    path = tmp_path / "log.csv"
-    path.write_text("\n".join(lines))
-    workload = AccrualLog(path, processors=8, jobs=5, deadline=3.0)
-    jobset = workload.part(split).sample(np.random.default_rng(0))
-    assert jobset.num_jobs == 5
-    estimate = jobset.duration + 150
-    for k in range(5):
-        tuf, length = jobset.attributes["tuf"][k], int(jobset.duration[k])
-        assert unit_utility(tuf, int(1.5 * estimate[k]), length) == pytest.approx(1, abs=0.01)
-        assert unit_utility(tuf, int(3 * estimate[k]) + 1, length) == 0
-        assert unit_utility(tuf, int(3 * estimate[k]) - 9, length) > 0
-    world = Accrual(processors=8)
-    assert final_utility(evaluate(get_heuristic("aggressive", world), [jobset], world)).all()

@@ -119,7 +119,7 @@ class PlainCloud:
     def satisfied(self, k: int) -> bool:
         """Whether what a consumer holds satisfies its specification."""
         agent = self.agents[k]
-        if not agent.held or (self.world.strict and self._stretch(agent) > 1):
+        if not agent.held:
             return False
         cores = sum(self._cores[node] for node in agent.held)
         return cores >= agent.cores and sum(self._memory[n] for n in agent.held) >= agent.memory
@@ -151,15 +151,11 @@ class PlainCloud:
         racks = {int(self.world.nodes.rack[node]) for node in agent.held}
         regions = {int(self.world.nodes.region[node]) for node in agent.held}
         if agent.topology >= ONE_REGION and len(regions) > 1:
-            return self.world.across_regions
-        return self.world.across_racks if agent.topology == ONE_RACK and len(racks) > 1 else 1.0
+            return 1.6
+        return 1.25 if agent.topology == ONE_RACK and len(racks) > 1 else 1.0
 
     def _start(self, agent: Agent) -> None:
-        speeds = [self._speed[node] for node in agent.held]
-        speed = min(speeds)
-        if self.world.pace == "mean":
-            cores = [self._cores[node] for node in agent.held]
-            speed = sum(s * n for s, n in zip(speeds, cores, strict=True)) / sum(cores)
+        speed = min(self._speed[node] for node in agent.held)
         length = max(1, math.ceil(agent.left * self._stretch(agent) / speed - 1e-9))
         agent.stage, agent.began, agent.planned = "running", self.time, self.time + length
         agent.start = self.time if agent.start < 0 else agent.start
@@ -192,11 +188,7 @@ class PlainCloud:
             if agent.stage != "running":
                 continue
             agent.stage, agent.since = "waiting", self.time
-            if self.world.on_loss == "restart":
-                agent.left, agent.start = float(agent.duration), -1
-            else:
-                done = (self.time - agent.began) / (agent.planned - agent.began)
-                agent.left -= agent.left * done
+            agent.start = -1
 
     def _pass_time(self) -> None:
         while not self.over and not self.waiting:

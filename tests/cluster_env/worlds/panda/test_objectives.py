@@ -9,9 +9,9 @@ from cluster_env.core.task import Task
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.panda import Panda
 from cluster_env.worlds.panda.consumers import Consumers
-from cluster_env.worlds.panda.multiagent import PandaParallelEnv
 from cluster_env.worlds.panda.objectives import expected_time
 from cluster_env.worlds.panda.workloads import ClusteredWorkload, Supply
+from rllib_configs.worlds.panda.multi_agent import PandaMultiAgentEnv
 
 
 def test_larger_demands_may_wait_longer() -> None:
@@ -59,17 +59,18 @@ def test_agents_are_paid_what_the_objective_says_and_stay_until_they_depart(name
     supply = Supply(stays=60, away=5)
     workload = ClusteredWorkload(world.nodes, load=0.4, window=20, feedback=0.5, supply=supply)
     task = Task(world, workload, get_objective(name), seed=1)
-    env = PandaParallelEnv(task)
+    env = PandaMultiAgentEnv({"task": task})
     seen, _ = env.reset()
-    returns, over = dict.fromkeys(env.possible_agents, 0.0), set[str]()
-    while seen:
+    agents = env.possible_agents[: env.jobset.num_jobs]
+    returns, departed = dict.fromkeys(agents, 0.0), set[str]()
+    while env.agents:
         seen, rewards, ended, cut, _ = env.step(best_fit(seen, task))
-        assert not over & set(seen), "nobody comes back"
-        over |= {agent for agent in seen if ended[agent] or cut[agent]}
+        assert not departed & set(seen), "nobody comes back"
+        departed |= {agent for agent in (*ended, *cut) if agent != "__all__"}
         for agent, reward in rewards.items():
             returns[agent] += reward
         seen = {agent: one for agent, one in seen.items() if agent in env.agents}
-    assert over == set(env.possible_agents)
+    assert departed == set(agents)
     schedule = env.simulator.schedule()
     assert schedule.finished.all()
     costs = task.objective.cost_of_jobs(schedule)

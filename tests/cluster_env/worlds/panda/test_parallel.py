@@ -7,10 +7,10 @@ from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.panda import Panda
-from cluster_env.worlds.panda.multiagent import PandaParallelEnv
 from cluster_env.worlds.panda.workloads import ClusteredWorkload, Supply
 from rllib_configs.worlds.panda.multi_agent import PandaMultiAgentEnv
 from tests.cluster_env.worlds.panda.test_objectives import best_fit
+from tests.conftest import REPOSITORY
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +20,11 @@ def task() -> Task:
     return Task(world, workload, get_objective("completion_time"), seed=0)
 
 
-def test_pettingzoo_accepts_the_parallel_environment(task: Task) -> None:
+def test_pettingzoo_accepts_the_example(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     pettingzoo = pytest.importorskip("pettingzoo.test")
+    monkeypatch.syspath_prepend(REPOSITORY / "tests" / "extensions")
+    from parallel_env import PandaParallelEnv
+
     pettingzoo.parallel_api_test(PandaParallelEnv(task), num_cycles=150)
 
 

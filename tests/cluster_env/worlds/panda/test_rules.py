@@ -39,7 +39,6 @@ def test_fits_keep_to_one_rack_if_they_can() -> None:
     assert placed("fastest_fit", Consumers.with_supply([0], [8], [4])) == [(0, {2, 3})]
     three = Consumers.with_supply([0], [8], [8], topology=[2])
     assert placed("best_fit", three) == [(0, {0, 1})]  # no rack has 8 cores
-    assert Panda(FOUR, strict=True).nodes.num_nodes == 4
 
 
 def test_shortest_first_and_first_come_first_served() -> None:
@@ -68,13 +67,6 @@ def test_no_rule_starts_on_a_node_that_will_have_left(rule: str) -> None:
     away = [(2, 0, 3, 50), (3, 0, 3, 50), (1, 0, 9, 50)]
     jobset = Consumers.with_supply([0], [10], [2], away=away)
     assert placed(rule, jobset) == [(0, {0})]
-
-
-@pytest.mark.parametrize("rule", HEURISTICS.names())
-def test_strict_consumers_start_in_one_rack_alone(rule: str) -> None:
-    jobset = Consumers.with_supply([0, 0], [8, 5], [4, 6], topology=[2, 2])
-    for _, nodes in placed(rule, jobset, Panda(FOUR, strict=True)):
-        assert len({node % 2 for node in nodes}) == 1
 
 
 @pytest.mark.parametrize(("rule", "order"), [("best_fit", BEST_FIT), ("fastest_fit", FASTEST)])

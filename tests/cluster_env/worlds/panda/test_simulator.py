@@ -83,8 +83,6 @@ worlds = st.builds(
     Panda,
     nodes=st.sampled_from([FOUR, replace(FOUR, regions=2)]),
     collision=st.sampled_from(["arrival", "need"]),
-    on_loss=st.sampled_from(["restart", "resume"]),
-    pace=st.sampled_from(["slowest", "mean"]),
     observed=st.sampled_from([2, 4]),
     held=st.just(4),
     patience=st.sampled_from([0, 3]),
@@ -317,39 +315,37 @@ def test_who_is_satisfied_starts_unless_it_waits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("caught", "topology", "pace", "length"),
+    ("caught", "topology", "length"),
     [
-        ((2,), 0, "slowest", 6),  # 12 steps at speed 2
-        ((2, 0), 0, "slowest", 12),  # the slow one holds it up
-        ((2, 0), 0, "mean", 9),  # 2 cores of speed 2 and 4 of speed 1 make 4/3
-        ((2, 3), 2, "slowest", 8),  # 6 x 1.25, rounded up: two racks
-        ((2, 3), 1, "slowest", 6),  # in one region
+        ((2,), 0, 6),  # 12 steps at speed 2
+        ((2, 0), 0, 12),  # the slow one holds it up
+        ((2, 3), 2, 8),  # 6 x 1.25, rounded up: two racks
+        ((2, 3), 1, 6),  # in one region
     ],
 )
-def test_run_time_depends_on_the_nodes(caught: Any, topology: int, pace: str, length: int) -> None:
+def test_run_time_depends_on_the_nodes(caught: Any, topology: int, length: int) -> None:
     jobset = Consumers.with_supply([0], [12], [1], topology=[topology])
     action = {0: Action(dict.fromkeys(caught, 1.0))}
-    simulator = play_one(Panda(FOUR, pace=pace), jobset, action)
+    simulator = play_one(Panda(FOUR), jobset, action)
     assert simulator.agents["finish"].tolist() == [length]
 
 
-@pytest.mark.parametrize(("on_loss", "finish"), [("restart", 17), ("resume", 13)])
-def test_a_lost_node_costs_what_the_option_says(on_loss: str, finish: int) -> None:
-    """It runs from 0, loses one of two nodes at 4, and goes on at 7 with another one."""
+def test_a_consumer_that_loses_a_node_begins_anew() -> None:
+    """It runs from 0, loses one of two nodes at 4, and runs again at 7 with another one."""
     away = [(0, 4, 4, NEVER), (2, 0, 0, NEVER), (3, 0, 0, 7)]
     jobset = Consumers.with_supply([0], [10], [5], away=away)
-    world = Panda(FOUR, on_loss=on_loss)
+    world = Panda(FOUR)
     nothing = dict[int, Action]()
     simulator = play_one(
         *(world, jobset, {0: Action({0: 1.0, 1: 1.0})}, nothing, nothing, nothing),
         {0: Action({3: 1.0})},
     )
     schedule = simulator.schedule()
-    assert schedule.finish.tolist() == [finish]
-    assert schedule.start.tolist() == [7 if on_loss == "restart" else 0]
+    assert schedule.finish.tolist() == [17]
+    assert schedule.start.tolist() == [7]
     runs, _, _ = simulator.runs()
-    assert runs[["begin", "end"]].tolist() == [(0, 4), (7, finish)]
-    assert runs["counts"].tolist() == [int(on_loss == "resume"), 1]
+    assert runs[["begin", "end"]].tolist() == [(0, 4), (7, 17)]
+    assert runs["counts"].tolist() == [0, 1]
     check_schedule(schedule, [jobset], world.max_time, FOUR.work[:, None])
 
 
