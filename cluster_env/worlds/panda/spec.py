@@ -82,6 +82,7 @@ SPEC = WorldSpec(
         words=words,
         axis=Axis("workload.load", "load {:.0%}".format),
     ),
+    variants={"hybrid": {"hybrid": 0.5}, "its end": {"max_time": 40}},
     environments=Environments(agents=True, parallel=parallel_env),
     training=Training(
         objective="completion_time",
