@@ -12,13 +12,22 @@ import numpy as np
 
 from cluster_env.core.kernel_cache import KernelCache
 
-__all__ = ["ZERO", "njit", "njit_inlined", "njit_kernel"]
+__all__ = ["ZERO", "new_records", "njit", "njit_inlined", "njit_kernel"]
 
 Function = Callable[..., Any]
 
 ZERO: int = np.int64(0)  # type: ignore[assignment]
 """A 0 that kernels begin with. To numba the literal 0 is of a type of its own: a function that is
 called with it once and with other numbers elsewhere would be compiled twice."""
+
+
+def new_records(shape: int | tuple[int, ...], fields: np.dtype[Any]) -> Any:
+    """Records of zeros, ``shape``, of whose fields a type checker knows nothing.
+
+    Fields are attributes in plain Python, too, as compiled code has them. No field may have the
+    name of an attribute of numpy's records, as ``size``.
+    """
+    return np.zeros(shape, fields).view(np.recarray)
 
 
 def njit(**options: Any) -> Callable[[Function], Function]:

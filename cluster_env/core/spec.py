@@ -330,6 +330,8 @@ class WorldSpec:
         side_metrics: metrics that stand beside the headline in every table, because a better
             headline may be bought with them; and by what share each may be worse than a
             baseline's in a guard.
+        variants: options of the world by name that make other code run than its defaults do.
+            Tests hold every world to its promises in all of them.
     """
 
     world: type[Any]
@@ -338,6 +340,7 @@ class WorldSpec:
     baselines: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ("completion_time", "makespan", "utilization")
     side_metrics: Mapping[str, float] = field(default_factory=dict)
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     presentation: Presentation = field(default_factory=Presentation)
     environments: Environments = field(default_factory=Environments)
     training: Training = field(default_factory=Training)

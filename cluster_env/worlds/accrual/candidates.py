@@ -68,7 +68,7 @@ def apply_candidate(server: Server, k: int) -> None:
     if candidate_of(pool.state, k)[CANDIDATE.present] == 0:
         return
     job = pool.shown[k]
-    size = pool.jobs[job].size
+    size = pool.jobs[job].width
     # Preempted jobs make room for it; where it is squeezed, it takes what is free.
     if stage == PREEMPTING:
         order_victims(server)
@@ -143,7 +143,7 @@ def list_preemptions(server: Server, whole: bool) -> int:
         job = pool.waiting[k]
         if not in_turn(pool, job):
             continue
-        size = pool.jobs[job].size
+        size = pool.jobs[job].width
         steps = steps_on(pool, job, size)
         unit = unit_utility_at(pool, job, now + steps)
         # As few victims as make room for it, none of which may be more urgent.
@@ -237,7 +237,7 @@ def add_candidate(
     candidate[CANDIDATE.unit_utility] = round(x1 * MILLION)
     candidate[CANDIDATE.time_left], candidate[CANDIDATE.idle] = x2, x3
     candidate[CANDIDATE.job_utility] = round(unit * MILLION)
-    candidate[CANDIDATE.size], candidate[CANDIDATE.steps] = pool.jobs[job].size, steps
+    candidate[CANDIDATE.size], candidate[CANDIDATE.steps] = pool.jobs[job].width, steps
     return place
 
 
@@ -245,7 +245,7 @@ def add_candidate(
 def add_prospects(pool: Pool, place: int, soonest: int, lost: float) -> None:
     """Adds to a candidate what becomes of its job otherwise, and of those that it preempts."""
     job, candidate = pool.shown[place], candidate_of(pool.state, place)
-    end = pool.episode.time + steps_on(pool, job, pool.jobs[job].size)
+    end = pool.episode.time + steps_on(pool, job, pool.jobs[job].width)
     candidate[CANDIDATE.full_utility] = round(unit_utility_at(pool, job, end) * MILLION)
     candidate[CANDIDATE.wait_utility] = round(unit_utility_at(pool, job, end + soonest) * MILLION)
     candidate[CANDIDATE.lost] = whole_utility(lost)
@@ -279,7 +279,7 @@ def write_header(server: Server, stage: int, count: int, whole: bool) -> None:
         if not in_turn(pool, job):
             continue
         num_waiting += 1
-        size = pool.jobs[job].size
+        size = pool.jobs[job].width
         unit = unit_utility_at(pool, job, pool.episode.time + steps_on(pool, job, size))
         work += pool.progress[job].work_left
         units += unit

@@ -30,7 +30,7 @@ def unit_utility_at(pool: Pool, job: int, end: int) -> float:
 @njit_inlined
 def final_utility(pool: Pool, job: int, unit: float) -> float:
     """Final utility of a job: the unit utility times K L (section 2)."""
-    return unit * pool.jobs[job].size * pool.jobs[job].duration
+    return unit * pool.jobs[job].width * pool.jobs[job].duration
 
 
 @njit_inlined
@@ -219,7 +219,7 @@ def begin_episode(pool: Pool, order: int) -> None:
     # No job has arrived, and none has done any work.
     for job in range(episode.num_jobs):
         progress = pool.progress[job]
-        progress.work_left = pool.jobs[job].size * pool.jobs[job].duration
+        progress.work_left = pool.jobs[job].width * pool.jobs[job].duration
         progress.held, progress.since, progress.start, progress.finish = 0, 0, -1, -1
     # All machines are idle.
     for number in range(options.machines):

@@ -82,7 +82,7 @@ def grow_jobs(server: Server) -> None:
         best, best_score = -1, -np.inf
         for k in range(machine.num_running):
             job = server.running[k]
-            missing = pool.jobs[job].size - pool.progress[job].held
+            missing = pool.jobs[job].width - pool.progress[job].held
             if missing <= 0 or not in_turn(pool, job):
                 continue
             score = remaining_utility(pool, job)
@@ -93,7 +93,7 @@ def grow_jobs(server: Server) -> None:
         # It gets all that it misses, or all that is free.
         record_progress(server, best)
         held = pool.progress[best].held
-        more = min(machine.free, pool.jobs[best].size - held)
+        more = min(machine.free, pool.jobs[best].width - held)
         preempt_lower(server, more)
         hold(pool, best, held + more)
         machine.free -= more
@@ -114,7 +114,7 @@ def drop_expired(pool: Pool) -> None:
 @njit_inlined
 def utility_now(pool: Pool, job: int) -> float:
     """Final utility of a waiting job that starts now with all its processors."""
-    end = pool.episode.time + steps_on(pool, job, pool.jobs[job].size)
+    end = pool.episode.time + steps_on(pool, job, pool.jobs[job].width)
     return final_utility(pool, job, unit_utility_at(pool, job, end))
 
 
@@ -127,7 +127,7 @@ def fit_jobs(pool: Pool) -> None:
         if not in_turn(pool, job):
             k += 1
             continue
-        size = pool.jobs[job].size
+        size = pool.jobs[job].width
         # The machine that it fits best, of equal ones the first.
         best, least = -1, NEVER
         for number in range(pool.options.machines):
@@ -157,7 +157,7 @@ def start_fitting(server: Server) -> None:
         best, best_score = -1, -np.inf
         for k in range(episode.num_waiting):
             job = pool.waiting[k]
-            size = pool.jobs[job].size
+            size = pool.jobs[job].width
             if size > machine.free or not in_turn(pool, job):
                 continue
             if planned and not pool.scratch.planned[job]:
@@ -173,7 +173,7 @@ def start_fitting(server: Server) -> None:
             ):
                 best, best_score = job, score
         if best >= 0:
-            start_job(server, best, pool.jobs[best].size)
+            start_job(server, best, pool.jobs[best].width)
         elif planned and machine.free == pool.options.processors:
             planned, order = False, DENSITY  # rather others than none
         else:

@@ -71,6 +71,13 @@ SPEC = WorldSpec(
     heuristics=HEURISTICS,
     baselines=("none", "aggressive", "density", "edf", "dasa", "lbesa"),
     metrics=("utility", "utilization", "wait", "longest_wait", "slowdown", "completion_time"),
+    variants={
+        "by machine": {"machines": 3, "allocation": "machine"},
+        "by job": {"machines": 3, "allocation": "job"},
+        "projects": {"projects": 2},
+        "projects on machines": {"projects": 2, "machines": 2},
+        "its end": {"max_time": 40},
+    },
     presentation=Presentation(
         columns=columns,
         describe=describe,

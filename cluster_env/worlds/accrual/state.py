@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.batch import Batch, CostTable
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import new_records, njit
 from cluster_env.core.errors import InputError
 from cluster_env.objectives.utility import time_utility_functions
 
@@ -56,7 +56,7 @@ HEADER = Header(*range(len(Header._fields)))
 CANDIDATE = CandidateColumns(*range(len(CandidateColumns._fields)))
 
 JOB = np.dtype(
-    [(name, np.int64) for name in ("arrival", "size", "duration", "deadline", "project")]
+    [(name, np.int64) for name in ("arrival", "width", "duration", "deadline", "project")]
 )
 """A job: clock of its arrival, processors that it asks for, its steps on all of them, the clock
 from which it is worth nothing, and its project, whose priority rises with its number."""
@@ -243,10 +243,10 @@ def allocate_servers(batch: Batch, options: Options, state_size: int) -> Servers
             f"there are some of {' and '.join(map(str, sorted(counts)))}"
         )
     functions = batch.column(time_utility_functions, np.float64)
-    jobs = np.zeros(functions.shape[0], JOB)
+    jobs = new_records(functions.shape[0], JOB)
     jobs["arrival"] = batch.column("arrival", np.int64)
     jobs["duration"] = batch.column("duration", np.int64)
-    jobs["size"] = batch.column("demand", np.int64)[:, 0]
+    jobs["width"] = batch.column("demand", np.int64)[:, 0]
     jobs["project"] = batch.column("job_class", np.int64)
     # A job expires at its function's first value of 0; others have a deadline that never comes.
     points = (functions.shape[1] - 1) // 2
@@ -257,7 +257,7 @@ def allocate_servers(batch: Batch, options: Options, state_size: int) -> Servers
     jobs["deadline"] = np.where(expires, deadline, _FAR)
 
     # Where each episode finds its jobs, among all jobs and among places.
-    episodes = np.zeros(batch.num_episodes, EPISODE)
+    episodes = new_records(batch.num_episodes, EPISODE)
     episodes["first_job"] = batch.first[batch.jobset]
     episodes["num_jobs"], episodes["place"] = batch.num_jobs, batch.place
     episodes["window"] = batch.window[batch.jobset]
@@ -272,9 +272,9 @@ def allocate_servers(batch: Batch, options: Options, state_size: int) -> Servers
         jobs=jobs,
         functions=functions,
         episodes=episodes,
-        machines=np.zeros(num_machines, MACHINE),
+        machines=new_records(num_machines, MACHINE),
         gained=np.zeros((num_machines, options.projects)),
-        progress=np.zeros(batch.num_places, PROGRESS),
+        progress=new_records(batch.num_places, PROGRESS),
         waiting=np.zeros(batch.num_places, np.int64),
         running=np.zeros((num_machines, options.processors), np.int64),
         shown=np.zeros((episodes.size, options.candidates), np.int64),

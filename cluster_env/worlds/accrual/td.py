@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit_inlined, njit_kernel
+from cluster_env.core.compiled import new_records, njit_inlined, njit_kernel
 from cluster_env.worlds.accrual.values import value_of, write_gradient
 
 LEARNER = np.dtype(
@@ -105,7 +105,7 @@ def new_learners(
     Their parameters, float64 ``(num_functions, num_parameters)``, are changed. By `scale` the
     values of a rulebase only get smaller; a network learns well where they are near 1.
     """
-    memory = np.zeros(sharing * p.shape[0], LEARNER)
+    memory = new_records(sharing * p.shape[0], LEARNER)
     memory["steps"] = 0.0 if per_time else 1.0  # equation 5 as it stands, from an average of 0
     slope = np.empty(p.shape[1])
     return Learners(kind, p, memory, rate, rho_rate, half, per_time, scale, slope)

@@ -184,6 +184,12 @@ SPEC = WorldSpec(
         },
         steady=steady,
     ),
+    variants={
+        "classes": {"cluster": {"num_classes": 3}},
+        "three resources": {"cluster": {"capacity": [8, 6, 12]}},
+        "few seen": {"cluster": {"num_slots": 3, "backlog_view": 2}},
+        "its end": {"max_time": 60},
+    },
     environments=Environments(
         ids={
             "DeepRM-v0": {"world": {"kind": "deeprm"}},

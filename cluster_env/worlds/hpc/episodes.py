@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.batch import CostTable
-from cluster_env.core.compiled import njit_inlined, njit_kernel
+from cluster_env.core.compiled import new_records, njit_inlined, njit_kernel
 from cluster_env.worlds.hpc.events import (
     AT_ARRIVAL,
     NEVER,
@@ -42,7 +42,7 @@ REWARDS = {
 
 def machine_of(world: Any) -> Machine:
     """An `HPC` as compiled code reads it."""
-    options, layout = np.zeros(1, OPTIONS).view(np.recarray), world.layout
+    options, layout = new_records(1, OPTIONS), world.layout
     for name in ("queue", "horizon", "jobs_at", "clock_at", "rows_at", "arrivals_at"):
         options[name] = getattr(layout, name)
     for name in ("horizon_step", "max_time", "time_step", "every_step", "max_wait"):
@@ -92,7 +92,7 @@ class Rows(NamedTuple):
         num_lines = num_places if lines_up else 0
         seen = num_places if layout is not None and layout.horizon else 0
 
-        status = np.zeros(num_rows, STATUS).view(np.recarray)
+        status = new_records(num_rows, STATUS)
         status.jobset, status.place = jobset, place
         return cls(
             start=np.full(num_places, -1, np.int64),

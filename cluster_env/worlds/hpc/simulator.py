@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.batch import Batch, BatchSimulator
+from cluster_env.core.compiled import new_records
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import uniforms as uniforms_of
@@ -226,7 +227,7 @@ def estimates(batch: Batch, *names: str) -> NDArray[np.int32]:
 
 
 def _jobs_of(batch: Batch, user: NDArray[np.integer]) -> Jobs:
-    records = np.zeros(batch.first[-1], JOB).view(np.recarray)
+    records = new_records(batch.first[-1], JOB)
     for name in ("arrival", "duration"):
         records[name] = batch.column(name, np.int32)
     records.order_estimate = estimates(batch, "order_estimate", "estimate")

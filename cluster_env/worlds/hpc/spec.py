@@ -167,6 +167,17 @@ def _partition_alone(task: Any) -> Mapping[str, Any]:
     return {} if site is None else {"world.site": asdict(site.only(str(task.workload.partition)))}
 
 
+VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    **{name: {"backfilling": name} for name in ("strict", "skip", "conservative")},
+    "bound": {"max_wait": 600},
+    "bound and conservative": {"max_wait": 600, "backfilling": "conservative"},
+    "few seen": {"queue": 4},
+    "a horizon": {"horizon": 8, "horizon_step": 60},
+    "its end": {"max_time": 4000},
+}
+"""Kinds of backfilling, the bound on waits, what a policy sees, and an end of time."""
+
+
 def warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
     """Draws and corrects estimates, uses a scorer in its three ways, and plays a site."""
     rng, one, scorer = np.random.default_rng(0), np.zeros(1, np.int64), Scorer.linear()
@@ -205,6 +216,7 @@ SPEC = WorldSpec(
         *("slowdown", "completion_time", "makespan"),
     ),
     side_metrics={"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0},
+    variants=VARIANTS,
     presentation=Presentation(
         columns=columns,
         describe=describe,

@@ -37,7 +37,7 @@ RESET, STEP, RULE_STEP, PLAY = range(4)
 def begin(episode: Episode) -> None:
     """Puts an episode back before its first event."""
     progress = episode.progress[0]
-    progress.time, progress.round, progress.num_arrived, progress.num_waiting = 0, 0, 0, 0
+    progress.time, progress.rounds, progress.num_arrived, progress.num_waiting = 0, 0, 0, 0
     progress.num_running, progress.num_done, progress.num_events, progress.num_runs = 0, 0, 0, 0
     progress.active, progress.truncated = True, False
     for k in range(episode.nodes.size):
@@ -142,8 +142,8 @@ def decide(
     else:
         changed = carry_out(episode, decisions, first, last)
     # As long as agents change something, those that still wait decide again at the same clock.
-    again = changed and progress.num_waiting > 0 and progress.round + 1 < cloud.rounds
-    progress.round = progress.round + 1 if again else 0
+    again = changed and progress.num_waiting > 0 and progress.rounds + 1 < cloud.rounds
+    progress.rounds = progress.rounds + 1 if again else 0
     # When the next decision comes: now, after a step, or when something happens.
     if again:
         time = now

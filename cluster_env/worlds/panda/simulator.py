@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.batch import Batch, BatchSimulator
+from cluster_env.core.compiled import new_records
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Pieces, Schedule
 from cluster_env.objectives import Objective
@@ -265,7 +266,7 @@ class PandaSimulator(BatchSimulator):
 def _jobs_of(batch: Batch, events: list[NDArray[np.int64]], nodes: Nodes, reach: float) -> Jobs:
     """The consumers of a batch as compiled code reads them, and the events of each jobset."""
     near = [nearest_types(one, nodes, reach) for one in batch.jobsets]
-    consumers = np.zeros(int(batch.first[-1]), CONSUMER)
+    consumers = new_records(int(batch.first[-1]), CONSUMER)
     consumers["arrival"] = batch.column("arrival", np.int64)
     consumers["duration"] = batch.column("duration", np.int64)
     consumers["cores"] = batch.column("demand", np.int64)[:, 0]
@@ -289,7 +290,7 @@ def _episodes_of(batch: Batch, events: list[NDArray[np.int64]], cloud: Cloud) ->
     departures = np.array([(one[:, 1] == LEAVE).sum() for one in events])
     most_runs = batch.num_jobs + departures[batch.jobset]
     num_episodes, num_rows = batch.num_episodes, batch.num_places
-    spans = np.zeros(num_episodes, SPAN)
+    spans = new_records(num_episodes, SPAN)
     spans["consumer"], spans["count"] = batch.first[batch.jobset], batch.num_jobs
     spans["row"] = batch.place
     spans["event"] = (np.cumsum(num_events) - num_events)[batch.jobset]
@@ -297,12 +298,12 @@ def _episodes_of(batch: Batch, events: list[NDArray[np.int64]], cloud: Cloud) ->
     spans["run"], spans["most_runs"] = np.cumsum(most_runs) - most_runs, most_runs
     return Episodes(
         spans=spans,
-        progress=np.zeros(num_episodes, PROGRESS),
-        nodes=np.zeros((num_episodes, cloud.type.size), NODE),
-        runs=np.zeros(int(most_runs.sum()), RUN),
+        progress=new_records(num_episodes, PROGRESS),
+        nodes=new_records((num_episodes, cloud.type.size), NODE),
+        runs=new_records(int(most_runs.sum()), RUN),
         run_nodes=np.zeros((int(most_runs.sum()), cloud.held), np.int64),
         number=np.repeat(np.arange(num_episodes, dtype=np.int32), batch.num_jobs),
-        agents=np.zeros(num_rows, AGENT),
+        agents=new_records(num_rows, AGENT),
         held=np.zeros((num_rows, cloud.held), np.int64),
         shown=np.full((num_rows, cloud.observed), -1, np.int64),
         waiting=np.zeros(num_rows, np.int64),

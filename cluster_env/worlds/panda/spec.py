@@ -72,6 +72,7 @@ SPEC = WorldSpec(
         words=words,
         axis=Axis("workload.load", "load {:.0%}".format),
     ),
+    variants={"hybrid": {"hybrid": 0.5}, "its end": {"max_time": 40}},
     environments=Environments(agents=True),
     training=Training(
         objective="completion_time",

@@ -171,7 +171,7 @@ events of nodes; and the room for its runs."""
 PROGRESS = np.dtype(
     [
         ("time", np.int64),
-        ("round", np.int64),  # decisions that were taken at the present clock
+        ("rounds", np.int64),  # decisions that were taken at the present clock
         ("num_arrived", np.int64),
         ("num_waiting", np.int64),
         ("num_running", np.int64),

@@ -62,8 +62,8 @@ JOB = np.dtype(
         # Least and most nodes that it takes, and whether these are its own while it runs.
         *((name, np.int32) for name in ("least", "most")),
         ("exclusive", np.bool_),
-        # Jobs of one shape fit in the same places.
-        ("shape", np.int32),
+        # Jobs of one form fit in the same places.
+        ("form", np.int32),
         # Its reservation, -1 if it has none; how many jobs of its jobset must end before it.
         *((name, np.int32) for name in ("reservation", "predecessors")),
         # Seconds from their ends to its submission, -1 where it is submitted at its arrival.
@@ -184,7 +184,7 @@ class Run(NamedTuple):
     set_closed: Ints  # (num_sets,)
     set_waiting: Ints  # (num_sets,), jobs in the queue
     failing: NDArray[np.bool_]  # (num_nodes,)
-    too_long: Ints  # (num_shapes,), seconds from which a shape does not fit in a pass, and the pass
+    too_long: Ints  # (num_forms,), seconds from which a form does not fit in a pass, and the pass
     too_long_pass: Ints
     booked: Ints  # (num_jobs,), the pass in which a job was blocked and got its booking
     blocked: Indices  # (num_jobs,), those of a pass in order

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.batch import Batch
+from cluster_env.core.compiled import new_records
 from cluster_env.core.jobs import JobSet
 from cluster_env.worlds.hpc.simulator import estimates, users_of
 from cluster_env.worlds.hpc.site.arrays import FAILURE, JOB, PLANNED, RESERVATION, Layout, Work
@@ -72,7 +73,7 @@ def layout_of(site: Site, requests: Requests) -> Layout:
 def work_of(site: Site, batch: Batch, requests: Requests) -> Work:
     """The jobs of a batch."""
     users, num_users = zip(*map(users_of, batch.jobsets), strict=True)
-    records = np.zeros(batch.first[-1], JOB).view(np.recarray)
+    records = new_records(batch.first[-1], JOB)
     columns, demand = requests.columns, requests.demand
     for name in ("arrival", "duration"):
         records[name] = batch.column(name, np.int32)
@@ -90,7 +91,7 @@ def work_of(site: Site, batch: Batch, requests: Requests) -> Work:
         "least": requests.least,
         "most": requests.most,
         "exclusive": requests.exclusive,
-        "shape": requests.shapes[0],
+        "form": requests.forms[0],
         "reservation": columns["reservation"],
         "think": columns["think_s"],
         "after_ok": columns["after_ok"] > 0,

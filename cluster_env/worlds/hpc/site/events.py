@@ -43,8 +43,8 @@ def clear(layout: Layout, work: Work, run: Run, jobset: int) -> None:
     for slot in range(run.slot_next.size):
         run.slot_next[slot] = slot + 1
     status.free_slot = 0
-    for shape in range(run.too_long.size):
-        run.too_long_pass[shape] = 0
+    for form in range(run.too_long.size):
+        run.too_long_pass[form] = 0
     for k in range(run.partitions.size):
         part = run.partitions[k]
         part.waiting, part.running, part.arrived, part.last_arrival = 0, 0, 0, 0

@@ -83,7 +83,7 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
                 place = np.int64(0)
             continue
         if time != now and fits:
-            run.too_long[record.shape], run.too_long_pass[record.shape] = seconds, status.stamp
+            run.too_long[record.form], run.too_long_pass[record.form] = seconds, status.stamp
         if not wants:
             continue
         # A booking can wait until another job could start, unless it is not sure that there is one.
@@ -120,8 +120,8 @@ def _is_idle(work: Work, run: Run, mode: int, job: int) -> bool:
 def _may_fit(layout: Layout, work: Work, run: Run, index: int, seconds: int) -> bool:
     """Whether a job may fit now: units are free, and none like it was found not to fit."""
     record = work.records[index]
-    known = run.too_long_pass[record.shape] == run.status[0].stamp
-    fits = not (known and run.too_long[record.shape] <= seconds)
+    known = run.too_long_pass[record.form] == run.status[0].stamp
+    fits = not (known and run.too_long[record.form] <= seconds)
     for r in range(layout.units.shape[1]):
         fits = fits and work.demand[index, r] <= run.set_free[record.set, r]
     return bool(fits)

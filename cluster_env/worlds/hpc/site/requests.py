@@ -127,13 +127,13 @@ class Requests:
         return np.where(asked > 0, self.least, bound[self.columns["partition"]])
 
     @cached_property
-    def shapes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The shape of each job, and the first job of each shape; see `Work`."""
+    def forms(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The form of each job, and the first job of each form; see `Work`."""
         columns = [self.sets[0], self.least, self.most, self.exclusive, *self.demand.T]
         columns.append(self.columns["reservation"])
         table = np.stack([np.asarray(column, np.int64) for column in columns], axis=1)
-        _, first, shape = np.unique(table, axis=0, return_index=True, return_inverse=True)
-        return shape.reshape(-1), first
+        _, first, form = np.unique(table, axis=0, return_index=True, return_inverse=True)
+        return form.reshape(-1), first
 
     @cached_property
     def counted(self) -> dict[str, NDArray[np.int64]]:
@@ -163,7 +163,7 @@ class Requests:
                 (asked > most) | ((asked > 0) & (asked < partition.min_nodes)),
                 f"asks for a number of nodes that the partition {partition.name} lets no job have",
             )
-        yield ~self._fits[self.shapes[0]], "fits on no nodes that it may use, even if all are idle"
+        yield ~self._fits[self.forms[0]], "fits on no nodes that it may use, even if all are idle"
         for whose, seconds, what in longest_times(self.site, self.columns):
             yield (
                 whose & (self.limit > seconds),
@@ -186,17 +186,17 @@ class Requests:
 
     @cached_property
     def _fits(self) -> NDArray[np.bool_]:
-        """Whether each shape fits on its nodes when they are idle."""
+        """Whether each form fits on its nodes when they are idle."""
         sets, masks, _ = self.sets
-        fits = np.zeros(self.shapes[1].size, np.bool_)
-        for shape, job in enumerate(self.shapes[1]):
+        fits = np.zeros(self.forms[1].size, np.bool_)
+        for form, job in enumerate(self.forms[1]):
             units, demand = self.site.units[masks[sets[job]]], self.demand[job].astype(np.int64)
             can = np.minimum(units[:, 0], demand[0])
             for r in range(1, demand.size):
                 if demand[r]:
                     can = np.minimum(can, units[:, r] * demand[0] // demand[r])
             can = np.sort(can)[::-1][: self.most[job]]
-            fits[shape] = can.sum() >= demand[0] and (can > 0).sum() >= self.least[job]
+            fits[form] = can.sum() >= demand[0] and (can > 0).sum() >= self.least[job]
         return fits
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from cluster_env.core.batch import Batch
+from cluster_env.core.compiled import new_records
 from cluster_env.worlds.hpc.site.arrays import (
     FAILURE,
     PARTITION,
@@ -24,9 +25,9 @@ def room_for(layout: Layout, work: Work, batch: Batch, books: bool, users: int) 
     """Room in which any episode of a batch can be played; ``books`` is for a booking a job."""
     (num_nodes, num_resources), num_sets = layout.units.shape, layout.set_units.shape[0]
     num_jobs, num_partitions = batch.most_jobs, layout.partition_set.size
-    num_shapes = int(work.records["shape"].max(initial=0))
-    status = np.zeros(1, STATUS).view(np.recarray)
-    partitions = np.zeros(num_partitions, PARTITION).view(np.recarray)
+    num_forms = int(work.records["form"].max(initial=0))
+    status = new_records(1, STATUS)
+    partitions = new_records(num_partitions, PARTITION)
     slots = int(np.minimum(layout.units[:, 0], num_jobs).sum()) + 1
     # Each partition has a booking at most, or each job.
     most = min(num_jobs if books else num_partitions, num_jobs)
@@ -71,8 +72,8 @@ def room_for(layout: Layout, work: Work, batch: Batch, books: bool, users: int) 
         set_closed=ints(num_sets),
         set_waiting=ints(num_sets),
         failing=np.zeros(num_nodes, np.bool_),
-        too_long=ints(num_shapes + 1),
-        too_long_pass=ints(num_shapes + 1),
+        too_long=ints(num_forms + 1),
+        too_long_pass=ints(num_forms + 1),
         booked=ints(num_jobs),
         blocked=indices(num_jobs),
         begun=indices(num_jobs),

@@ -16,16 +16,6 @@ from cluster_env.worlds.panda.consumers import Consumers
 world = Panda(observed=8, held=4, collision="need", rounds=4)
 lines = 0
 
-def by_name(array):
-    # fields as attributes, as compiled code has them
-    if not array.dtype.names:
-        return array
-    fields = {
-        name: property(lambda one, n=name: one[n], lambda one, v, n=name: one.__setitem__(n, v))
-        for name in array.dtype.names
-    }
-    return array.view(np.dtype((type("Fields", (np.void,), fields), array.dtype)))
-
 def count(frame, event, argument):
     global lines
     if "worlds/panda" in frame.f_code.co_filename:
@@ -35,15 +25,9 @@ def count(frame, event, argument):
 found = {}
 for catching, agents in [(c, n) for c in (True, False) for n in map(int, sys.argv[1:])]:
     simulator = world.simulator()
-    simulator.reset = lambda rows=None: None  # not yet
     zeros = np.zeros(agents, int)
     jobset = Consumers.with_supply(zeros, zeros + 20, zeros + 9)
     simulator.load([jobset], get_objective("completion_time"))
-    for name in ("_jobs", "_episodes"):
-        arrays = getattr(simulator, name)
-        setattr(simulator, name, type(arrays)(*map(by_name, arrays)))
-    del simulator.reset
-    simulator.reset()
     rows = np.flatnonzero(simulator.active).astype(np.int32)
     assert rows.size == agents
     bits = np.zeros((agents, world.num_actions), np.int32)

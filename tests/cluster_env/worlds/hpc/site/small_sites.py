@@ -97,11 +97,13 @@ def calendars(draw, names: list[str]) -> tuple[Outage, ...]:
 
 @st.composite
 def jobs_of(draw, site: Site, follow: bool = False, impossible: bool = False) -> JobSet:
-    """Up to 12 jobs of a site that compete; ``follow`` lets some depend on others.
+    """Up to 12 jobs of a site that compete, or 60; ``follow`` lets some depend on others.
 
-    With ``impossible``, some of them may be such as can never run.
+    With ``impossible``, some of them may be such as can never run. Only long queues show whether a
+    booking was lost, or in what order jobs of equal scores stand.
     """
-    count = draw(st.integers(1, 12))
+    many = draw(st.integers(0, 9)) == 9
+    count = 60 if many else draw(st.integers(1, 12))
 
     def numbers(low: int, high: int) -> np.ndarray:
         return np.array(draw(st.lists(st.integers(low, high), min_size=count, max_size=count)))
