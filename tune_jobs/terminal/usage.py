@@ -6,7 +6,6 @@ import shlex
 import click
 
 from cluster_env.core.registry import nearest
-from cluster_env.core.spec import heuristics_of
 from cluster_env.worlds import WORLDS, get_spec, shipped_policies
 from rllib_configs.explaining import settings_named
 from rllib_configs.extensions import load_extensions
@@ -63,7 +62,7 @@ def _as_policies(words: list[str], options: list[str]) -> str:
     load_extensions()
     known = {
         *shipped_policies(),
-        *(rule for world in WORLDS.names() for rule in heuristics_of(get_spec(world))),
+        *(rule for world in WORLDS.names() for rule in get_spec(world).heuristics.names()),
     }
     names = {name.partition(":")[0] for word in words for name in word.split(",")}
     if not option or not names <= known:
