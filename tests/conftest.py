@@ -2,9 +2,11 @@
 
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -121,6 +123,30 @@ def _no_other_ray(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(
             session, "_start", lambda *_: pytest.fail("use the fixture local_ray, or a subprocess")
         )
+
+
+@pytest.fixture(autouse=True)
+def _tables_made_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """MLflow makes the tables of one database, which takes more than a second; others copy it."""
+    store = sys.modules.get("tune_jobs.tracking.store")
+    if store is None:
+        return
+    make = store._open
+    tables = tmp_path_factory.getbasetemp() / "tables.db"
+
+    def copy_and_open(uri: str) -> object:
+        database = store.database_of(uri)
+        if database is not None and not database.exists() and database.parent.is_dir():
+            if not tables.exists():
+                aside = tables.with_name(f"tables-{uuid.uuid4().hex}.db")
+                make(f"sqlite:///{aside}")
+                aside.rename(tables)
+            shutil.copyfile(tables, database)
+        return make(uri)
+
+    monkeypatch.setattr(store, "_open", copy_and_open)
 
 
 @pytest.fixture
