@@ -218,6 +218,17 @@ def overloaded(schedules: Mapping[str, Schedule]) -> list[str]:
     return sentences
 
 
+def left_out(jobs: RecordedJobs) -> str:
+    """How many jobs of a log are not played, and why, to stand behind how many are."""
+    reasons = "; ".join(f"{one.count:,} because the job {one.reason}" for one in jobs.dropped)
+    return f"; left out: {reasons}" if reasons else ""
+
+
+def dropped(jobs: RecordedJobs) -> list[dict[str, int | str]]:
+    """The same as data."""
+    return [{"count": one.count, "reason": one.reason} for one in jobs.dropped]
+
+
 def bounded(schedules: Mapping[str, Schedule], max_wait: int) -> list[str]:
     """A sentence about the bound on waits, in seconds, where there is one: whom it moved."""
     if not max_wait:

@@ -35,7 +35,9 @@ from tune_jobs.replaying.outcomes import (
     by_partition,
     by_size,
     by_user,
+    dropped,
     in_all,
+    left_out,
     outcome,
     overloaded,
     timeline,
@@ -156,7 +158,7 @@ def _report(
         tables={**tables_of(sheets), LINES: partial(_lines_of, shown, edges_of(stretch)), **tables},
         data={
             "jobs": jobs.num_jobs,
-            "dropped": [{"count": one.count, "reason": one.reason} for one in jobs.dropped],
+            "dropped": dropped(jobs),
             "seconds": {one.name: one.seconds for one in replays},
             "remarks": remarks,
             **({} if trust is None else {"trust": trust.data}),
@@ -216,10 +218,7 @@ def _lines_of(schedules: Mapping[str, Schedule], edges: Edges) -> pd.DataFrame:
 
 
 def _head(jobs: RecordedJobs, schedule: Schedule) -> str:
-    num_lost = sum(one.count for one in jobs.dropped)
-    reasons = "; ".join(f"{one.count:,} because the job {one.reason}" for one in jobs.dropped)
-    lost = f"; left out: {reasons}" if num_lost else ""
     machine = ", ".join(
         f"{units:,} {name}" for name, units in zip(jobs.resources, schedule.capacity, strict=True)
     )
-    return f"{jobs.path}: {jobs.num_jobs:,} jobs on {machine}{lost}"
+    return f"{jobs.path}: {jobs.num_jobs:,} jobs on {machine}{left_out(jobs)}"

@@ -25,7 +25,7 @@ from tune_jobs.replaying.changes import Setup, at_changed_site, changed
 from tune_jobs.replaying.choices import LogOptions, task_of_log
 from tune_jobs.replaying.effect_sheets import Effects, points, sheets_of
 from tune_jobs.replaying.effects import Lost, Periods, Side
-from tune_jobs.replaying.outcomes import bounded, overloaded
+from tune_jobs.replaying.outcomes import bounded, dropped, left_out, overloaded
 from tune_jobs.replaying.trust import Trust
 from tune_jobs.tables.frames import frame_of
 from tune_jobs.tables.printing import as_data, folded
@@ -111,7 +111,7 @@ def compare_changes(options: WhatIfOptions, progress: Progress) -> Report:
         remarks += bounded({case.name: one.schedule}, world.max_wait)
     remarks += overloaded({one.name: one.schedule for one in played[:2]})
     head = f"{options.path}: what if {', '.join(made)}? {jobs.num_jobs:,} jobs, now {now.spec.key}"
-    head = "\n".join([head, *folded(lost)])
+    head = "\n".join([f"{head}{left_out(now.jobs)}", *folded(lost)])
     few = sheets_of(effects, jobs, few=True)
     return Report(
         text=text_of(head, few, [trust.sentence, NOT_KNOWN, *remarks]),
@@ -121,6 +121,7 @@ def compare_changes(options: WhatIfOptions, progress: Progress) -> Report:
             "changes": list(made),
             "policy": now.spec.key,
             "trust": trust.data,
+            "dropped": dropped(now.jobs),
             "work_that_disappears": asdict(effects.lost),
             "remarks": [*lost, *remarks, NOT_KNOWN],
             **as_data(sheets),

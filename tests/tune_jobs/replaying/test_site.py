@@ -98,11 +98,11 @@ def test_a_description_is_looked_at_beside_the_log(
 def test_jobs_that_never_start_are_not_compared(tmp_path: Path, capsys: Shown) -> None:
     (tmp_path / "jobs.csv").write_text(
         "arrival,duration,processors,wait,reservation\n"
-        "1770000000,600,4,0,\n1770000100,600,4,500,\n1770000200,600,2,0,course\n"
+        "1770000000,600,4,0,course\n1770000100,600,4,500,\n1770000200,600,2,0,course\n"
     )
     (tmp_path / "site.yaml").write_text(
         "nodes:\n- {name: n1, processors: 4}\ncalendar:\n- {start: 1769990000, "
-        "end: 1770000000, nodes: n1, kind: reservation, name: course}\n"
+        "end: 1770000250, nodes: n1, kind: reservation, name: course}\n"
     )
     log = (str(tmp_path / "jobs.csv"), "--site", str(tmp_path / "site.yaml"), *RULE)
     found = run(capsys, "trace", *log, "--calibrate")
@@ -275,16 +275,19 @@ def test_jobs_over_a_limit_that_holds_for_them_are_left_out_everywhere(
         4: "alone holds more than 2 processors per user of the qos small",
         6: "alone holds more than 3 processors of the account chem",
         7: "alone holds more than 1 processors of the user eve",
-        9: "never starts under fcfs:easy",
+        9: "was submitted after its reservation had ended",
     }
     assert found["facts"]["jobs"] == 3
     assert found["facts"]["utilization of processors, under fcfs:easy"] <= 1
     assert min(row["least"] for row in found["times"]) >= 0
     assert cli.run(cli.metasched, ["replay", *files, "--policy", "fcfs:easy"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)["replay"]
-    assert row["unfinished"] == 1  # the one whose reservation is over
+    found = json.loads(capsys.readouterr().out)
+    assert found["replay"][0]["unfinished"] == 0
+    assert {one["reason"] for one in found["dropped"]} == set(reasons.values())
     assert cli.run(cli.metasched, ["whatif", *files, "--change", "qos.low.processors=9"]) == 0
-    assert json.loads(capsys.readouterr().out)["jobs"] == 3
+    found = json.loads(capsys.readouterr().out)
+    assert found["jobs"] == 3
+    assert {one["reason"] for one in found["dropped"]} == set(reasons.values())
 
 
 @pytest.mark.parametrize(("start", "inside"), [(100, True), (119, True), (200, False)])

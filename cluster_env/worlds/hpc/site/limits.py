@@ -100,11 +100,8 @@ def charge_limits(
         columns: ``partition``, ``qos``, ``user`` and ``account`` of all jobs, ``(num_jobs,)`` each.
         amounts: what each job counts as, by `UNITS`.
     """
-    everybody, qos = np.zeros(columns["qos"].size, np.int64), site.qos_names
-    own = columns["qos"]
-    of_partition = np.array(
-        [qos.index(one.qos) if one.qos else _NOBODY for one in site.partitions], np.int64
-    )[columns["partition"]]
+    everybody, own = np.zeros(columns["qos"].size, np.int64), columns["qos"]
+    of_partition = _qos_of_partition(site, columns)
     of_kind = {kind: [one for one in site.limits if one.kind == kind] for kind in _KINDS}
     owners = {"": everybody, "_per_user": columns["user"], "_per_account": columns["account"]}
     for unit in UNITS:
@@ -162,7 +159,7 @@ def charge_throttles(counters: Counters, columns: dict[str, NDArray[np.int64]]) 
         counters.charge(jobs, array[jobs], ones, most, f"{most:,} jobs of its array")
 
 
-_KINDS = ("qos", "account", "user")
+_KINDS = ("qos", "user", "account")
 
 
 def _charge(
@@ -183,12 +180,35 @@ def _charge(
 def longest_times(
     site: Site, columns: dict[str, NDArray[np.int64]]
 ) -> Iterator[tuple[NDArray[np.bool_], int, str]]:
-    """Which jobs have a longest time, in seconds, and by what."""
+    """Which jobs have a longest time, in seconds, and by what: their partition, and a limit."""
     for place, partition in enumerate(site.partitions):
         if partition.max_time_s:
             yield columns["partition"] == place, partition.max_time_s, f"partition {partition.name}"
-    for kind in _KINDS:
-        of_kind = [one for one in site.limits if one.kind == kind]
-        for place, limit in enumerate(of_kind):
-            if limit.max_time_s:
-                yield columns[kind] == place, limit.max_time_s, f"{kind} {limit.name}"
+    for whose, seconds, limit in limits_of_a_job(site, columns, "max_time_s"):
+        yield whose, seconds, f"{limit.kind} {limit.name}"
+
+
+def limits_of_a_job(
+    site: Site, columns: dict[str, NDArray[np.int64]], name: str
+) -> Iterator[tuple[NDArray[np.bool_], int, Limit]]:
+    """For which jobs, bool ``(num_jobs,)``, a limit of each single one holds, and its value.
+
+    Args:
+        site: with its limits.
+        columns: as for `charge_limits`.
+        name: of the limit: ``processors_per_job``. 0 is none.
+    """
+    settled = np.zeros(columns["qos"].size, np.bool_)
+    own = [(kind, columns[kind]) for kind in _KINDS]
+    for kind, places in (("qos", _qos_of_partition(site, columns)), *own):
+        for place, limit in enumerate(one for one in site.limits if one.kind == kind):
+            if most := int(getattr(limit, name)):
+                holds = (places == place) & ~settled
+                yield holds, most, limit
+                settled = settled | holds
+
+
+def _qos_of_partition(site: Site, columns: dict[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Place of the QOS of each job's partition, -1 for none."""
+    places = [site.qos_names.index(one.qos) if one.qos else _NOBODY for one in site.partitions]
+    return np.array(places, np.int64)[columns["partition"]]

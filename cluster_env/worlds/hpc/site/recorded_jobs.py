@@ -49,7 +49,9 @@ def on_site(jobs: RecordedJobs, site: Site, *, cap: bool = False) -> RecordedJob
         requests = Requests.of(site, jobs.jobset())
     for never, why in requests.impossible():
         jobs = _without(jobs, never[jobs.attributes["job_id"]], why)
-    return jobs
+    ends = np.array([*(one.end for one in site.calendar), np.iinfo(np.int64).max])  # -1: none
+    late = jobs.submit >= ends[jobs.attributes.get("reservation", NOTHING)]
+    return _without(jobs, late, "was submitted after its reservation had ended")
 
 
 def _capped(jobs: RecordedJobs, requests: Requests) -> RecordedJobs:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.worlds.hpc.site.description import Site
-from cluster_env.worlds.hpc.site.limits import larger_than_limits, longest_times
+from cluster_env.worlds.hpc.site.limits import larger_than_limits, limits_of_a_job, longest_times
 
 DEFAULTS = {
     "qos": -1,
@@ -169,18 +169,12 @@ class Requests:
                 whose & (self.limit > seconds),
                 f"asks for more time than the {what} lets it have, {seconds:,} seconds",
             )
-        of_kind = {kind: [one for one in self.site.limits if one.kind == kind] for kind in _KINDS}
-        for kind, limits in of_kind.items():
-            for place, one in enumerate(limits):
-                for unit in _PER_JOB:
-                    most = getattr(one, f"{unit}_per_job")
-                    if most:
-                        over = (self.columns[kind] == place) & (self.counted[unit] > most)
-                        yield (
-                            over,
-                            f"asks for more {unit} than the {kind} {one.name} lets a job have",
-                        )
-
+        for unit in _PER_JOB:
+            for whose, most, one in limits_of_a_job(self.site, self.columns, f"{unit}_per_job"):
+                yield (
+                    whose & (self.counted[unit] > most),
+                    f"asks for more {unit} than the {one.kind} {one.name} lets a job have",
+                )
         for over, limit in larger_than_limits(self.site, self.columns, self.counted):
             yield over, f"alone holds more than {limit}"
 
@@ -198,9 +192,6 @@ class Requests:
             can = np.sort(can)[::-1][: self.most[job]]
             fits[form] = can.sum() >= demand[0] and (can > 0).sum() >= self.least[job]
         return fits
-
-
-_KINDS = ("qos", "account", "user")
 
 
 def check_site(site: Site, jobset: JobSet) -> None:

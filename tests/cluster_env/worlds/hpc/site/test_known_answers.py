@@ -317,6 +317,35 @@ def test_a_job_that_can_never_run_is_refused(site: Site, jobset: JobSet, why: st
         HPC(site=site).check(jobset)
 
 
+@pytest.mark.parametrize(
+    ("limit", "why"), [("processors_per_job", "more processors"), ("max_time_s", "more time")]
+)
+def test_of_limits_of_a_single_job_that_of_the_partition_s_qos_goes_first(
+    limit: str, why: str
+) -> None:
+    """Then that of the job's own QOS, of its user and of its account, as in Slurm."""
+
+    def check(**limits: int) -> None:
+        site = Site(
+            (FOUR,),
+            (Partition("a", qos="of_partition"),),
+            limits=(
+                Limit("of_partition", **{limit: limits.get("partition", 0)}),
+                Limit("own", **{limit: limits.get("own", 0)}),
+                Limit("ann", "user", **{limit: limits.get("user", 0)}),
+                Limit("bio", "account", **{limit: limits.get("account", 0)}),
+            ),
+        )
+        HPC(site=site).check(jobs([0], [2], [2], qos=[1], user=[0], account=[0]))
+
+    order = ["partition", "own", "user", "account"]
+    for place, first in enumerate(order):
+        behind = dict.fromkeys(order[place + 1 :], 1)
+        check(**{first: 2}, **behind)
+        with pytest.raises(InputError, match=why):
+            check(**{first: 1}, **dict.fromkeys(behind, 9))
+
+
 def test_single_decisions_are_refused() -> None:
     world = HPC(site=Site((FOUR,)))
     simulator = world.simulator()
