@@ -11,6 +11,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from cluster_env.core.task import Task
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv
+from metasched.arguments import require_kind
 
 DEFAULT_ENVIRONMENT = "DeepRM-v0"
 
@@ -87,12 +88,15 @@ def make_parallel_env(task: Task, seed: int = 0) -> Any:
 def _known(
     environment: type[Any], options: Mapping[str, Any], made_by: Callable[..., Any] | None = None
 ) -> Mapping[str, Any]:
-    """The options; those that the environment lacks, and what makes it, too, are refused."""
-    known = {*signature(environment).parameters}
+    """The options; refused are those of a wrong kind, or that nobody has who makes it."""
+    own = signature(environment).parameters
+    known = {*own}
     known |= {*signature(made_by).parameters} - {"id", "kwargs"} if made_by is not None else set()
     for name in options:
         if name not in known:
             raise unknown("option of the environment", name, known)
+        if name in own:
+            require_kind("the environment", own[name], options[name])
     return options
 
 
