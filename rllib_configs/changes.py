@@ -72,7 +72,12 @@ def changed_keys(changes: Changes) -> set[str]:
 
 
 def _pairs(changes: Changes) -> list[tuple[str, Any]]:
-    return list(changes.items() if isinstance(changes, Mapping) else map(parse_override, changes))
+    if not isinstance(changes, Mapping):
+        return list(map(parse_override, changes))
+    for key in changes:
+        if not isinstance(key, str):
+            raise InputError(f"the key of a change is text, as training.lr, not {key!r}")
+    return list(changes.items())
 
 
 def parse_override(override: str) -> tuple[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cluster_env.core.errors import InputError
+from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.registry import unknown
 
 _NO_CLASSES = np.empty(0, np.uint8)
@@ -17,6 +17,23 @@ _MOST_CLASSES = 256
 def no_classes() -> NDArray[np.uint8]:
     """What stands for the classes of jobs until it is known how many jobs there are."""
     return _NO_CLASSES
+
+
+def _whole(what: str, numbers: ArrayLike) -> NDArray[np.int64]:
+    """Whole numbers as an array.
+
+    Raises:
+        InputError: if they are something else, or too large for int32.
+    """
+    try:
+        given = np.asarray(numbers, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        given = np.array([np.nan])
+    if not (np.abs(given) < 2**31).all() or (given % 1).any():
+        raise InputError(
+            f"{what} is a whole number below 2^31, but {shortened(repr(numbers))} was given"
+        )
+    return given.astype(np.int64)
 
 
 def classes_or_zeros(job_class: NDArray[np.uint8], num_jobs: int) -> NDArray[np.uint8]:
@@ -160,17 +177,21 @@ class JobSet:
         job_class: ArrayLike | None = None,
         attributes: Mapping[str, ArrayLike] = NO_ATTRIBUTES,
     ) -> "JobSet":
-        """Builds a jobset from anything that numpy can read as whole numbers."""
-        classes = no_classes() if job_class is None else np.asarray(job_class, np.int64)
+        """Builds a jobset from anything that numpy can read as whole numbers.
+
+        Raises:
+            InputError: if something else is given, or no such jobs can be.
+        """
+        classes = no_classes() if job_class is None else _whole("a class", job_class)
         if np.any((classes < 0) | (classes >= _MOST_CLASSES)):
             raise InputError(
                 f"a class must lie in 0..{_MOST_CLASSES - 1}, but {classes.min()} to "
                 f"{classes.max()} were given"
             )
         return cls(
-            np.asarray(arrival, np.int32),
-            np.asarray(duration, np.int32),
-            np.atleast_2d(np.asarray(demand, np.int32)),
+            _whole("an arrival", arrival).astype(np.int32),
+            _whole("a duration", duration).astype(np.int32),
+            np.atleast_2d(_whole("a demand", demand).astype(np.int32)),
             int(window or 0),
             no_classes() if job_class is None else classes.astype(np.uint8),
             Attributes(attributes, np.asarray(arrival).size),

@@ -63,6 +63,8 @@ class Registry(Generic[T]):
         Raises:
             InputError: if there is none; the message names the nearest.
         """
+        if not isinstance(name, str):
+            raise InputError(f"the name of a {self.kind} is text, but {name!r} was given")
         thing = self._things.get(name)
         if thing is None:
             raise unknown(self.kind, name, self._things)

@@ -54,6 +54,8 @@ def evaluate(
     """
     if not jobsets:
         raise InputError("at least one jobset is needed")
+    if batch_episodes < 1:
+        raise InputError(f"a batch has at least 1 episode, but {batch_episodes} was given")
     if episodes_per_jobset < 1:
         raise InputError(
             f"each jobset needs at least 1 episode, but {episodes_per_jobset} was given"

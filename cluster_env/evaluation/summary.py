@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.registry import unknown
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.spec import spec_of
 from cluster_env.core.world import World
@@ -53,20 +54,29 @@ class Summary:
         return int(self.num_jobs.size)
 
     def mean(self, metric: str) -> float:
-        """The mean over all jobs, or episodes, of all jobsets; NaN if there are none."""
-        count = float(self.counts[metric].sum())
+        """The mean over all jobs, or episodes, of all jobsets; NaN if there are none.
+
+        Raises:
+            InputError: if the metric was not summarized.
+        """
+        count = float(self._pooled(metric).counts.sum())
         return float(self.totals[metric].sum()) / count if count else float("nan")
 
     def rows(self, metric: str) -> NDArray[np.float64]:
         """The mean within each jobset, float64 ``(num_jobsets,)``; NaN where there is no value."""
-        counts = self.counts[metric]
+        counts = self._pooled(metric).counts
         rows = np.full(counts.size, np.nan)
         np.divide(self.totals[metric], counts, out=rows, where=counts > 0)
         return rows
 
     def estimate(self, metric: str) -> Estimate:
         """The mean with its 95 % interval over jobsets."""
-        return jobset_interval(Pooled(self.totals[metric], self.counts[metric]))
+        return jobset_interval(self._pooled(metric))
+
+    def _pooled(self, metric: str) -> Pooled:
+        if metric not in self.counts:
+            raise unknown("metric of the summary", metric, self.counts)
+        return Pooled(self.totals[metric], self.counts[metric])
 
     @cached_property
     def means(self) -> dict[str, float]:

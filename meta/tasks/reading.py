@@ -31,6 +31,8 @@ def read_task(texts: Sequence[str], home: TaskSection, seed: int = 0) -> Task:
     Raises:
         InputError: if a text cannot be read, or the task is impossible.
     """
+    if seed < 0:
+        raise InputError(f"a seed must be 0 or larger, but {seed} was given")
     named = [text for text in texts if "=" not in text]
     if not texts or len(named) > 1:
         names = " and ".join(f"'{text}'" for text in named) or "nothing"

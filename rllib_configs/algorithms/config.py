@@ -177,8 +177,13 @@ class BatchedConfig(AlgorithmConfig):
             others: see RLlib's config.
 
         Raises:
-            InputError: if there is no such preset or file; the settings are checked by `validate`.
+            InputError: if there is no such preset or file, or it is none; the settings are checked
+                by `validate`.
         """
+        if not isinstance(env, str | Path | TaskSection | Mapping | None):
+            raise InputError(f"{_INSTEAD['env']}, but {env!r} was given")
+        if not isinstance(env_config, Mapping | None):
+            raise InputError(f"{_INSTEAD['env_config']}, but {env_config!r} was given")
         if env is not None:
             data = self.experiment.to_dict()
             given = load_config(env).task if isinstance(env, str | Path) else env

@@ -224,6 +224,10 @@ class EvaluationOptions:
         limits = self.limits
         if limits is not None and not isinstance(limits, Mapping):
             limits = parse_limits(limits, task.spec)
+        for name, limit in (limits or {}).items():
+            get_metric(name)
+            if not limit >= 0:
+                raise InputError(f"a limit is a share from 0, but {limit:g} was given for {name}")
         return EvaluationProtocol(
             task,
             task.objective.metric.name,

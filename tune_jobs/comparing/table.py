@@ -7,6 +7,7 @@ from itertools import groupby
 
 import click
 
+from cluster_env.core.errors import InputError
 from cluster_env.evaluation import MIN_DISJOINT, by_size, get_metric
 from cluster_env.worlds import WorldSpec
 from tune_jobs.comparing.policy_specs import learned_name
@@ -83,7 +84,12 @@ def format_rows(rows: Sequence[Row], wide: bool = False, bold: bool = False) -> 
         wide: whether to show all columns; else the side metrics, and of what else belongs beside
             the metric as much as the terminal has room for.
         bold: whether headings have a terminal's mark for bold, which does not belong into files.
+
+    Raises:
+        InputError: if there are no rows.
     """
+    if not rows:
+        raise InputError("there is no row to show")
     room = max(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
     blocks = blocks_of(rows)
     names = _columns(rows[0]) if wide else _that_fit(blocks, room)

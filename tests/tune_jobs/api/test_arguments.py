@@ -1,15 +1,18 @@
 """Arguments of a wrong kind: one sentence from every public function, before any work."""
 
 import inspect
+import math
 import pickle
 import subprocess
 import sys
+from functools import cache
 
 import numpy as np
 import pytest
 
 import metasched
 from cluster_env.core.spec import environment_ids
+from metasched.arguments import _words
 from metasched.gymnasium_ids import IDS
 
 FUNCTIONS = [
@@ -78,6 +81,85 @@ def test_a_wrong_kind_is_refused_in_one_sentence(call, message, tmp_path, monkey
     with pytest.raises(metasched.InputError, match=message):
         call()
     assert not any(tmp_path.iterdir())
+
+
+@cache
+def calls():
+    """Calls that would work, of functions with numbers; other arguments are added."""
+    panda, home = metasched.load_config("panda-elastic").task.build(), task()
+    jobsets = home.jobsets(metasched.Split.HELD_OUT, [0])
+    sjf = metasched.get_heuristic("sjf", home.world)
+    schedule = metasched.evaluate(sjf, jobsets, home.world)
+    section = metasched.load_config("deeprm").task
+    return {
+        "make_vec_env": (),
+        "make_parallel_env": (panda,),
+        "evaluate": (sjf, jobsets, home.world),
+        "summarize": (schedule,),
+        "compare": (["sjf"],),
+        "guard": ("deeprm-operation",),
+        "read_task": (["objective=makespan"], section),
+        "adapt": ("deeprm-operation", ["objective=makespan"]),
+        "replay": ("example", ["fcfs:easy"]),
+        "whatif": ("example", ["processors=64"]),
+        "generate": ("jobs.swf",),
+        "starts": ("fcfs:easy", "example"),
+        "figure": ("deeprm-fig4",),
+        "results": ("ppo",),
+        "tune": ("smoke",),
+        "choose": (["hpc-order"],),
+        "record": ("panda-elastic", "records.parquet"),
+        "bench": (["simulator"],),
+    }
+
+
+NUMBERS = [
+    (name, parameter.name, number)
+    for name in FUNCTIONS
+    for parameter in inspect.signature(getattr(metasched, name)).parameters.values()
+    if (words := _words(parameter.annotation)).startswith(("a whole number", "a number"))
+    for number in (-1, math.nan, "3", None)
+    if number is not None or "None" not in words
+]
+
+
+@pytest.mark.parametrize(("name", "parameter", "number"), NUMBERS)
+def test_what_is_no_possible_number_is_refused(name, parameter, number, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(metasched.InputError):
+        getattr(metasched, name)(*calls()[name], **{parameter: number})
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: metasched.JobSet.of(None, [1], [[1]]),
+        lambda: metasched.JobSet.of(["a"], [1], [[1]]),
+        lambda: metasched.JobSet.of([0.5], [1], [[1]]),
+        lambda: metasched.JobSet.of([0], [math.inf], [[1]]),
+        lambda: metasched.JobSet.of([0], [2**31], [[1]]),
+        lambda: task().jobsets("held_out", [0]),
+        lambda: metasched.summarize(calls()["summarize"][0]).mean("slow"),
+        lambda: metasched.summarize(calls()["summarize"][0]).rows("slow"),
+        lambda: metasched.format_rows([]),
+        lambda: metasched.get_spec(None),
+        lambda: metasched.make_env("DeepRM-v0", workload=3),
+        lambda: metasched.make_env("DeepRM-v0", objective=None),
+        lambda: metasched.make_env("DeepRM-v0", observation=3),
+        lambda: metasched.make_env("DeepRM-v0", mask_in_observation="yes"),
+        lambda: metasched.load_config("deeprm", {3: 1}),
+        lambda: metasched.guard("deeprm-operation", limits={"wait": -1.0}),
+        lambda: metasched.compare(["sjf"], limits={"patience": 0.1}),
+        lambda: metasched.PPOConfig().environment(3),
+        lambda: metasched.MAMLConfig().environment(env_config=["workload.load=1"]),
+        lambda: metasched.EvolutionConfig().training(lr="fast").validate(),
+        lambda: metasched.ReinforceConfig().env_runners(num_env_runners=-1).validate(),
+    ],
+)
+def test_a_wrong_kind_is_refused_below_functions_too(call):
+    with pytest.raises(metasched.InputError):
+        call()
 
 
 def test_numbers_of_numpy_and_tuples_are_of_the_right_kind():

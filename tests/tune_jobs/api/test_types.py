@@ -1,19 +1,13 @@
 """Types of the public Python API: each says something, and a strict type checker agrees."""
 
 import inspect
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import is_dataclass
-from pathlib import Path
 from typing import Any, get_args, get_origin
 
 import numpy as np
-import pytest
 
 import metasched
-from tests.conftest import REPOSITORY
-from tests.waiting import PATIENCE_S
 
 OURS = ("metasched", "cluster_env", "rllib_configs", "meta", "tune_jobs")
 BARE = (dict, list, tuple, set, frozenset)

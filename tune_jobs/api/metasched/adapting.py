@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cluster_env.core.task import Task
+from metasched.arguments import Count, CountOrZero, Seed, Several
 from rllib_configs.policy_files import Decode, LearnedPolicy
 from tune_jobs.adapting import one_task
 from tune_jobs.adapting.one_task import AdaptationOptions, check_new
@@ -13,12 +14,12 @@ from tune_jobs.adapting.one_task import AdaptationOptions, check_new
 def adapt(
     run: str | Path,
     task: Task | Sequence[str],
-    num_steps: int = 3,
+    num_steps: CountOrZero = 3,
     *,
-    num_episodes: int = 20,
-    num_jobsets: int = 4,
+    num_episodes: Several = 20,
+    num_jobsets: Count = 4,
     rate: float | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     decode: Decode = "argmax",
     out: str | Path | None = None,
 ) -> list[LearnedPolicy]:

@@ -1,6 +1,7 @@
 """Arguments of public functions: what they are checked for, and how commands have them."""
 
 import inspect
+import math
 import types
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial, wraps
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 
 import numpy as np
+from annotated_types import Interval
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from cluster_env.core.errors import InputError, shortened
@@ -15,10 +17,19 @@ from cluster_env.core.registry import unknown
 from cluster_env.worlds import WORLDS
 from rllib_configs.changes import Changes
 from rllib_configs.extensions import load_extensions
+from tune_jobs.terminal.options import MOST
 from tune_jobs.terminal.progress import NoProgress, Progress
 
 Option = str | float | bool
 """Of a world, as commands have it: ``processors=256``, ``max_wait="x2"``."""
+
+Count = Annotated[int, Interval(ge=1, le=MOST)]
+CountOrZero = Annotated[int, Interval(ge=0, le=MOST)]
+Several = Annotated[int, Interval(ge=2, le=MOST)]
+Seed = Annotated[int, Interval(ge=0, lt=2**63)]
+Positive = Annotated[float, Interval(gt=0, lt=math.inf)]
+ZeroOrMore = Annotated[float, Interval(ge=0, lt=math.inf)]
+"""Numbers as options of commands take them; `checked` refuses others."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -57,14 +68,19 @@ def checked(function: Function) -> Function:
         for key, value in bound.arguments.items():
             parameter = signature.parameters[key]
             if parameter.annotation not in _NO_KIND:
-                _check(name, parameter, value)
+                require_kind(name, parameter, value)
         return function(*args, **options)
 
     call.__module__ = "metasched"  # where it is found again, as by pickle
     return call  # type: ignore[return-value]
 
 
-def _check(function: str, parameter: inspect.Parameter, value: Any) -> None:
+def require_kind(function: str, parameter: inspect.Parameter, value: Any) -> None:
+    """Makes sure that an argument has the type of its parameter.
+
+    Raises:
+        InputError: if it has not.
+    """
     several = parameter.kind is inspect.Parameter.VAR_KEYWORD
     for name, one in value.items() if several else [(parameter.name, value)]:
         plain = one.tolist() if isinstance(one, np.ndarray | np.generic) else one
@@ -87,6 +103,8 @@ _PLAIN = (str, int, float, bool, types.NoneType, list, tuple, dict)
 
 def _by_class(annotation: Any) -> Any:
     """The annotation, in which classes of ours stand for their instances and not their fields."""
+    if get_origin(annotation) is Annotated:
+        return annotation
     origin, parts = get_origin(annotation), tuple(map(_by_class, get_args(annotation)))
     if origin in (Union, types.UnionType):
         return Union[parts]  # noqa: UP007 - of parts that are known here only
@@ -134,6 +152,8 @@ def _words(annotation: Any) -> str:
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
         return " or ".join(dict.fromkeys(map(_words, parts)))
+    if origin is Annotated:
+        return f"{_words(parts[0])} {_range_words(parts[1])}"
     if origin is None:
         return _NAMES.get(annotation) or str(getattr(annotation, "__name__", "a value"))
     if not isinstance(origin, type):  # a literal
@@ -141,6 +161,11 @@ def _words(annotation: Any) -> str:
     if issubclass(origin, Mapping):
         return "a mapping"
     return f"a list ({_words(parts[0])})" if parts else "a list"
+
+
+def _range_words(interval: Interval) -> str:
+    """``from 1`` or ``above 0``; that the largest are refused, too, is no news to most."""
+    return f"above {interval.gt}" if interval.gt is not None else f"from {interval.ge}"
 
 
 def texts_of(changes: Changes) -> list[str]:

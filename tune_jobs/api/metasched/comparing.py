@@ -9,7 +9,16 @@ import pandas as pd
 from cluster_env.core.policy import Policy
 from cluster_env.core.task import Task
 from cluster_env.evaluation import PolicyGroup
-from metasched.arguments import Option, new_file, shown, task_options
+from metasched.arguments import (
+    Count,
+    CountOrZero,
+    Option,
+    Seed,
+    Several,
+    new_file,
+    shown,
+    task_options,
+)
 from rllib_configs.changes import Changes
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.guard_report import GuardOptions, decide
@@ -40,15 +49,15 @@ def compare(
     changes: Changes = (),
     at: Sequence[float] = (),
     objective: str | None = None,
-    num_jobsets: int = DEFAULT_JOBSETS,
-    num_episodes: int = 1,
-    warmup: int | None = None,
-    seed: int = 0,
+    num_jobsets: Count = DEFAULT_JOBSETS,
+    num_episodes: Count = 1,
+    warmup: CountOrZero | None = None,
+    seed: Seed = 0,
     decode: Decode = "sample",
     guard: bool = False,
     limits: Mapping[str, float] | None = None,
     protocols: Sequence[str] = (),
-    num_runners: int = 0,
+    num_runners: CountOrZero = 0,
     address: str | None = None,
     progress: bool = False,
     **options: Option,
@@ -122,13 +131,13 @@ def guard(
     *,
     changes: Changes = (),
     objective: str | None = None,
-    num_jobsets: int = 500,
-    warmup: int | None = None,
+    num_jobsets: Several = 500,
+    warmup: CountOrZero | None = None,
     limits: Mapping[str, float] | None = None,
     later: bool = False,
-    seed: int = 0,
+    seed: Seed = 0,
     decode: Decode = "sample",
-    num_runners: int = 0,
+    num_runners: CountOrZero = 0,
     address: str | None = None,
     out: str | Path | None = None,
     force: bool = False,

@@ -10,6 +10,7 @@ from gymnasium.vector import VectorEnv
 from cluster_env.core.registry import unknown
 from cluster_env.core.task import Task
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv
+from metasched.arguments import require_kind
 
 DEFAULT_ENVIRONMENT = "DeepRM-v0"
 
@@ -68,12 +69,15 @@ def make_vec_env(
 def _known(
     environment: type[Any], options: Mapping[str, Any], made_by: Callable[..., Any] | None = None
 ) -> Mapping[str, Any]:
-    """The options; those that the environment lacks, and what makes it, too, are refused."""
-    known = {*signature(environment).parameters}
+    """The options; refused are those of a wrong kind, or that nobody has who makes it."""
+    own = signature(environment).parameters
+    known = {*own}
     known |= {*signature(made_by).parameters} - {"id", "kwargs"} if made_by is not None else set()
     for name in options:
         if name not in known:
             raise unknown("option of the environment", name, known)
+        if name in own:
+            require_kind("the environment", own[name], options[name])
     return options
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from metasched.arguments import Option, new_file, shown, task_options, texts_of
+from metasched.arguments import Count, Option, Seed, new_file, shown, task_options, texts_of
 from rllib_configs.changes import Changes
 from rllib_configs.policy_files import Decode
 from tune_jobs.figures.pictures import with_pictures
@@ -66,8 +66,8 @@ def replay(
     hash_users: bool = False,
     calibrate: bool = False,
     starts: bool = False,
-    num_instants: int = 1000,
-    seed: int = 0,
+    num_instants: Count = 1000,
+    seed: Seed = 0,
     decode: Decode = "argmax",
     since: str = "",
     until: str = "",
@@ -121,7 +121,7 @@ def whatif(
     too_long: str = "drop",
     changes: Changes = (),
     hash_users: bool = False,
-    seed: int = 0,
+    seed: Seed = 0,
     decode: Decode = "argmax",
     out: str | Path | None = None,
     progress: bool = False,
@@ -168,8 +168,8 @@ def generate(
     on: str | Path = "hpc-order",
     *,
     changes: Changes = (),
-    num_jobs: int = 5000,
-    seed: int = 0,
+    num_jobs: Count = 5000,
+    seed: Seed = 0,
     force: bool = False,
     **options: Option,
 ) -> pd.DataFrame:
@@ -208,8 +208,8 @@ def starts(
     partitions: Sequence[str] = (),
     repeat: str | Path | None = None,
     max_wait: str = "0",
-    num_futures: int = 100,
-    num_instants: int = 200,
+    num_futures: Count = 100,
+    num_instants: Count = 200,
     **options: Option,
 ) -> Report:
     """Tells when each job that waits at a live Slurm will start, as ``metasched starts`` does.

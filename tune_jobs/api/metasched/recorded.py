@@ -10,7 +10,18 @@ import pandas as pd
 
 from cluster_env.core.errors import Failure
 from cluster_env.core.registry import unknown
-from metasched.arguments import Option, new_file, shown, task_options, texts_of
+from metasched.arguments import (
+    Count,
+    CountOrZero,
+    Option,
+    Positive,
+    Seed,
+    ZeroOrMore,
+    new_file,
+    shown,
+    task_options,
+    texts_of,
+)
 from rllib_configs.changes import Changes
 from rllib_configs.policy_files import Decode
 from tune_jobs.bench import SUBJECTS
@@ -38,14 +49,14 @@ def figure(
     at: Sequence[float] = (),
     on: str | Path | None = None,
     changes: Changes = (),
-    warmup: int | None = None,
-    num_jobsets: int | None = None,
-    num_episodes: int | None = None,
-    seed: int | None = None,
+    warmup: CountOrZero | None = None,
+    num_jobsets: Count | None = None,
+    num_episodes: Count | None = None,
+    seed: Seed | None = None,
     decode: Decode | None = None,
     limits: Sequence[str] = (),
-    time_limit_s: float | None = None,
-    num_runners: int | None = None,
+    time_limit_s: Positive | None = None,
+    num_runners: CountOrZero | None = None,
     out: str | Path | None = None,
     table: str | Path | None = None,
     progress: bool = False,
@@ -111,9 +122,9 @@ def figure(
 def results(
     experiment: str | None = None,
     *,
-    seeds: Sequence[int] | None = None,
+    seeds: Sequence[Seed] | None = None,
     out: str | Path | None = None,
-    at_once: int = 1,
+    at_once: Count = 1,
     force: bool = False,
     dry_run: bool = False,
     logs: str | Path | None = None,
@@ -195,10 +206,10 @@ def record(
     path: str | Path,
     *,
     changes: Changes = (),
-    num_jobsets: int = 16,
-    num_episodes: int = 8,
-    noise: float = 0.5,
-    seed: int = 0,
+    num_jobsets: Count = 16,
+    num_episodes: Count = 8,
+    noise: ZeroOrMore = 0.5,
+    seed: Seed = 0,
     force: bool = False,
 ) -> pd.DataFrame:
     """Writes a record of each consumer in the world panda, as ``metasched record`` does.
@@ -229,7 +240,7 @@ def record(
 
 
 def bench(
-    subjects: Sequence[str] = (), *, seconds: float = 4.0, preset: str | Path | None = None
+    subjects: Sequence[str] = (), *, seconds: Positive = 4.0, preset: str | Path | None = None
 ) -> pd.DataFrame:
     """Measures throughput beside a reference, as ``metasched bench`` does.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from metasched.arguments import shown, texts_of
+from metasched.arguments import Count, CountOrZero, Seed, Several, shown, texts_of
 from rllib_configs.changes import Changes
 from rllib_configs.loading import change, load_config, make_config
 from rllib_configs.registries import prepare
@@ -113,9 +113,9 @@ def tune(
     sweep: str | Path | None = None,
     changes: Changes = (),
     *,
-    num_trials: int | None = None,
-    seed: int | None = None,
-    num_concurrent: int | None = None,
+    num_trials: Count | None = None,
+    seed: Seed | None = None,
+    num_concurrent: CountOrZero | None = None,
     runs: str | Path = "runs",
     out: str | Path | None = None,
     resume: str | Path | None = None,
@@ -164,8 +164,8 @@ def tune(
 def choose(
     runs: Sequence[str],
     *,
-    num_jobsets: int = 200,
-    seed: int = 1000,
+    num_jobsets: Several = 200,
+    seed: Seed = 1000,
     out: str | Path | None = None,
 ) -> pd.DataFrame:
     """Judges runs of an evolution strategy that differ in their seed, as ``metasched choose`` does.
