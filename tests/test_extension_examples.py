@@ -129,6 +129,22 @@ def test_a_tuner_of_ones_own_searches_learning_rates(
 
 
 @pytest.mark.integration
+def test_rllibs_own_ppo_is_compared_with_rules(local_ray: None) -> None:
+    from tests.extensions.plain_ppo import config_of, slowdowns
+
+    algorithm = config_of(seed=0, steps=8_000).build_algo()
+    try:
+        before = slowdowns(algorithm.get_module(), num_jobsets=50)
+        for _ in range(2):
+            algorithm.train()
+        after = slowdowns(algorithm.get_module(), num_jobsets=50)
+    finally:
+        algorithm.stop()
+    assert after["sjf"] == before["sjf"] < before["plain PPO"]
+    assert after["plain PPO"] < before["plain PPO"]
+
+
+@pytest.mark.integration
 def test_a_world_is_trained_in_and_holds_nothing_back(
     local_ray: None, extend: Callable[..., None], tmp_path: Path
 ) -> None:

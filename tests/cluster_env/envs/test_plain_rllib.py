@@ -12,7 +12,8 @@ from cluster_env.worlds.panda.workloads import ClusteredWorkload, Supply
 from rllib_configs.worlds.panda.multi_agent import PandaMultiAgentEnv
 
 NAMES = ("DeepRM-v0", "HPC-v0", "Accrual-v0", "panda")
-SCALES = {"DeepRM-v0": 0.1, "HPC-v0": 0.01, "Accrual-v0": 0.1, "panda": 0.01}
+SCALES = {"DeepRM-v0": 0.03, "HPC-v0": 0.001, "Accrual-v0": 0.0005, "panda": 0.01}
+"""As cluster_env/README.md has them."""
 
 
 def panda() -> Task:
@@ -53,12 +54,11 @@ def test_rllibs_ppo_trains(name: str, masked: bool, local_ray: None) -> None:
     try:
         result = algorithm.train()
         module = "shared" if name == "panda" else "default_policy"
-        loss = result["learners"][module]["total_loss"]
+        loss = result["learners"][module]["vf_loss_unclipped"]
         episodes = algorithm.env_runner.sample(num_timesteps=50, random_actions=False)
     finally:
         algorithm.stop()
-    # A loss of a sensible size: PPO's default clips the loss of values at 10.
-    assert 0 < abs(loss) < 20
+    assert 0 < loss < 10  # where RLlib clips it by default; without scales it is above 1,000
     if name == "panda":
         episodes = [one for all_of in episodes for one in all_of.agent_episodes.values()]
     taken = 0
