@@ -15,8 +15,8 @@ REMOVED = {
     "reserve": "on real logs no rule did worse; take saf:easy",
     "gate": "take skip",
     "gated_easy": "take easy",
-    "capability": "take any-site",
-    "learned": "take mixed",
+    "family of jobsets capability": "take any-site",
+    "run-time correction learned": "take mixed",
     "scheduling_pass": "jobs start when all events of a second are over",
 }
 """By name, or by what it is and its name."""

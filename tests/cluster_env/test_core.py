@@ -215,6 +215,14 @@ def test_unknown_names_are_answered_with_the_nearest() -> None:
         Registry[int]("figure").get("fig4")
 
 
+def test_a_name_that_is_gone_is_answered_with_what_to_use_instead() -> None:
+    heuristics = Registry("heuristic", {"saf": 1})
+    with pytest.raises(InputError, match=r"'rls:sjf' was removed in 0\.3: .*take sjf:easy"):
+        heuristics.get("rls:sjf")
+    with pytest.raises(InputError, match="unknown heuristic 'learned': known are saf"):
+        heuristics.get("learned")  # a correction of run times had that name
+
+
 def test_slowdown_by_class_weighs_each_job_by_its_class() -> None:
     jobset = JobSet.of([0, 0, 1], [2, 4, 5], [[1], [1], [1]], window=2, job_class=[2, 0, 1])
     objective = get_objective("class_slowdown(0.1,1, 10)")

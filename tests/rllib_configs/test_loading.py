@@ -90,6 +90,7 @@ def test_a_mixture_weighs_objectives():
         ("lr=1", r"unknown key 'lr': did you mean 'training.lr'\? known are"),
         ("load=1", r"did you mean 'task.workload.load'\?"),
         ("every=1", r"did you mean 'checkpoint.every' or 'evaluation.every'\?"),
+        ("task.world={kind: hpc, scheduling_pass: event}", r"option 'scheduling_pass' was removed"),
         ("trainin.lr=1", r"unknown key 'trainin': did you mean 'training'\?"),
         ("task.workload.lod=1", r"did you mean 'task.workload.load'\?"),
         ("training.lr=fast", r"training\.lr: .*'fast' was given"),

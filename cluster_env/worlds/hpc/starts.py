@@ -140,7 +140,7 @@ def forecast(
         moment: the machine now.
         past: of the site.
         world: an `HPC`, whose capacity is that of the machine.
-        policy: the one in charge: a rule, or a scorer that orders jobs.
+        policy: the one in charge: a rule, or a scorer.
         num_futures: how often.
         rng: the random numbers of the futures.
 

@@ -138,14 +138,9 @@ class _Instant:
         waited = [min(queue.time - job.eligible, self.now - 1) for job in waiting]
         self.arrival = self.now - np.maximum(waited, 0)
 
-    def jobset(self, at_once: bool) -> JobSet:
-        """The sequence.
-
-        Args:
-            at_once: whether those that run are to look short, so that any rule starts them at once.
-        """
+    def jobset(self) -> JobSet:
+        """The sequence."""
         nothing = np.zeros(self.num_before, np.int64)
-        believed = nothing + 1 if at_once else self._known
         lasting = np.concatenate([self._duration, self.limit])
         return JobSet.of(
             np.concatenate([nothing, self.arrival]),
@@ -153,7 +148,7 @@ class _Instant:
             np.vstack([self._held, self.demand]),
             attributes={
                 "estimate": lasting,
-                "order_estimate": np.concatenate([believed, self.limit]),
+                "order_estimate": np.concatenate([self._known, self.limit]),
                 "reserve_estimate": lasting,
             },
         )
@@ -174,7 +169,7 @@ class _Instant:
 
 def _of_rule(rule: Rule, world: HPC, simulator: HPCSimulator, instant: _Instant) -> Advice:
     """A rule sees the whole queue, and plays on by itself."""
-    simulator.load([instant.jobset(at_once=True)], get_objective("bounded_slowdown"))
+    simulator.load([instant.jobset()], get_objective("bounded_slowdown"))
     simulator.play(rule)
     start = _starts(simulator, instant)
     scores = _scores(rule, world, instant)
@@ -184,7 +179,7 @@ def _of_rule(rule: Rule, world: HPC, simulator: HPCSimulator, instant: _Instant)
 
 def _of_policy(policy: Policy, simulator: HPCSimulator, instant: _Instant) -> Advice:
     """Any other policy decides one by one on the jobs that it sees."""
-    simulator.load([instant.jobset(at_once=False)], get_objective("bounded_slowdown"))
+    simulator.load([instant.jobset()], get_objective("bounded_slowdown"))
     row, rewards = np.zeros(1, np.int32), np.zeros(1)
     for _ in range(instant.num_before):
         simulator.step(row, row, rewards)

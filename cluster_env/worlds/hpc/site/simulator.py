@@ -101,9 +101,6 @@ class SiteSimulator(BatchSimulator):
         """Plays all episodes to their ends under a rule or a scorer, see `HPCSimulator.play`.
 
         A scorer sees of each job its own partition: the nodes, the queue and what has come lately.
-
-        Raises:
-            InputError: for a scorer that holds jobs back.
         """
         order = self._scored(rule) if isinstance(rule, Scorer) else self._ruled(rule, keys)
         books = self.world.max_wait > 0 or order.mode == BACKFILLING.index("conservative")
