@@ -75,7 +75,7 @@ def refuse_truth(data: Any, checked: Any, path: Sequence[str] = ()) -> None:
 def _explain_unknown(path: list[str], model: type[BaseModel], inner: list[str]) -> str:
     """Says whose key it is, or which one is the nearest."""
     key, name = ".".join(path), path[-1]
-    if instead := REMOVED.get(f"key {key}"):
+    if instead := REMOVED.get(f"option {name}"):
         return f"there is no key '{key}' any more: {instead}"
     if len(inner) == 1 and (elsewhere := _elsewhere(model, name)):
         return f"{key} is not used by {elsewhere}"

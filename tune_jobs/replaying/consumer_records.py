@@ -1,20 +1,13 @@
-"""What ``metasched record`` does: plays jobsets with advised agents, and keeps what they did."""
+"""What `metasched.record` does: plays jobsets with advised agents, and keeps what they did."""
 
-import shlex
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import pandas as pd
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from rllib_configs.loading import load_config
 from rllib_configs.policy_files import load_policy, read_policy_config
-from tune_jobs.tables.report import Report
-from tune_jobs.terminal.running import program
 
 
 def record_consumers(
@@ -26,8 +19,8 @@ def record_consumers(
     episodes: int,
     noise: float,
     seed: int,
-) -> Report:
-    """Writes the records, and tells of them; the arguments are the options of the command.
+) -> None:
+    """Writes the records; the arguments are those of `metasched.record`.
 
     Raises:
         InputError: if there is no such policy, its agents do not weigh plans, or the file cannot be
@@ -35,7 +28,7 @@ def record_consumers(
     """
     trained = Path(source).is_dir()
     if trained and overrides:
-        raise InputError("--set changes a preset, but a run has its settings; leave it out")
+        raise InputError("a run has its settings, and takes no changes; leave them out")
     config = read_policy_config(source) if trained else load_config(source, overrides)
     if config.training.network != "policy_advisor":
         raise InputError(
@@ -61,13 +54,3 @@ def record_consumers(
         records.write(path)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
-    times = records.wait + records.use
-    settings = [*overrides, "training.algorithm=offline", f"training.records={path}"]
-    shown = " ".join(f"--set {shlex.quote(setting)}" for setting in settings)
-    preset = config.name if trained else shlex.quote(source)
-    return Report(
-        text=f"Wrote the records of {len(times):,} consumers in {num_jobsets * episodes:,} "
-        f"episodes, mean total time {np.mean(times):.1f} steps, to {path}\n"
-        f"Next     {program()} train {preset} {shown}",
-        tables={"records": partial(pd.read_parquet, path)},
-    )
