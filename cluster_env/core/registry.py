@@ -27,6 +27,10 @@ REMOVED = {
     "option strict": "a run outside of the preferred place takes longer",
     "option across_racks": "a run across racks takes 1.25 times as long",
     "option across_regions": "a run across regions takes 1.6 times as long",
+    **dict.fromkeys(
+        ("figure deeprm-fig6", *(f"figure cunha-fig5.{k}" for k in (2, 3, 4))),
+        "the figure learning-curves draws the same",
+    ),
     "command record": "the function metasched.record of Python writes records of consumers",
     "function make_parallel_env": "tests/extensions/parallel_env.py is PettingZoo's environment",
 }
