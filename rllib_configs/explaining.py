@@ -91,7 +91,7 @@ def refuse_truth(data: Any, checked: Any, path: Sequence[str] = ()) -> None:
 def _explain_unknown(path: list[str], model: type[BaseModel], inner: list[str]) -> str:
     """Says whose key it is, or which one is the nearest."""
     key, name = ".".join(path), path[-1]
-    if sentence := was_removed("key", key) or was_removed("option", name):
+    if sentence := was_removed("option", name):
         return f"{key}: {sentence}"
     if len(inner) == 1 and (elsewhere := _elsewhere(model, name)):
         return f"{key} is not used by {elsewhere}"

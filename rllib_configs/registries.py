@@ -107,31 +107,6 @@ names: ``hpc_scorer to set_scorer``. It is called with the config and the weight
 the config and the weights of the other, which it returns with what the first one knows."""
 
 
-ADVISERS: Registry[Any] = Registry("adviser")
-"""What says what a policy would start on a real machine now, or ``module:attribute`` of it, by the
-kind of world. It is called with a world, with what makes a policy for one, and with a
-`rllib_configs.snapshot.Queue`, and returns an `Advice`."""
-
-START_TIMES: Registry[Any] = Registry("start times")
-"""Modules, or their names, that foresee when waiting jobs start, by the kind of world. Each has a
-function ``check_starts``, which measures on a log how far that holds, and a class ``Foreseer`` for
-a `rllib_configs.snapshot.Queue`."""
-
-PERMITS: Registry[Any] = Registry("restrictions of a site")
-"""What says which jobs a real site would refuse now, or ``module:attribute`` of it, by the kind of
-world. It is called with a `rllib_configs.snapshot.Snapshot`, the jobs that count as running and
-those that may start; see `rllib_configs.worlds.hpc.permits.Permits`."""
-
-SITE_CHANGES: Registry[Any] = Registry("changes to a site")
-"""Modules, or their names, that change the description of a site as people write it, by the kind of
-world. Each has ``KEYS``, for messages, and the functions ``changes_site`` and ``changed_site``."""
-
-PLAIN_EPISODES: Registry[Any] = Registry("episode in plain Python")
-"""What plays an episode in plain Python, or ``module:attribute`` of it, by the kind of world, for
-benchmarks to compare its simulator with. It is called with the world and a jobset, and has the
-methods ``step(action)``, which returns the reward and whether the episode has ended, and
-``load(jobset)``."""
-
 HOOKS: Registry[Callable[[dict[str, float], Path], object]] = Registry("hook")
 """Functions by name that the driver calls after each iteration of a training or of a sweep's trial,
 with the row of ``metrics.csv`` and the run's folder. After a resume, iterations since the newest

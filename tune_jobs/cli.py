@@ -18,7 +18,6 @@ GROUPS = {
         "tune": "Try many settings, on Ray Tune.",
         "adapt": "Adapt a trained policy to a task, in seconds.",
         "choose": "Choose the best of runs that differ in their seed.",
-        "record": "Write the records of PANDA's consumers, for offline training.",
     },
     "Evaluate": {
         "compare": "Compare learned policies and heuristics on unseen jobsets.",

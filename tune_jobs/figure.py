@@ -97,7 +97,7 @@ def command(
       metasched figure --list
       metasched figure deeprm-fig4 --jobsets 100
       metasched figure deeprm-fig4 --runs 'runs/deeprm-*' --out figures
-      metasched figure deeprm-fig6 --runs runs/MY_RUN
+      metasched figure learning-curves --runs runs/MY_RUN
       metasched figure deeprm-fig5 --runs 'runs/*-1.3-*' --jobsets 200
       metasched figure win-rate --window 500 --warmup 100 --jobsets 100
       metasched figure optimality-gap --runs 'runs/deeprm-*' --jobsets 40

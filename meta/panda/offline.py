@@ -92,7 +92,7 @@ def prepare(config: "ExperimentConfig") -> "ExperimentConfig":
         )
     if training.records is None:
         raise InputError(
-            "training.records must name a file of records to learn from; metasched record "
+            "training.records must name a file of records to learn from; metasched.record "
             "writes one"
         )
     records = Records.read(training.records)

@@ -59,8 +59,8 @@ class OfflineOptions(Section):
         return 1
 
     records: Path | None = None
-    """Parquet file that metasched record has written; runners on other machines need it in a shared
-    folder. Relative paths start at the current directory."""
+    """Parquet file that `metasched.record` has written; runners on other machines need it in a
+    shared folder. Relative paths start at the current directory."""
     steps: Count = 20
     """Gradient steps per iteration, each on 1,024 consumers."""
     sharpness: Positive = 1.0

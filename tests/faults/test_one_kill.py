@@ -30,13 +30,12 @@ LINES = {
     "generate": "generate out.csv",
     "guard": "guard run --jobsets 4 --out out.json",
     "join": "join {one}.csv --by one=log --out out.csv",
-    "record": "record panda-elastic out.parquet --jobsets 1 --episodes 1",
     "replay": "replay log.csv --processors 8 --policy fcfs:easy --out out",
     "study": f"study joint {FEW} --tasks 2 --seeds 1 --rate 1 --out out",
     "trace": "trace log.csv --processors 8 --out out",
     "whatif": "whatif log.csv --processors 8 --change policy=sjf:easy --out out",
 }
-UNLIKE = (".png", ".parquet")
+UNLIKE = (".png",)
 """Files that hold when they were made, or by what."""
 
 CONTEXT = multiprocessing.get_context("forkserver")

@@ -81,6 +81,8 @@ def test_a_bug_report_has_versions_and_names_of_variables(args, capsys, monkeypa
             "rollout:POLICY:FUTURES",
         ),
         (["results", "expert"], "rollout:POLICY:FUTURES"),
+        (["figure", "deeprm-fig6", "--runs", "run"], "learning-curves"),
+        (["record", "panda-elastic", "out.parquet"], "metasched.record"),
         (
             ["train", "fuzzy-td", "--set", "task.workload.trace=a.csv"],
             "hpc and deeprm read job logs",

@@ -45,7 +45,7 @@ def fig4(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def fig6(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("fig6")
-    run("deeprm-fig6", "--runs", f"{runs}/*", "--out", str(out))
+    run("learning-curves", "--runs", f"{runs}/*", "--out", str(out))
     return out
 
 
@@ -163,7 +163,7 @@ def test_one_policy_that_is_far_away_hides_no_interval_and_no_text_crosses_a_sid
 
 
 def test_fig6_holds_the_curves_and_the_heuristics_on_the_same_jobsets(fig6: Path) -> None:
-    rows = read_table(fig6 / "deeprm-fig6.csv", learning_curves.TEXTS)
+    rows = read_table(fig6 / "learning-curves.csv", learning_curves.TEXTS)
     curves = [row for row in rows if row["series"] == "run"]
     assert [row["seed"] for row in curves] == ["0"] * 6 + ["1"] * 5
     assert [row["iteration"] for row in curves if row["value"]] == [
@@ -181,8 +181,8 @@ def test_fig6_holds_the_curves_and_the_heuristics_on_the_same_jobsets(fig6: Path
 
 
 def test_fig6_averages_the_iterations_that_all_seeds_have(fig6: Path) -> None:
-    rows = read_table(fig6 / "deeprm-fig6.csv", learning_curves.TEXTS)
-    left, right = learning_curves.draw(fig6 / "deeprm-fig6.csv").axes
+    rows = read_table(fig6 / "learning-curves.csv", learning_curves.TEXTS)
+    left, right = learning_curves.draw(fig6 / "learning-curves.csv").axes
     curve = next(line for line in left.get_lines() if line.get_marker() == "o")
     assert curve.get_xdata().tolist() == [2, 4]  # type: ignore[union-attr]
     at_two = [number(row, "value") for row in rows if row["iteration"] == "2.0"]
@@ -191,7 +191,7 @@ def test_fig6_averages_the_iterations_that_all_seeds_have(fig6: Path) -> None:
 
 
 def test_fig6_says_what_it_rests_on(fig6: Path) -> None:
-    flat = texts(learning_curves.draw(fig6 / "deeprm-fig6.csv")).replace("\n", " ")
+    flat = texts(learning_curves.draw(fig6 / "learning-curves.csv")).replace("\n", " ")
     assert "load 70%" in flat
     assert "8 validation jobsets, arrival window 12 steps, rules of the paper; bands: all" in flat
     assert "all training seeds (small 2)" in flat
@@ -200,22 +200,22 @@ def test_fig6_says_what_it_rests_on(fig6: Path) -> None:
 def test_figures_say_that_jobs_varied(tmp_path: Path) -> None:
     vary = ("task.workload.vary.load=[0.1, 1.0]", "task.workload.vary.small_share=[0.6, 0.8]")
     wide = make_run(tmp_path / "wide", "name=wide", *vary)
-    for name, more in (("deeprm-fig4", ["--jobsets", "4"]), ("deeprm-fig6", [])):
+    for name, more in (("deeprm-fig4", ["--jobsets", "4"]), ("learning-curves", [])):
         run(name, "--runs", str(wide), "--out", str(tmp_path), *more)
     shown = texts(comparison.draw(tmp_path / "deeprm-fig4.csv"))
     assert "wide\n(trained on loads 10 to 100%,\nshort jobs 60 to 80%, 1 seed)" in shown
     assert "rings" not in shown
-    shown = texts(learning_curves.draw(tmp_path / "deeprm-fig6.csv"))
+    shown = texts(learning_curves.draw(tmp_path / "learning-curves.csv"))
     assert "Learning curves on loads 10 to 100%, short jobs 60 to 80%" in shown
 
 
 def test_a_figure_can_be_drawn_again_from_its_table_alone(fig6: Path, tmp_path: Path) -> None:
-    table = fig6 / "deeprm-fig6.csv"
-    result = run("deeprm-fig6", "--table", str(table), "--out", str(tmp_path))
+    table = fig6 / "learning-curves.csv"
+    result = run("learning-curves", "--table", str(table), "--out", str(tmp_path))
     assert "drawn from" in result.stdout
-    again = (tmp_path / "deeprm-fig6.png").read_bytes()
+    again = (tmp_path / "learning-curves.png").read_bytes()
     assert again == table.with_suffix(".png").read_bytes()
-    assert not (tmp_path / "deeprm-fig6.csv").exists()
+    assert not (tmp_path / "learning-curves.csv").exists()
 
 
 def test_a_figure_says_which_arrivals_count(tmp_path: Path) -> None:
@@ -253,10 +253,13 @@ def test_a_comparison_at_one_load_ranks_the_policies(tmp_path: Path) -> None:
     [
         ([], "name a figure: deeprm-fig4"),
         (["deeprm-fig8"], "unknown figure 'deeprm-fig8': did you mean"),
-        (["deeprm-fig6"], "this figure needs runs: give them with --runs"),
-        (["deeprm-fig6", "--runs", "no/such/*"], "no run directory matches"),
+        (["learning-curves"], "this figure needs runs: give them with --runs"),
+        (["learning-curves", "--runs", "no/such/*"], "no run directory matches"),
         (["deeprm-fig4", "--table", "no/such.csv"], "cannot read no/such.csv"),
-        (["deeprm-fig6", "--warmup", "5"], "deeprm-fig6 does not use --warmup; it uses --runs$"),
+        (
+            ["learning-curves", "--warmup", "5"],
+            "learning-curves does not use --warmup; it uses --runs$",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence(args: list[str], sentence: str) -> None:
@@ -267,7 +270,7 @@ def test_bad_input_is_one_sentence(args: list[str], sentence: str) -> None:
 def test_curves_of_different_tasks_are_refused(runs: Path, tmp_path: Path) -> None:
     other = make_run(tmp_path / "other", "task.workload.load=1.0")
     with pytest.raises(InputError, match="learn different tasks"):
-        run("deeprm-fig6", "--runs", f"{runs}/small-s0,{other}", "--out", str(tmp_path))
+        run("learning-curves", "--runs", f"{runs}/small-s0,{other}", "--out", str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -288,7 +291,7 @@ def test_a_table_of_another_figure_or_with_old_names_of_columns_is_refused(
 ) -> None:
     table = fig4 / "deeprm-fig4.csv"
     with pytest.raises(InputError, match="has no column 'series'"):
-        run("deeprm-fig6", "--table", str(table), "--out", str(tmp_path))
+        run("learning-curves", "--table", str(table), "--out", str(tmp_path))
     old = tmp_path / "old.csv"
     old.write_text(table.read_text().replace("trained_at", "trained_load", 1))
     with pytest.raises(InputError, match="rename its column trained_load to trained_at"):

@@ -1,10 +1,12 @@
-"""``metasched record``, and a training from what it writes."""
+"""`metasched.record`, and a training from what it writes."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import metasched
 from meta.panda.records import Records
 from rllib_configs.policy_files import load_policy, read_weights
 from tests.tune_jobs.shown_commands import prepare_for
@@ -28,9 +30,7 @@ def test_an_advisor_is_trained_from_records_and_goes_on_to_the_same_weights(
 ) -> None:
     """Its policy is compared like any other."""
     path, run = tmp_path / "it.parquet", tmp_path / "run"
-    small = ("--jobsets", "2", "--episodes", "4")
-    assert give("record", "panda-elastic", str(path), *small, *settings()) == 0
-    assert "training.algorithm=offline" in capsys.readouterr().out
+    metasched.record("panda-elastic", path, changes=SMALL, num_jobsets=2, num_episodes=4)
     changes = settings(
         *("training.algorithm=offline", f"training.records={path}", "training.iterations=4"),
         *("training.steps=3", "checkpoint.every=2", "evaluation.every=0", "evaluation.jobsets=2"),
@@ -54,8 +54,9 @@ def test_an_advisor_is_trained_from_records_and_goes_on_to_the_same_weights(
 def test_a_run_is_recorded_as_it_acts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without noise, all consumers have the actors of its policy, which is one of zeros."""
     monkeypatch.chdir(tmp_path)
-    words = ("record", "runs/panda-it", "it.parquet", "--jobsets", "1", "--episodes", "2")
-    prepare_for(words)
-    assert give(*words, "--noise", "0") == 0
+    prepare_for(("compare", "--policies", "runs/panda-it"))
+    few: dict[str, Any] = {"num_jobsets": 1, "num_episodes": 2, "noise": 0.0}
+    metasched.record("runs/panda-it", "it.parquet", **few)
     assert (Records.read(Path("it.parquet")).weights == 0).all()
-    assert give(*words, "--set", "training.units=2") == 2
+    with pytest.raises(metasched.InputError, match="takes no changes"):
+        metasched.record("runs/panda-it", "more.parquet", changes=SMALL, **few)

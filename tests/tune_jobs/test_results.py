@@ -89,8 +89,8 @@ TINY_RUN = TINY["runs"][0]
         ({"steps": [compare("sjf", "{out}/x", config="nope")]}, "unknown preset 'nope'"),
         ({"steps": [{"call": "figure", "options": {"name": "fig"}}]}, "unknown figure 'fig'"),
         (
-            {"steps": [{"call": "figure", "options": {"name": "deeprm-fig6", "jobsets": 4}}]},
-            "the figure deeprm-fig6 does not use --jobsets; it uses --runs",
+            {"steps": [{"call": "figure", "options": {"name": "learning-curves", "jobsets": 4}}]},
+            "the figure learning-curves does not use --jobsets; it uses --runs",
         ),
         ({"steps": [{"command": "compare"}]}, "steps.0.call: field required"),
         ({"runs": [TINY_RUN, {**TINY_RUN, "name": "b-{seed}", "preset": "nope"}]}, "preset 'nope'"),

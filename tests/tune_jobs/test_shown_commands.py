@@ -45,7 +45,6 @@ from tune_jobs.sweeps.points import check_sweep
 
 SHORTER = {
     "compare": ("--jobsets", "4"),
-    "record": ("--jobsets", "1", "--episodes", "2"),
     "guard": ("--jobsets", "4"),
     "adapt": ("--episodes", "4", "--jobsets", "2", "--evaluate", "4", "--steps", "1"),
 }

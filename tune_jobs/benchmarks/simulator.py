@@ -9,7 +9,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.task import Task
 from rllib_configs.loading import load_config
-from rllib_configs.registries import PLAIN_EPISODES, found
+from rllib_configs.worlds.deeprm.plain import PlainCluster
 from tune_jobs.benchmarks.measuring import Entry, Work, rates
 
 EPISODES = 256
@@ -61,7 +61,8 @@ def compiled_work(jobsets: list[JobSet], task: Task, with_image: bool) -> Work:
 
 def plain_work(jobsets: list[JobSet], task: Task, with_image: bool) -> Work:
     """Steps one episode after the other in plain Python."""
-    plain = found(PLAIN_EPISODES.get(task.world.kind))(task.world, jobsets[0])
+    world: Any = task.world
+    plain = PlainCluster(world.cluster, jobsets[0])
     actions = [int(action) for action in _actions(task, (PLAIN_DECISIONS,))]
     ended = 0
 

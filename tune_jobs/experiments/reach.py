@@ -19,8 +19,8 @@ from tune_jobs.terminal.options import OutPath
 
 CALLS = frozenset(
     (
-        *("adapt", "choose", "compare", "figure", "generate", "guard", "join", "record"),
-        *("replay", "specialists", "study", "trace", "whatif"),
+        *("adapt", "choose", "compare", "figure", "generate", "guard", "join", "replay"),
+        *("specialists", "study", "trace", "whatif"),
     )
 )
 """Commands that evaluate or draw."""

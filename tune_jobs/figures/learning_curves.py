@@ -1,7 +1,7 @@
 """Curves of training: a metric on validation jobsets, rewards, and what training costs.
 
-The figures ``deeprm-fig6`` and ``cunha-fig5.2`` to ``5.4``; ``cunha-fig5.6`` shows time, and
-``cunha-fig5.7`` decisions of an episode.
+The figure ``learning-curves`` shows the first two, ``cunha-fig5.6`` time, and ``cunha-fig5.7``
+decisions of an episode.
 """
 
 import math

@@ -9,8 +9,8 @@ from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.registry import unknown
 from cluster_env.core.task import Task
 from cluster_env.workloads.log import LogWorkload
-from rllib_configs.registries import SITE_CHANGES, found
-from tune_jobs.replaying.choices import WORLD
+from cluster_env.worlds.hpc.site.changes import KEYS as SITE_KEYS
+from cluster_env.worlds.hpc.site.changes import changed_site, changes_site
 
 POLICY, LOAD, BACKFILLING = "policy", "load", "backfilling"
 UNITS = ("processors", "memory", "gpus")
@@ -110,8 +110,8 @@ def _after(setup: Setup, key: str, value: str, task: Task) -> Setup:
     options = task.spec.presentation.options
     if key == POLICY:
         return replace(setup, policy=value)
-    site, parts = getattr(task.world, "site", None), found(SITE_CHANGES.get(WORLD))
-    if parts.changes_site(key):
+    site = getattr(task.world, "site", None)
+    if changes_site(key):
         if site is None:
             raise InputError(f"{key} is of a site, so describe it with --site FILE")
         return replace(setup, site_changes=(*setup.site_changes, (key, value)))
@@ -132,7 +132,7 @@ def _after(setup: Setup, key: str, value: str, task: Task) -> Setup:
         named = {f"task.{option.key}": name for name, option in options.items()}
         said = {k: v for k, v in setup.task_options.items() if k != named.get(key)}
         return replace(setup, task_options=said).with_setting(key, value)
-    more = () if site is None else parts.KEYS
+    more = () if site is None else SITE_KEYS
     raise unknown("change", key, (*KEYS, *more, f"{SETTING}..."))
 
 
@@ -143,9 +143,9 @@ def at_changed_site(task: Task, setup: Setup) -> Task:
         InputError: if the site has no such part, a value is impossible, or no job fits.
     """
     world: Any = task.world
-    log, site, parts = _workload(task), getattr(world, "site", None), found(SITE_CHANGES.get(WORLD))
+    log, site = _workload(task), getattr(world, "site", None)
     for key, value in setup.site_changes:
-        site = parts.changed_site(site, key, value, int(log.read().submit[0]))
+        site = changed_site(site, key, value, int(log.read().submit[0]))
     if site is not None and site.calendar and (log.stretch != 1 or log.scaled_load):
         raise InputError(
             "the calendar of a site goes by the log's clock, which another load stretches; leave "

@@ -1,21 +1,14 @@
-"""What ``metasched record`` does: plays jobsets with advised agents, and keeps what they did."""
+"""What `metasched.record` does: plays jobsets with advised agents, and keeps what they did."""
 
-import shlex
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-import pandas as pd
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from rllib_configs.loading import load_config
 from rllib_configs.policy_files import load_policy, read_policy_config
 from tune_jobs.comparing.trained_runs import is_heuristic
-from tune_jobs.tables.report import Report
-from tune_jobs.terminal.running import program
 
 
 def record_consumers(
@@ -27,8 +20,8 @@ def record_consumers(
     episodes: int,
     noise: float,
     seed: int,
-) -> Report:
-    """Writes the records, and tells of them; the arguments are the options of the command.
+) -> None:
+    """Writes the records; the arguments are those of `metasched.record`.
 
     Raises:
         InputError: if there is no such policy, its agents do not weigh plans, or the file cannot be
@@ -36,7 +29,7 @@ def record_consumers(
     """
     trained = Path(source).is_dir()
     if trained and overrides:
-        raise InputError("--set changes a preset, but a run has its settings; leave it out")
+        raise InputError("a run has its settings, and takes no changes; leave them out")
     if not trained and is_heuristic(source):
         raise InputError(
             f"{source} is a heuristic, but records are made by agents that learn: give a run, or a "
@@ -67,13 +60,3 @@ def record_consumers(
         records.write(path)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
-    times = records.wait + records.use
-    settings = [*overrides, "training.algorithm=offline", f"training.records={path}"]
-    shown = " ".join(f"--set {shlex.quote(setting)}" for setting in settings)
-    preset = config.name if trained else shlex.quote(source)
-    return Report(
-        text=f"Wrote the records of {len(times):,} consumers in {num_jobsets * episodes:,} "
-        f"episodes, mean total time {np.mean(times):.1f} steps, to {path}\n"
-        f"Next     {program()} train {preset} {shown}",
-        tables={"records": partial(pd.read_parquet, path)},
-    )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation.intervals import Estimate, Pooled, jobset_interval
-from rllib_configs.registries import START_TIMES, found
+from rllib_configs.worlds.hpc.start_times import check_starts
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_spec, split_names
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import find_runs, is_heuristic, load_runs
@@ -69,14 +69,13 @@ def foresee_starts(options: ReplayOptions, num_instants: int, progress: Progress
         raise InputError(f"--starts needs the world {WORLD}, not {task.world.kind}")
     task, words = partition_as_pool(task)
     remarks += words
-    check = found(START_TIMES.get(WORLD)).check_starts
     protocol = EvaluationProtocol(task, num_jobsets=1)
     (jobset,) = task.jobsets(Split.HELD_OUT, [0])
     rows = []
     for spec in specs:
         policy = spec.make(protocol).members[0]
         progress.start(num_instants, unit="moment")
-        checked = check(
+        checked = check_starts(
             jobset,
             task.world,
             policy,

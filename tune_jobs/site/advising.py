@@ -4,20 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rllib_configs.extensions import load_extensions
-from rllib_configs.registries import PERMITS, found
 from rllib_configs.snapshot import Advice, Adviser, Queue, SiteJob, Snapshot
+from rllib_configs.worlds.hpc.permits import Permits
 from tune_jobs.site.guard import Guard, Limits
 
-WORLD = "hpc"
 
-
-def permits_of(snapshot: Snapshot, running: Sequence[SiteJob], waiting: Sequence[SiteJob]) -> Any:
+def permits_of(
+    snapshot: Snapshot, running: Sequence[SiteJob], waiting: Sequence[SiteJob]
+) -> Permits | None:
     """What says which jobs the site would refuse; None where its rules are not known."""
     if snapshot.restrictions is None or not snapshot.nodes:
         return None
-    load_extensions()
-    return found(PERMITS.get(WORLD))(snapshot, running, waiting)
+    return Permits(snapshot, running, waiting)
 
 
 def advised(adviser: Adviser, queue: Queue, guard: Guard, limits: Limits) -> Advice:

@@ -9,7 +9,6 @@ from cluster_env.core.errors import InputError
 from cluster_env.workloads.formats import read_log
 from cluster_env.worlds import World, get_heuristic, get_spec
 from rllib_configs.extensions import load_extensions
-from rllib_configs.registries import ADVISERS, START_TIMES, found
 from rllib_configs.snapshot import (
     RESOURCES,
     RUNNING,
@@ -19,6 +18,8 @@ from rllib_configs.snapshot import (
     Queue,
     SiteJob,
 )
+from rllib_configs.worlds.hpc.advice import advise
+from rllib_configs.worlds.hpc.start_times import Foreseer
 from tune_jobs.comparing.trained_runs import find_runs, is_heuristic, load_runs
 
 WORLD = "hpc"
@@ -46,7 +47,6 @@ def choose_adviser(name: str, decode: Any = "argmax") -> Adviser:
         InputError: if there is no such policy, or it was trained for another kind of world.
     """
     load_extensions()  # no config may have been read before
-    advise = found(ADVISERS.get(WORLD))
     if is_heuristic(name):
 
         def by_rule(queue: Queue) -> Advice:
@@ -73,27 +73,26 @@ def choose_adviser(name: str, decode: Any = "argmax") -> Adviser:
     return by_run
 
 
-def choose_foreseer(name: str, log: Path, read: Mapping[str, Any], **options: Any) -> Any:
+def choose_foreseer(name: str, log: Path, read: Mapping[str, Any], **options: Any) -> Foreseer:
     """What says when the jobs that wait at a site will start under a policy.
 
     Args:
         name: of the policy, see `choose_adviser`.
         log: of the site's past.
         read: how it is read, by the names of `READ_OPTIONS`.
-        options: of the world's ``Foreseer``.
+        options: of `Foreseer`.
 
     Raises:
         InputError: if the log or the policy cannot be used.
     """
     load_extensions()  # no config was read before
-    foresees = found(START_TIMES.get(WORLD))
     past = read_log(log, **read)
     if is_heuristic(name):
-        made = foresees.Foreseer(past, _world, lambda world: get_heuristic(name, world), **options)
+        made = Foreseer(past, _world, lambda world: get_heuristic(name, world), **options)
     else:
         run = load_runs(find_runs([name]), "argmax")[0]
         trained = run.config.task.world
-        made = foresees.Foreseer(past, lambda queue: trained, run.policy.acting_in, **options)
+        made = Foreseer(past, lambda queue: trained, run.policy.acting_in, **options)
     made.check(_SOME)  # what cannot be played on is told before anything is read
     return made
 

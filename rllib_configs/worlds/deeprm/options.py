@@ -3,7 +3,6 @@
 from rllib_configs.registries import (
     FAST_PATHS,
     NETWORKS,
-    PLAIN_EPISODES,
     RANGES,
     ConditionOption,
     NetworkEntry,
@@ -43,5 +42,4 @@ NETWORKS.register("bilinear_scorer")(
     )
 )
 RANGES.register("deeprm")("rllib_configs.worlds.deeprm.ranges:DeepRMRanges")
-PLAIN_EPISODES.register("deeprm")("rllib_configs.worlds.deeprm.plain:plain_episode")
 FAST_PATHS.register("deeprm")("rllib_configs.worlds.deeprm.set_scorer:DeepRMFastPath")

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from cluster_env.core.jobs import JobSet
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.image import ImageLayout
-from cluster_env.worlds.deeprm.world import DeepRM
 
 
 @dataclass
@@ -111,8 +110,3 @@ class PlainCluster:
         block[:full] = 1
         block[full : full + 1, :rest] = 1
         return image
-
-
-def plain_episode(world: DeepRM, jobset: JobSet) -> PlainCluster:
-    """An episode in a world with the paper's rules, for `PLAIN_EPISODES`."""
-    return PlainCluster(world.cluster, jobset)

@@ -3,13 +3,9 @@
 from typing import Literal
 
 from rllib_configs.registries import (
-    ADVISERS,
     CONVERSIONS,
     NETWORKS,
-    PERMITS,
     RANGES,
-    SITE_CHANGES,
-    START_TIMES,
     ConditionOption,
     NetworkEntry,
 )
@@ -33,10 +29,6 @@ class ScorerOptions(ConditionOption):
 NETWORKS.register("hpc_scorer")(
     NetworkEntry(ScorerOptions, "rllib_configs.worlds.hpc.scorer:NETWORK", has_gradient=False)
 )
-ADVISERS.register("hpc")("rllib_configs.worlds.hpc.advice:advise")
-PERMITS.register("hpc")("rllib_configs.worlds.hpc.permits:Permits")
-SITE_CHANGES.register("hpc")("cluster_env.worlds.hpc.site.changes")
-START_TIMES.register("hpc")("rllib_configs.worlds.hpc.start_times")
 RANGES.register("hpc")("rllib_configs.worlds.hpc.ranges:HPCRanges")
 CONVERSIONS.register("hpc_scorer to set_scorer")(
     "rllib_configs.worlds.hpc.warm_start:as_set_scorer"

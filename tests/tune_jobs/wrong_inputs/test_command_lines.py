@@ -289,9 +289,9 @@ specialists runs/good --tasks 0
 figure
 figure nosuch
 figure deeprm-fig4 --at x
-figure deeprm-fig6
-figure deeprm-fig6 --runs nowhere/run
-figure deeprm-fig6 --runs empty
+figure learning-curves
+figure learning-curves --runs nowhere/run
+figure learning-curves --runs empty
 figure deeprm-fig4 --table nowhere.csv
 figure deeprm-fig4 --table file
 figure deeprm-fig4 --table good.csv

@@ -26,7 +26,6 @@ RIGHT = {
     "generate": "generate new.csv",
     "guard": "guard runs/good",
     "join": "join {one}.csv --by one=good --out new.csv",
-    "record": "record panda-elastic new.parquet",
     "replay": "replay site.csv --processors 8",
     "results": "results deeprm --out new --force",
     "shadow": "shadow fcfs:easy",

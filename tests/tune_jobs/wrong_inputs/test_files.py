@@ -244,7 +244,7 @@ def test_a_damaged_table_of_metrics_is_refused(
     run = tmp_path / "run"
     shutil.copytree(made / "runs" / "good", run)
     (run / "metrics.csv").write_bytes(content)
-    refuse(f"figure deeprm-fig6 --runs {run} --out {tmp_path / 'out'}")
+    refuse(f"figure learning-curves --runs {run} --out {tmp_path / 'out'}")
 
 
 def test_a_start_that_was_killed_is_no_run_for_a_glob(

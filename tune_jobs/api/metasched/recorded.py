@@ -212,7 +212,10 @@ def record(
     seed: Seed = 0,
     force: bool = False,
 ) -> pd.DataFrame:
-    """Writes a record of each consumer in the world panda, as ``metasched record`` does.
+    """Writes a record of each consumer in the world panda: what it asked for, and what it got.
+
+    These are its specification, the weights of its actor, arrival, departure, wait, use, nodes and
+    reward. A training with ``training.algorithm=offline`` learns from such records alone.
 
     Args:
         policy: a run, or a preset or YAML file.
@@ -227,16 +230,16 @@ def record(
     Raises:
         InputError: if there is no such policy, or the file cannot be written.
     """
-    report = record_consumers(
+    record_consumers(
         source=str(policy),
-        path=new_file(path, force),
+        path=(written := new_file(path, force)),
         overrides=texts_of(changes),
         num_jobsets=num_jobsets,
         episodes=num_episodes,
         noise=noise,
         seed=seed,
     )
-    return report["records"]
+    return pd.read_parquet(written)
 
 
 def bench(
