@@ -195,17 +195,18 @@ def take_checked(layout: Layout, work: Work, run: Run, job: int, begin: int, end
 
 
 @njit_inlined
-def book(layout: Layout, work: Work, run: Run, job: int, begin: int, end: int) -> bool:
-    """Books the chosen nodes from a time on that `find` has found; False where no room is left.
+def book(layout: Layout, work: Work, run: Run, job: int, begin: int, end: int) -> None:
+    """Books the chosen nodes from a time on that `find` has found; counts where there is no room.
 
     ``job`` is counted among all.
     """
     status = run.status[0]
-    if (
-        status.bookings == run.book_job.size
-        or status.booked_nodes + status.chosen > run.book_node.size
-    ):
-        return False
+    if status.bookings == run.book_job.size:
+        run.unbooked[0] += 1
+        return
+    if status.booked_nodes + status.chosen > run.book_node.size:
+        run.unbooked[1] += 1
+        return
     # A new check has what is free then.
     check = np.int64(0)
     while check < status.checks and run.check_time[check] < begin:
@@ -241,7 +242,6 @@ def book(layout: Layout, work: Work, run: Run, job: int, begin: int, end: int) -
             edge -= 1
         run.edge_time[edge], run.edge_booking[edge], run.edge_sign[edge] = at, booking, sign
         status.edges += 1
-    return True
 
 
 @njit_inlined

@@ -84,6 +84,9 @@ class Site:
         when_node_fails: whether jobs on a failed node are run again (``requeue``) or ``lost``.
         half_life_s: in which the usage of users fades by half in the order `priority`.
         max_age_s: waiting time from which age gains nothing more there (PriorityMaxAge).
+        most_bookings: waiting jobs that a pass books ahead, the first in the queue, as Slurm's
+            bf_max_job_test; the others start only where they delay none of these. 0 books all, and
+            refuses to play where there is no room for that many.
         rule: that the site plays, such as ``priority:conservative``; empty if nobody says it.
         weights: of the site in the order `priority`; none if nobody says them.
         not_simulated: what is known of the site, and is not simulated.
@@ -100,6 +103,7 @@ class Site:
     when_node_fails: str = "requeue"
     half_life_s: int = WEEK_S
     max_age_s: int = WEEK_S
+    most_bookings: int = 0
     rule: str = ""
     weights: Weights | None = None
     not_simulated: tuple[str, ...] = ()
@@ -120,6 +124,7 @@ class Site:
         if self.when_node_fails not in WHEN_NODE_FAILS:
             raise unknown("when_node_fails", self.when_node_fails, WHEN_NODE_FAILS)
         require_range(self, "a site", ("half_life_s", "max_age_s"), 1)
+        require_range(self, "a site", ("most_bookings",), 0)
         require_once("partition", self.partition_names)
         for kind in LIMIT_KINDS:
             require_once(kind, self._limits(kind))

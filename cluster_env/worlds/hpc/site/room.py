@@ -21,8 +21,13 @@ _MOST_BOOKED = 2**20
 _MOST_CUTS = 2**20
 
 
-def room_for(layout: Layout, work: Work, batch: Batch, books: bool, users: int) -> Run:
-    """Room in which any episode of a batch can be played; ``books`` is for a booking a job."""
+def room_for(
+    layout: Layout, work: Work, batch: Batch, books: bool, users: int, most_bookings: int = 0
+) -> Run:
+    """Room in which any episode of a batch can be played.
+
+    ``books`` is for a booking a job, ``most_bookings`` that of the site's description.
+    """
     (num_nodes, num_resources), num_sets = layout.units.shape, layout.set_units.shape[0]
     num_jobs, num_partitions = batch.most_jobs, layout.partition_set.size
     num_forms = int(work.records["form"].max(initial=0))
@@ -30,7 +35,7 @@ def room_for(layout: Layout, work: Work, batch: Batch, books: bool, users: int) 
     partitions = new_records(num_partitions, PARTITION)
     slots = int(np.minimum(layout.units[:, 0], num_jobs).sum()) + 1
     # Each partition has a booking at most, or each job.
-    most = min(num_jobs if books else num_partitions, num_jobs)
+    most = min(num_jobs if books else num_partitions, num_jobs, most_bookings or num_jobs)
     checks = max(min(most, _MOST_CHECKED // (num_nodes * num_resources)), 1)
     booked = min(checks * num_nodes, max(_MOST_BOOKED, num_nodes))
 
@@ -42,6 +47,7 @@ def room_for(layout: Layout, work: Work, batch: Batch, books: bool, users: int) 
 
     return Run(
         status=status,
+        unbooked=ints(2),
         partitions=partitions,
         start=ints(num_jobs),
         finish=ints(num_jobs),

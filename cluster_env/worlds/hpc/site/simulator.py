@@ -101,16 +101,23 @@ class SiteSimulator(BatchSimulator):
         """Plays all episodes to their ends under a rule or a scorer, see `HPCSimulator.play`.
 
         A scorer sees of each job its own partition: the nodes, the queue and what has come lately.
+
+        Raises:
+            InputError: if more jobs are to be booked ahead than there is room for.
         """
         order = self._scored(rule) if isinstance(rule, Scorer) else self._ruled(rule, keys)
         books = self.world.max_wait > 0 or order.mode == BACKFILLING.index("conservative")
         if books not in self._runs:
             users = int(self.work.records["user"].max(initial=0)) + 1
-            self._runs[books] = room_for(self.layout, self.work, self.batch, books, users)
+            self._runs[books] = room_for(
+                self.layout, self.work, self.batch, books, users, self.world.site.most_bookings
+            )
+        run = self._runs[books]
+        run.unbooked[:] = 0
         play_site(
             self.layout,
             self.work,
-            self._runs[books],
+            run,
             order,
             self.results,
             self.batch.jobset.astype(np.int64),
@@ -118,6 +125,13 @@ class SiteSimulator(BatchSimulator):
             self.world.max_time,
         )
         self.active[:] = False
+        bookings, nodes = run.unbooked
+        if nodes or (bookings and run.book_job.size != self.world.site.most_bookings):
+            raise InputError(
+                f"more jobs wait at once than can be booked ahead on {self.world.site.num_nodes:,} "
+                f"nodes (room for {run.book_job.size:,}); give the site fewer most_bookings, as "
+                "Slurm's bf_max_job_test, or take a rule that ends in :easy"
+            )
 
     def schedule(self) -> Schedule:
         """The jobs that have entered the queue in each episode, and what became of them.

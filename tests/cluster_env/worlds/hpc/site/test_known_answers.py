@@ -79,6 +79,22 @@ def test_each_partition_has_a_booking_of_its_own() -> None:
     assert starts(site, jobset) == [0, 0, 10, 20, 15, 3]
 
 
+def test_only_as_many_jobs_are_booked_as_the_site_says(monkeypatch) -> None:
+    """Job 1 is booked at 10, job 2 at 15, and job 3 would delay job 2 alone.
+
+    Where there is room for one booking, one booking for each job is refused, and not cut.
+    """
+    jobset = jobs([0, 1, 2, 3], [10, 5, 5, 20], [3, 3, 4, 1])
+    conservative = Rule("fcfs", "conservative")
+    assert starts(Site((FOUR,)), jobset, conservative) == [0, 10, 15, 20]
+    assert starts(Site((FOUR,), most_bookings=1), jobset, conservative) == [0, 10, 23, 3]
+    monkeypatch.setattr("cluster_env.worlds.hpc.site.room._MOST_CHECKED", 1)
+    assert starts(Site((FOUR,), most_bookings=1), jobset, conservative) == [0, 10, 23, 3]
+    for most in (0, 2):
+        with pytest.raises(InputError, match=r"room for 1\); give the site fewer most_bookings"):
+            starts(Site((FOUR,), most_bookings=most), jobset, conservative)
+
+
 def test_strict_order_holds_up_the_nodes_of_the_first_job_alone() -> None:
     """Job 1 waits for n1, so that job 2 waits behind it; job 3 has n2."""
     site = Site((PAIR,), (Partition("a", ("n1",)), Partition("b", ("n2",))))
