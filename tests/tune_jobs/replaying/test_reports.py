@@ -40,9 +40,9 @@ FINDS: dict[str, tuple[Callable[[Path], Report], list[str]]] = {
     ),
     "starts": (
         lambda path: foresee_starts(
-            ReplayOptions(path=path, task_options=MACHINE), 40, NoProgress()
+            ReplayOptions(path=path, task_options=MACHINE), 10, NoProgress()
         ),
-        ["replay", "--starts", "--instants", "40"],
+        ["replay", "--starts", "--instants", "10"],
     ),
     "whatif": (
         lambda path: compare_changes(
