@@ -40,6 +40,7 @@ from tune_jobs.replaying.outcomes import (
     in_all,
     left_out,
     outcome,
+    overlapping_runs,
     overloaded,
     timeline,
 )
@@ -139,6 +140,7 @@ def _report(
     remarks += bounded(schedules, world.max_wait)
     if world.site is None:
         remarks += beyond_simulation(outcomes, numbers)
+        remarks += overlapping_runs(schedules, jobs)
     remarks += overloaded(schedules)
     shown = schedules if recorded is None else {AS_RECORDED: recorded, **schedules}
     last = max(int(one.end.max()) for one in shown.values())
