@@ -358,7 +358,8 @@ def by_user(schedules: Mapping[str, Schedule], jobs: RecordedJobs) -> list[Sheet
             for key, group in groups.items():
                 row |= {f"{of} {key}": float(group[of][k]) for of in _OF_GROUP}
             rows.append(row)
-        waits = {f"mean_wait {key}": Column(key, TIME) for key in list(groups)[:_MOST_POLICIES]}
+        best = sorted(schedules, key=lambda key: wait(schedules[key]).mean())[:_MOST_POLICIES]
+        waits = {f"mean_wait {key}": Column(key, TIME) for key in groups if key in best}
         note = "mean waits"
         if len(groups) > len(waits):
             note += f"; other policies are in by-{name}.csv with --out"

@@ -106,6 +106,7 @@ def replay_log(options: ReplayOptions, progress: Progress) -> Report:
         runs=every,
         seed=options.seed,
     )
+    jobs = replace(jobs, path=options.path)  # as the user calls it: example
     stretch = stretch_of(jobs, options.since, options.until)
     specs: list[PolicySpec] = []
     for name in chosen or task.spec.baselines:
