@@ -9,6 +9,7 @@ They are whole numbers, int64 ``(num_jobs,)``, by these names; a log has those t
 * ``qos``, ``reservation``, ``constraint``: numbers of names in `RecordedJobs.names`
 * ``nodes``, ``exclusive``, ``array``, ``throttle``, ``after_ok``: see `records.Request`
 * ``after``: numbers of jobs, ``(num_jobs, k)``; -1 for none
+* ``earlier_run``: line of the run before a requeue, of which the job begins again; 0 for none
 * ``think_s``: seconds from their ends to the submission
 """
 
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.workloads.recorded import NOTHING, to_ids
+from cluster_env.workloads.recorded import NOTHING, RecordedJobs, to_ids
 from cluster_env.workloads.records import Record
 
 NAMED = ("qos", "reservation", "constraint")
@@ -96,3 +97,11 @@ def details_of_texts(texts: Mapping[str, Sequence[str]]) -> tuple[Columns, dict[
         ]
         columns["after"] = np.array(rows, np.int64).reshape(len(listed), most)
     return columns, names
+
+
+def earlier_rows(jobs: RecordedJobs) -> NDArray[np.int64]:
+    """Row of the run before a requeue, of each run of a log, int64 ``(num_jobs,)``; -1 for none."""
+    rows = {int(line): row for row, line in enumerate(jobs.line)}
+    lines = jobs.details.get("earlier_run", np.zeros(jobs.num_jobs, np.int64))
+    found = [rows.get(line, NOTHING) if line else NOTHING for line in lines.tolist()]
+    return np.array(found, np.int64)

@@ -210,6 +210,8 @@ def _recorded(
         shown = ["".join(c if c.isprintable() else "?" for c in text) for text in texts]
         ids[name] = to_ids(np.array(shown))
     details, own_names = details_of(records)
+    if (earlier := _earlier_runs(records)).any():
+        details["earlier_run"] = earlier
     return RecordedJobs.of(
         path,
         submit=submit,
@@ -228,6 +230,25 @@ def _recorded(
         optional=optional,
         details=details,
     )
+
+
+def _earlier_runs(records: Sequence[Record]) -> NDArray[np.int64]:
+    """Line of the run that a job had before each run, int64 ``(num_jobs,)``; 0 before the first.
+
+    A number that another job of the user had in another year makes no earlier run.
+    """
+    lines = np.zeros(len(records), np.int64)
+    if len({(one.job, one.element) for one in records}) == len(records):
+        return lines
+    last: dict[tuple[int, int, str], Record] = {}
+    for place in sorted(range(len(records)), key=lambda k: (_start(records[k]), records[k].line)):
+        record = records[place]
+        before = last.get((record.job, record.element, record.user))
+        if before is not None and _end(before) <= _start(record):
+            again = record.submit is not None and record.submit <= _end(before)
+            lines[place] = before.line if again or before.state in _REQUEUED else 0
+        last[record.job, record.element, record.user] = record
+    return lines
 
 
 def _run(record: Record, findings: Findings) -> int:

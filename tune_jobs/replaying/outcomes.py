@@ -13,7 +13,8 @@ from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation.metrics import size_class, wait
 from cluster_env.objectives.metric import makespan, utilization_until
 from cluster_env.objectives.standard import bounded_slowdown
-from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.workloads.details import earlier_rows
+from cluster_env.workloads.recorded import NOTHING, RecordedJobs
 from tune_jobs.tables.columns import TIME, Column
 from tune_jobs.tables.printing import Sheet
 
@@ -229,6 +230,24 @@ def dropped(jobs: RecordedJobs) -> list[dict[str, int | str]]:
     return [{"count": one.count, "reason": one.reason} for one in jobs.dropped]
 
 
+def overlapping_runs(schedules: Mapping[str, Schedule], jobs: RecordedJobs) -> list[str]:
+    """A sentence where runs of a requeued job overlap: a machine without a site lets them."""
+    before = earlier_rows(jobs)
+    again = np.flatnonzero(before != NOTHING)
+    parts = []
+    for name, schedule in schedules.items():
+        start, finish = np.full((2, jobs.num_jobs), NOTHING, np.int64)
+        start[schedule.job], finish[schedule.job] = schedule.start, schedule.finish
+        if count := int((start[again] < finish[before[again]]).sum()):
+            parts.append(f"{count:,} under {name}")
+    if not parts:
+        return []
+    return [
+        f"runs of requeued jobs that overlap with the run before: {', '.join(parts)}; on a machine "
+        "that --site describes, they wait for it"
+    ]
+
+
 def bounded(schedules: Mapping[str, Schedule], max_wait: int) -> list[str]:
     """A sentence about the bound on waits, in seconds, where there is one: whom it moved."""
     if not max_wait:
@@ -339,7 +358,8 @@ def by_user(schedules: Mapping[str, Schedule], jobs: RecordedJobs) -> list[Sheet
             for key, group in groups.items():
                 row |= {f"{of} {key}": float(group[of][k]) for of in _OF_GROUP}
             rows.append(row)
-        waits = {f"mean_wait {key}": Column(key, TIME) for key in list(groups)[:_MOST_POLICIES]}
+        best = sorted(schedules, key=lambda key: wait(schedules[key]).mean())[:_MOST_POLICIES]
+        waits = {f"mean_wait {key}": Column(key, TIME) for key in groups if key in best}
         note = "mean waits"
         if len(groups) > len(waits):
             note += f"; other policies are in by-{name}.csv with --out"

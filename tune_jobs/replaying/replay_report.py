@@ -39,6 +39,7 @@ from tune_jobs.replaying.outcomes import (
     in_all,
     left_out,
     outcome,
+    overlapping_runs,
     overloaded,
     timeline,
 )
@@ -104,6 +105,7 @@ def replay_log(options: ReplayOptions, progress: Progress) -> Report:
         runs=every,
         seed=options.seed,
     )
+    jobs = replace(jobs, path=options.path)  # as the user calls it: example
     stretch = stretch_of(jobs, options.since, options.until)
     specs: list[PolicySpec] = []
     for name in chosen or task.spec.baselines:
@@ -137,6 +139,7 @@ def _report(
     remarks += bounded(schedules, world.max_wait)
     if world.site is None:
         remarks += beyond_simulation(outcomes, numbers)
+        remarks += overlapping_runs(schedules, jobs)
     remarks += overloaded(schedules)
     shown = schedules if recorded is None else {AS_RECORDED: recorded, **schedules}
     last = max(int(one.end.max()) for one in shown.values())

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cluster_env.core.schedule import Schedule
-from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.workloads.recorded import NOTHING, RecordedJobs
 from tune_jobs.replaying import crowds
 from tune_jobs.replaying.stretch import readable
 from tune_jobs.tables.report import Picture
@@ -60,10 +60,13 @@ def pictures_of(
 def jobs_of(schedule: Schedule, jobs: RecordedJobs) -> pd.DataFrame:
     """What became of each job, in whole seconds of the log's clock; rows are those of the log."""
     started, finished = schedule.start >= 0, schedule.finish >= 0
-    submit = jobs.submit[schedule.job]
     wait = np.where(started, schedule.start - schedule.arrival, -1)
-    start = np.where(started, submit + wait, -1)
-    finish = np.where(finished, submit + schedule.finish - schedule.arrival, -1)
+    clock = jobs.submit[schedule.job] - schedule.arrival
+    if "after" in schedule.attributes:  # one that came after others waits from their end on
+        waited = (schedule.attributes["after"] != NOTHING).any(axis=1)
+        clock = np.where(waited, jobs.submit[0], clock)
+    start = np.where(started, schedule.start + clock, -1)
+    finish = np.where(finished, schedule.finish + clock, -1)
     return _table(jobs, schedule.job, start, finish, wait, schedule.duration)
 
 

@@ -1,5 +1,6 @@
 """What a caller of the Python API chooses is what is done: seeds, limits, worlds and folders."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import metasched
 from cluster_env.core.seeding import Split
 from tests.tune_jobs.untrained_runs import SMALL_TASK
 from tests.tune_jobs.untrained_scorers import ONE_TASK, make_scorer
+from tune_jobs import cli
+from tune_jobs.tables.report import Report
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +104,33 @@ def test_settings_of_a_training_reach_rllib() -> None:
     changes = {"training.lr": 0.5, "seed": 3}
     config = metasched.algorithm_config("deeprm-smoke", changes).experiment
     assert (config.training.lr, config.seed) == (0.5, 3)
+
+
+def test_a_study_is_what_its_command_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same defaults, but for how numbers are written."""
+    asked: list[Any] = []
+
+    def ask(options: Any, progress: Any, **others: Any) -> Report:
+        rates = [float(rate) for rate in options.rates.split(",")]
+        asked.append((replace(options, runs=list(options.runs), rates=str(rates)), others))
+        return Report(text="", tables={})
+
+    monkeypatch.setattr("metasched.studying.study_adaptation", ask)
+    monkeypatch.setattr("tune_jobs.adapting.many_tasks.study_adaptation", ask)
+    metasched.study(["runs/a"])
+    assert cli.run(cli.metasched, ["study", "runs/a"]) == 0
+    assert asked[0] == asked[1]
+
+
+def test_specialists_are_what_their_command_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def ask(progress: Any, **options: Any) -> Report:
+        asked.append(options)
+        return Report(text="", tables={})
+
+    monkeypatch.setattr("metasched.studying.train_specialists", ask)
+    monkeypatch.setattr("tune_jobs.adapting.specialists.train_specialists", ask)
+    metasched.specialists("runs/a")
+    assert cli.run(cli.metasched, ["specialists", "runs/a"]) == 0
+    assert asked[0] == asked[1]

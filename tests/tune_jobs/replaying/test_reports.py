@@ -94,6 +94,15 @@ def without_seconds(data: dict) -> dict:
     return {name: value for name, value in data.items() if name != "seconds"}
 
 
+def test_of_many_policies_the_best_stand_beside_users() -> None:
+    """And the log is called as the user calls it, and not by where it lies."""
+    names = ("ljf:strict", "random:strict", "sjf:easy", "fcfs:easy", "saf:easy", "wspt:skip")
+    report = replay_log(ReplayOptions(path=Path("example"), names=names), NoProgress())
+    assert "/example.swf" not in report.text
+    (head,) = [line for line in report.text.splitlines() if line.startswith("user ")]
+    assert head.split()[-4:] == ["sjf:easy", "fcfs:easy", "saf:easy", "wspt:skip"]
+
+
 def test_frames_hold_numbers_and_unknown_names_are_refused(log: Path) -> None:
     report = with_pictures(FINDS["replay"][0](log))
     assert report["replay"]["mean_wait"].dtype == float

@@ -301,3 +301,38 @@ def test_a_calendar_lies_in_a_log_until_its_last_job_may_end(
     found = run(capsys, "replay", str(log), "--site", str(described), "--policy", "fcfs:easy")
     said = "no outage or reservation of the site lies in the log" in json.dumps(found)
     assert said is not inside
+
+
+PBS_RUN = (
+    "05/28/2026 20:26:40;{kind};{job}.srv;user=ann queue=workq ctime=178000{came} "
+    "etime=178000{came} start=178000{start} end=178000{end} Resource_List.ncpus={processors} "
+    "Resource_List.walltime=01:00:00"
+)
+
+
+def test_runs_of_a_requeued_job_wait_for_each_other_at_a_site(
+    tmp_path: Path, capsys: Shown
+) -> None:
+    """In the record job 6 came last; in a replay it comes first, and both runs of 7 wait."""
+    log, described, out = tmp_path / "20260528", tmp_path / "site.yaml", tmp_path / "out"
+    runs = [
+        (7, "R", "0010", "0030", "0090", 8),
+        (7, "E", "0010", "0100", "0160", 8),
+        (6, "E", "0000", "0400", "0600", 16),
+    ]
+    names = ("job", "kind", "came", "start", "end", "processors")
+    log.write_text(
+        "".join(PBS_RUN.format(**dict(zip(names, one, strict=True))) + "\n" for one in runs)
+    )
+    described.write_text("nodes:\n- {name: n, count: 2, processors: 8}\n")
+    rule = ("--policy", "fcfs:easy", "--out", str(out))
+    words = "runs of requeued jobs that overlap with the run before: 1 under fcfs:easy"
+    for machine, second, overlap in (
+        (("--processors", "16"), 200, True),
+        (("--site", str(described)), 260, False),
+    ):
+        found = run(capsys, "replay", str(log), *machine, *rule)
+        assert (words in " ".join(found["remarks"])) is overlap
+        rows = read_table(out / "schedule-fcfs-easy.csv", ["start", "finish"])
+        seconds = [(int(row["start"]) % 1000, int(row["finish"]) % 1000) for row in rows]
+        assert seconds == [(0, 200), (200, 260), (second, second + 60)]

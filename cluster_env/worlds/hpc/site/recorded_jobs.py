@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError, shortened
+from cluster_env.workloads.details import earlier_rows
 from cluster_env.workloads.recorded import NOTHING, Noticed, RecordedJobs
 from cluster_env.worlds.hpc.site.description import RESOURCES, Site
 from cluster_env.worlds.hpc.site.limits import longest_times
@@ -118,7 +119,7 @@ def _submitted(jobs: RecordedJobs) -> tuple[RecordedJobs, Columns]:
     """The jobs by arrival, and who waits for whom; see `on_site`."""
     details = jobs.details
     row = np.arange(jobs.num_jobs)
-    if "after" not in details:
+    if details.keys().isdisjoint(("after", "earlier_run")):
         return jobs, {"job_id": row}
     after_ok = details.get("after_ok", np.zeros(jobs.num_jobs, np.int64))
     after = _known_predecessors(jobs, after_ok > 0)
@@ -148,7 +149,8 @@ def _known_predecessors(jobs: RecordedJobs, after_ok: NDArray[np.bool_]) -> NDAr
     Those that are not in the log, that had not ended when the job started, or that failed although
     they had to succeed, say nothing that a simulation could repeat.
     """
-    details, after = jobs.details, jobs.details["after"]
+    details = jobs.details
+    after = details.get("after", np.empty((jobs.num_jobs, 0), np.int64))
     start = jobs.submit if jobs.wait is None else jobs.submit + jobs.wait
     end = start + jobs.run
     failed = details.get("failed", np.zeros(jobs.num_jobs, np.int64)) > 0
@@ -163,6 +165,8 @@ def _known_predecessors(jobs: RecordedJobs, after_ok: NDArray[np.bool_]) -> NDAr
         last = np.searchsorted(numbers[by_number], after, side="right") - 1
         there = (last >= 0) & (numbers[by_number][last] == after) & (after > 0)
         rows = np.where(there, order[by_number[last]], rows)
+    if "earlier_run" in details:
+        rows = np.column_stack([rows, earlier_rows(jobs)])
     known = rows != NOTHING
     before = np.maximum(rows, 0)
     if jobs.wait is not None:
