@@ -5,14 +5,10 @@ They are started by the scripts in `docker`, as the containers are; what differs
 """
 
 import contextlib
-import json
-import re
-import shlex
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from tests.clusters.services import DOCKER, RayCluster, Service, free_ports, request
 from tests.conftest import REPOSITORY
@@ -21,8 +17,6 @@ from tests.waiting import wait_for
 START_TIMEOUT_S = 300.0  # about 25 s on a quiet machine
 RECONNECT_S = 5  # for which a worker waits for a head that is gone; Ray's default is 60
 OBJECT_STORE_BYTES = 200 * 2**20
-
-ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
 class LocalCluster(RayCluster):
@@ -41,6 +35,8 @@ class LocalCluster(RayCluster):
         super().__init__()
         self.folder = folder
         self._ray_port, self._dashboard_port, self._mlflow_port = free_ports(3)
+        self.dashboard = f"http://127.0.0.1:{self._dashboard_port}"
+        self.tracking_uri = f"http://127.0.0.1:{self._mlflow_port}"
         self.environment = self._make_environment(worker_cpus)
         self._nodes_started = 0
         self.agent_ports: list[int] = []
@@ -89,16 +85,6 @@ class LocalCluster(RayCluster):
     def address(self) -> str:
         """HOST:PORT for ``--address``."""
         return f"127.0.0.1:{self._ray_port}"
-
-    @property
-    def dashboard(self) -> str:
-        """Where jobs are submitted."""
-        return f"http://127.0.0.1:{self._dashboard_port}"
-
-    @property
-    def tracking_uri(self) -> str:
-        """Where MLflow listens."""
-        return f"http://127.0.0.1:{self._mlflow_port}"
 
     def start(self) -> None:
         """Starts everything and waits until all nodes have joined and MLflow answers."""
@@ -149,54 +135,15 @@ class LocalCluster(RayCluster):
         nodes = answer["data"]["summary"]
         return sum(node["raylet"].get("state") == "ALIVE" for node in nodes)
 
-    def _ask(self, path: str) -> Any:
-        authorization = f"Bearer {self._token}"
-        status, answer = request(f"{self.dashboard}{path}", Authorization=authorization)
-        return answer if status == 200 else None
-
-    def submit(
-        self, *command: str, name: str, working_dir: Path = REPOSITORY, **variables: str
-    ) -> None:
-        """``ray job submit`` of a command, which then runs by itself under that name."""
-        variables = {"MLFLOW_TRACKING_URI": self.tracking_uri, **variables}
-        runtime_env = json.dumps({"env_vars": variables})
-        submit = ["ray", "job", "submit", "--address", self.dashboard, "--no-wait"]
-        submit += ["--submission-id", name, "--working-dir", str(working_dir)]
-        submit += ["--runtime-env-json", runtime_env]
-        done = subprocess.run(
-            [*submit, "--", *command],
+    def _run(self, *command: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            command,
             env=self.environment,
-            cwd=working_dir,
+            cwd=REPOSITORY,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    def job(self, name: str) -> dict[str, Any]:
-        """What the cluster knows of a job; empty where it does not answer."""
-        return self._ask(f"/api/jobs/{name}") or {}
-
-    def job_log(self, name: str) -> str:
-        """What a job has written."""
-        return (self._ask(f"/api/jobs/{name}/logs") or {}).get("logs", "")
-
-    def finish(self, name: str, timeout_s: float) -> None:
-        """Waits for a job to succeed."""
-        wait_for(lambda: self.job(name).get("status") in ENDED, f"the end of {name}", timeout_s)
-        assert self.job(name)["status"] == "SUCCEEDED", f"{self.job(name)}\n{self.job_log(name)}"
-
-    def send_the_rest(self, name: str) -> None:
-        """Does what a job says at its end where MLflow was too slow for it: ``metasched sync``."""
-        for command in re.findall(r"send them with: (metasched sync .+)", self.job_log(name)):
-            done = subprocess.run(
-                shlex.split(command),
-                env=self.environment,
-                capture_output=True,
-                text=True,
-                timeout=300,
-            )
-            assert done.returncode == 0, done.stdout + done.stderr
 
     def stop(self) -> None:
         """Ends everything and removes its temporary files."""

@@ -4,7 +4,9 @@ import contextlib
 import importlib
 import json
 import os
+import re
 import secrets
+import shlex
 import shutil
 import signal
 import subprocess
@@ -20,12 +22,14 @@ import ray
 
 from tests.conftest import REPOSITORY
 from tests.ports import free_ports as free_ports
+from tests.waiting import wait_for
 
 assert ray.__version__  # Ray puts the psutil that it brings on the path
 psutil = importlib.import_module("psutil")
 
 DOCKER = REPOSITORY / "docker"
 STOP_TIMEOUT_S = 10.0
+ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
 
 
@@ -58,7 +62,15 @@ def request(
 
 
 class RayCluster:
-    """What clusters of a test share: a token, and short paths. Use it in a ``with`` statement."""
+    """What clusters of a test share: a token, short paths, jobs. Use it in a ``with`` statement.
+
+    Attributes:
+        dashboard: where jobs are submitted, a URL.
+        tracking_uri: where MLflow listens.
+    """
+
+    dashboard: str
+    tracking_uri: str
 
     def __init__(self) -> None:
         # Paths of Unix sockets must stay below 107 characters.
@@ -78,6 +90,47 @@ class RayCluster:
             "RAY_AUTH_TOKEN_PATH": str(self._temp / "token"),
             "RAY_enable_worker_prestart": "false",  # a node that starts has enough to do
         }
+
+    def _run(self, *command: str) -> "subprocess.CompletedProcess[str]":
+        """Runs a command of a user to its end, where users are."""
+        raise NotImplementedError
+
+    def _ask(self, path: str) -> Any:
+        """What the dashboard answers; None if it does not."""
+        authorization = f"Bearer {self._token}"
+        status, answer = request(f"{self.dashboard}{path}", Authorization=authorization)
+        return answer if status == 200 else None
+
+    def submit(
+        self, *command: str, name: str, working_dir: Path = REPOSITORY, **variables: str
+    ) -> None:
+        """``ray job submit`` of a command, which then runs by itself under that name."""
+        variables = {"MLFLOW_TRACKING_URI": self.tracking_uri, **variables}
+        runtime_env = json.dumps({"env_vars": variables})
+        submit = ["ray", "job", "submit", "--address", self.dashboard, "--no-wait"]
+        submit += ["--submission-id", name, "--working-dir", str(working_dir)]
+        submit += ["--runtime-env-json", runtime_env]
+        done = self._run(*submit, "--", *command)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def job(self, name: str) -> dict[str, Any]:
+        """What the cluster knows of a job; empty where it does not answer."""
+        return self._ask(f"/api/jobs/{name}") or {}
+
+    def job_log(self, name: str) -> str:
+        """What a job has written."""
+        return (self._ask(f"/api/jobs/{name}/logs") or {}).get("logs", "")
+
+    def finish(self, name: str, timeout_s: float) -> None:
+        """Waits for a job to succeed."""
+        wait_for(lambda: self.job(name).get("status") in ENDED, f"the end of {name}", timeout_s)
+        assert self.job(name)["status"] == "SUCCEEDED", f"{self.job(name)}\n{self.job_log(name)}"
+
+    def send_the_rest(self, name: str) -> None:
+        """Does what a job says at its end where MLflow was too slow for it: ``metasched sync``."""
+        for command in re.findall(r"send them with: (metasched sync .+)", self.job_log(name)):
+            done = self._run(*shlex.split(command))
+            assert done.returncode == 0, done.stdout + done.stderr
 
     def start(self) -> None:
         """Starts all of it and waits for it."""

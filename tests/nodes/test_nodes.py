@@ -62,14 +62,6 @@ def started_cluster(
         yield begun
 
 
-@pytest.fixture
-def cluster(started_cluster: SeparateCluster) -> Iterator[SeparateCluster]:
-    """All nodes, whatever the test before has lost."""
-    started_cluster.make_whole()
-    yield started_cluster
-    print(started_cluster.logs())  # shown where the test has failed
-
-
 def command(run: Path, iterations: int, *more: str) -> list[str]:
     """What trains a run."""
     settings = (*SETTINGS, f"training.iterations={iterations}")
