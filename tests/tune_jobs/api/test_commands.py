@@ -17,7 +17,6 @@ WITHOUT = {
     "shadow": "it looks at a live site until it is stopped",
     "steer": "it acts at a live site until it is stopped",
     "study": "it measures for hours, and figures read the folder that it fills",
-    "specialists": "it trains for hours, and figures read the folder that it fills",
 }
 
 NAMES = {
