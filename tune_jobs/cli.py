@@ -24,7 +24,6 @@ GROUPS = {
         "guard": "Decide between a learned policy and the best heuristic.",
         "join": "Join tables that differ in one setting.",
         "study": "Measure how runs adapt to unseen tasks, for figures.",
-        "specialists": "Train one policy for each of some held-out tasks.",
     },
     "A site's log": {
         "trace": "Describe a job log: span, users, sizes, estimates.",

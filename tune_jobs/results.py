@@ -95,7 +95,7 @@ def command(
     all makes the experiments of DeepRM's world, each in its own folder. Without NAME the
     experiments are listed.
 
-    The command calls `train`, `compare`, `study`, `specialists`, `figure` and others, and shows
+    The command calls `train`, `compare`, `study`, `figure` and others, and shows
     each call. It trains several runs in parallel, and makes the other calls one by one. After
     Ctrl-C or a crash, repeat the command: finished runs stay as they are, and the others resume
     from their last checkpoints.

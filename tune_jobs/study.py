@@ -82,6 +82,17 @@ from tune_jobs.terminal.options import (
     metavar="N",
     help="Steps of an untrained policy for each step of the others.",
 )
+@click.option(
+    "--specialists",
+    "num_specialists",
+    type=count(0),
+    default=0,
+    metavar="N",
+    help="Also train a policy for each of the first N tasks alone, from the one joint policy RUN.",
+)
+@click.option(
+    "--iterations", "num_iterations", type=count(), default=100, help="Iterations of a specialist."
+)
 @runner_options
 @click.option(
     "--out",
@@ -99,11 +110,17 @@ def command(**options: Any) -> None:
     cannot be adapted trains on by REINFORCE, one update a step. Rows that the folder
     --out already holds are not measured again.
 
+    A specialist trains on its task alone, with its objective, weights and workload, on jobsets of
+    the task's training split. Its cost bounds what adaptation can reach: the figure headroom shows
+    how much of the way from the joint policy to the specialist adaptation covers. Existing
+    specialists are not trained again.
+
     \b
     Examples:
       metasched study 'runs/maml-*' 'runs/joint-*' --family objectives
       metasched study 'runs/*' --family priorities --scratch 3 --runners 2
       metasched figure adaptation --rows adaptation
+      metasched study runs/joint-0 --specialists 15
     """
     from tune_jobs.adapting.many_tasks import StudyOptions, study_adaptation
     from tune_jobs.terminal.progress import Progress

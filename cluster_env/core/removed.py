@@ -37,6 +37,7 @@ REMOVED = {
         ("figure deeprm-fig6", *(f"figure cunha-fig5.{k}" for k in (2, 3, 4))),
         "the figure learning-curves draws the same",
     ),
+    "command specialists": "'metasched study RUN --specialists N' trains them",
     "command record": "the function metasched.record of Python writes records of consumers",
     "function make_parallel_env": "tests/extensions/parallel_env.py is PettingZoo's environment",
     "scheduling_pass": "jobs start when all events of a second are over",

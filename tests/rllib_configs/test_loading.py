@@ -327,9 +327,9 @@ def test_a_log_goes_along_to_another_world_without_its_windows(log: Path) -> Non
     data = load_config("deeprm", [*changes, "task.workload.window=900"]).to_dict()
     drawn = load_config(rewritten(log.parent, parse_config(data)), ["task.workload.trace=null"])
     assert (drawn.task.workload.kind, drawn.task.workload.jobs) == ("lublin", 256)
-    change(data, ["task.world.kind=accrual", "task.objective=utility"])
+    change(data, ["task.world.kind=deeprm", "task.world.max_time=5000", "task.objective=slowdown"])
     workload = parse_config(data).task.workload
-    assert (workload.path, workload.jobs, workload.window) == (log, 256, 0)
+    assert (workload.path, workload.window) == (log, 50)
 
 
 VARY = (

@@ -147,9 +147,7 @@ def prepare_for(words: tuple[str, ...]) -> None:
         elif word.endswith(".yaml"):
             _make_yaml(name, Path(word))
         elif before in _READ or (
-            name in ("adapt", "guard", "sync", "specialists")
-            and index == 0
-            and word not in preset_names()
+            name in ("adapt", "guard", "sync") and index == 0 and word not in preset_names()
         ):
             _make_all(name, word, before)
         elif name == "study" and not before:

@@ -82,6 +82,7 @@ def test_a_bug_report_has_versions_and_names_of_variables(args, capsys, monkeypa
         ),
         (["results", "expert"], "rollout:POLICY:FUTURES"),
         (["figure", "deeprm-fig6", "--runs", "run"], "learning-curves"),
+        (["specialists", "run"], "study RUN --specialists"),
         (["record", "panda-elastic", "out.parquet"], "metasched.record"),
         (
             ["train", "fuzzy-td", "--set", "task.workload.trace=a.csv"],

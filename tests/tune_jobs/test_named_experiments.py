@@ -49,7 +49,7 @@ COUNTS = {
     "utility": {"train": 20, "figure": 9},
     "panda-tenants": {"train": 40, "figure": 1, "compare": 2, "join": 1},
     "panda-deadlines": {"train": 40, "compare": 2, "join": 1},
-    "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
+    "adaptation": {"train": 70, "study": 12, "figure": 7},
     "adaptation-operation": {"train": 53, "study": 18, "figure": 8},
 }
 
@@ -139,8 +139,8 @@ LINES = {
         "--set training.iterations=440 --seed 2 --run R/classes-one-2 --continue",
         "metasched study 'deeprm/deeprm-0.7-*' --family workloads --task-seed 1 "
         "--steps 0,3,10,30 --seeds 1 --runners 2 --out R/adaptation",
-        "metasched specialists R/mixed-joint-0 --task-seed 1 --runs R/specialists "
-        "--out R/adaptation",
+        "metasched study R/mixed-joint-0 --specialists 15 --family mixed --task-seed 1 --seeds 1 "
+        "--rate-tasks 10 --runners 2 --out R/adaptation",
     ],
     "adaptation-operation": [
         "metasched study 'R/objectives-joint-*,R/objectives-start-*' "

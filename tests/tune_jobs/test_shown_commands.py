@@ -52,7 +52,6 @@ LONG = {
     "train": "tune_jobs.runs.launching:run_training",
     "tune": "tune_jobs.sweeps.launching:run_sweep",
     "study": "tune_jobs.adapting.many_tasks:_measure_all",
-    "specialists": "tune_jobs.adapting.specialists:ray_session",
     "figure": "tune_jobs.figures.drawing:make_figure",
     "bench": "tune_jobs.benchmarks.reporting:machine",
     "results": "tune_jobs.experiments.running:carry_out_all",

@@ -10,15 +10,15 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from meta.tasks import TaskSplit, get_distribution
 from rllib_configs.policy_files import read_weights
-from tests.tune_jobs.untrained_scorers import FOMAML, JOINT, make_family, make_scorer
-from tune_jobs.specialists import command
+from tests.tune_jobs.untrained_scorers import FOMAML, JOINT, QUICK, make_family, make_scorer
+from tune_jobs.study import command
 from tune_jobs.tables.frames import number, read_table
 
 TRAINING = ("training.jobsets=2", "training.episodes_per_jobset=2", "resources.num_runners=0")
 
 
 def call(run: Path, *args: str) -> Result:
-    return CliRunner().invoke(command, [str(run), *args], catch_exceptions=False)
+    return CliRunner().invoke(command, [str(run), *QUICK, *args], catch_exceptions=False)
 
 
 @pytest.mark.integration
@@ -28,8 +28,9 @@ def test_specialists_are_trained_on_their_task_alone_and_once(
     family = make_family(tmp_path / "small.yaml")
     options = (*JOINT, *TRAINING, f"training.family={family}", "training.tasks=2")
     joint = make_scorer(tmp_path / "joint", *options)
-    args = ("--tasks", "2", "--of", "4", "--iterations", "1", "--evaluate", "4")
-    folders = ("--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "rows"))
+    args = ("--specialists", "2", "--tasks", "4", "--iterations", "1", "--evaluate", "4")
+    folders = ("--family", str(family), "--out", str(tmp_path / "rows"))
+    runs = tmp_path / "rows" / "small" / "specialists"
     assert "headroom" in call(joint, *args, *folders).output
     rows = read_table(tmp_path / "rows" / "small" / "specialists.csv", ("task", "ratio"))
     tasks = TaskSplit(get_distribution(family), 0, Split.HELD_OUT).balanced(4)[:2]
@@ -37,17 +38,17 @@ def test_specialists_are_trained_on_their_task_alone_and_once(
     assert all(number(row, "ratio") > 0 for row in rows)
     before = read_weights(joint)[0]
     for index, task in enumerate(tasks):
-        weights, config = read_weights(tmp_path / "runs" / f"small-{index}")
+        weights, config = read_weights(runs / f"small-{index}")
         assert config.task.objective == task.objective.name
         assert config.task.workload.load == task.workload.load
         moved = abs(weights["network.score.weight"] - before["network.score.weight"]).max()
         assert 0 < moved < 0.1  # it began with the joint policy
-    metrics = tmp_path / "runs" / "small-0" / "metrics.csv"
+    metrics = runs / "small-0" / "metrics.csv"
     written = metrics.stat().st_mtime_ns
     call(joint, *args, *folders)
     assert metrics.stat().st_mtime_ns == written
     # One that was stopped has a policy, too, and goes on.
-    further = ("--tasks", "1", "--of", "4", "--iterations", "2", "--evaluate", "4")
+    further = ("--specialists", "1", "--tasks", "4", "--iterations", "2", "--evaluate", "4")
     call(joint, *further, *folders)
     assert len(metrics.read_text().splitlines()) == 3
     # That of another joint policy is not taken for one of this.
@@ -59,4 +60,4 @@ def test_specialists_are_trained_on_their_task_alone_and_once(
 
 def test_only_joint_training_has_specialists(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="was not trained jointly"):
-        call(make_scorer(tmp_path / "fomaml", *FOMAML))
+        call(make_scorer(tmp_path / "fomaml", *FOMAML), "--specialists", "1")

@@ -11,11 +11,13 @@ import pandas as pd
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from meta.costs import Keep
+from meta.maml.options import MAMLOptions
 from meta.study import StudyPlan
 from meta.tasks import get_distribution
 from rllib_configs.policy_files import Decode
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.comparing.trained_runs import find_runs
+from tune_jobs.runs.directory import open_run
 from tune_jobs.tables.frames import read_frame
 from tune_jobs.tables.report import Report
 from tune_jobs.terminal.pieces import Spread
@@ -49,6 +51,8 @@ class StudyOptions:
     num_rate_tasks: int
     num_scratch: int
     scratch_times: int
+    num_specialists: int = 0
+    num_iterations: int = 100
     num_runners: int = 0
     address: str | None = None
 
@@ -80,6 +84,8 @@ def study_adaptation(
     runs = find_runs(split_names(options.runs))
     if not runs:
         raise InputError("name the runs to measure, for instance 'runs/maml-*'")
+    if options.num_specialists:
+        require_joint(runs, options)
     plan = options.plan()
     first = plan.split(get_distribution(options.family), Split.HELD_OUT)[0]
     # Only now, because it imports PyTorch and Ray, which takes longer than all checks before.
@@ -92,11 +98,37 @@ def study_adaptation(
         paths = _measure_all(sources, options.family, plan, out, spread, progress)
     if track:
         _track(paths, runs[0])
+    figure = "adaptation"
+    if options.num_specialists:
+        from tune_jobs.adapting.specialists import train_specialists
+
+        number, iterations = options.num_specialists, options.num_iterations
+        paths.append(
+            train_specialists(runs[0], options.family, plan, number, iterations, out, progress)
+        )
+        figure = "headroom"
     return Report(
         text=f"Wrote {', '.join(str(path) for path in paths)}\n"
-        f"Next: metasched figure adaptation --rows {out}",
+        f"Next: metasched figure {figure} --rows {out}",
         tables={path.stem: partial(pd.read_csv, path) for path in paths},
     )
+
+
+def require_joint(runs: Sequence[Path], options: StudyOptions) -> None:
+    """Makes sure that specialists can be trained from a run.
+
+    Raises:
+        InputError: if there are several, it is no joint training, or there are too few tasks.
+    """
+    if len(runs) != 1:
+        raise InputError(f"--specialists begin with one joint policy, but {len(runs)} runs follow")
+    training = open_run(runs[0]).config().training
+    if not isinstance(training, MAMLOptions) or training.inner_steps:
+        raise InputError(f"{runs[0]} was not trained jointly: its training.inner_steps is not 0")
+    if options.num_specialists > options.num_tasks:
+        raise InputError(
+            f"--specialists {options.num_specialists} is more than the {options.num_tasks} tasks"
+        )
 
 
 def _track(paths: Sequence[Path], run: Path) -> None:

@@ -1,6 +1,5 @@
-"""What ``metasched specialists`` does: trains a policy for each of some held-out tasks alone."""
+"""What ``metasched study --specialists`` does: trains a policy for each of some tasks alone."""
 
-from functools import partial
 from pathlib import Path
 
 import click
@@ -9,16 +8,15 @@ import yaml
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from meta.costs import baselines_of, costs_on
-from meta.maml.options import MAMLOptions
-from meta.tasks import Task, TaskSplit, get_distribution
+from meta.study import StudyPlan
+from meta.tasks import Task, get_distribution
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.task_schema import TaskSection
 from tune_jobs.runs.directory import RunDirectory, open_run
 from tune_jobs.runs.resuming import find_continuation
 from tune_jobs.runs.training import run_training
-from tune_jobs.tables.frames import Row, frame_of, write_table
-from tune_jobs.tables.report import Report
+from tune_jobs.tables.frames import Row, write_table
 from tune_jobs.terminal.options import SPECIALISTS_TABLE
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.ray_session import ray_session
@@ -29,57 +27,50 @@ _FEW_JOBSETS = 20  # the validation at the end of each training says nothing her
 
 
 def train_specialists(
-    *,
     run: Path,
-    num_tasks: int,
-    num_study_tasks: int,
-    task_seed: int,
-    num_iterations: int,
-    num_held_out: int,
-    runs: Path,
+    family: str,
+    plan: StudyPlan,
+    count: int,
+    iterations: int,
     out: Path,
     progress: Progress,
-) -> Report:
-    """Trains specialists and writes what they cost; arguments are options of the command.
+) -> Path:
+    """Trains specialists, and writes what they cost.
 
-    Raises:
-        InputError: if the run is no joint training, or there are too few tasks.
+    Args:
+        run: a joint training.
+        family: of the tasks.
+        plan: of the study, whose first tasks are taken.
+        count: how many of them.
+        iterations: of each training.
+        out: folder of the study's rows; runs are in the folder of the family.
+        progress: told of each specialist.
+
+    Returns:
+        The file with a row for each.
     """
     joint = open_run(run)
+    distribution = get_distribution(family)
     config = joint.config()
-    if not isinstance(config.training, MAMLOptions) or config.training.inner_steps:
-        raise InputError(f"{run} was not trained jointly: its training.inner_steps is not 0")
-    if num_tasks > num_study_tasks:
-        raise InputError(
-            f"--tasks {num_tasks} is more than the {num_study_tasks} tasks of the methods"
-        )
-    distribution = get_distribution(config.training.family)
-    chosen = TaskSplit(distribution, task_seed, Split.HELD_OUT).balanced(num_study_tasks)[
-        :num_tasks
-    ]
     folder = out / distribution.name
     rows = []
     with ray_session(config):
-        progress.start(num_tasks, unit="specialist")
-        for index, task in enumerate(chosen):
-            trained = _train(
-                config, joint.path, task, runs / f"{distribution.name}-{index}", num_iterations
-            )
+        progress.start(count, unit="specialist")
+        for index, task in enumerate(plan.split(distribution, Split.HELD_OUT)[:count]):
+            own = folder / "specialists" / f"{distribution.name}-{index}"
+            trained = _train(config, joint.path, task, own, iterations)
             rows.append(
                 {
                     "family": distribution.name,
                     "task": index,
-                    "iterations": num_iterations,
-                    **_measure(trained, task, num_held_out),
+                    "iterations": iterations,
+                    **_measure(trained, task, plan.num_evaluation_jobsets),
                 }
             )
             progress.step(index + 1, f"{task.name}: {rows[-1]['ratio']:.3f} of the best baseline")
     progress.close()
     write_table(folder / SPECIALISTS_TABLE, rows)
-    return Report(
-        text=f"Wrote {folder / SPECIALISTS_TABLE}\nNext: metasched figure headroom --rows {out}",
-        tables={"specialists": partial(frame_of, rows)},
-    )
+    return folder / SPECIALISTS_TABLE
 
 
 def _train(
@@ -98,7 +89,7 @@ def _train(
     if folder.exists() and family.is_file() and family.read_text() != text:
         raise InputError(
             f"{folder} is a specialist for another task, of another joint policy or of another "
-            f"commit of metasched; remove it, or give another folder with --runs"
+            f"commit of metasched; remove it, or give another folder with --out"
         )
     family.write_text(text)
     changed = {

@@ -20,14 +20,12 @@ from tune_jobs.terminal.options import OutPath
 CALLS = frozenset(
     (
         *("adapt", "choose", "compare", "figure", "generate", "guard", "join", "replay"),
-        *("specialists", "study", "trace", "whatif"),
+        *("study", "trace", "whatif"),
     )
 )
 """Commands that evaluate or draw."""
 
 _ELSEWHERE = ("address", "tracking-uri")
-_FOLDERS = ("runs",)
-"""Options beside those of the type `OutPath` that name where `specialists` writes."""
 
 
 def is_inside(path: Path, folder: Path) -> bool:
@@ -46,8 +44,6 @@ def check_reach(call: Call, out: Path) -> None:
         raise call.refusal(f"a plan calls commands that evaluate: {', '.join(sorted(CALLS))}")
     for name in call.options.keys() & set(_ELSEWHERE):
         raise call.refusal(f"a plan does not say where something is sent, as --{name} does")
-    if call.name == "specialists":
-        written |= set(_FOLDERS)
     for text in call.texts(*(name for name in call.options if name.replace("-", "_") in written)):
         if not is_inside(Path(text), out):
             raise call.refusal(f"it would write to {text}, which is not in {out}")

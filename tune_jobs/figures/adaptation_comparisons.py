@@ -286,7 +286,9 @@ def collect_headroom(request: FigureRequest) -> list[Row]:
             mine = [method for method in methods if method.family == family]
             rows += _rows_of_headroom(mine, read_frame(file, ("task",), ("ratio",)))
     if not rows:
-        raise InputError("there are no specialists; metasched specialists RUN --out FOLDER trains")
+        raise InputError(
+            "there are no specialists; metasched study RUN --specialists N trains them"
+        )
     return rows
 
 

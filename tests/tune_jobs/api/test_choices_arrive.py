@@ -120,17 +120,3 @@ def test_a_study_is_what_its_command_asks_for(monkeypatch: pytest.MonkeyPatch) -
     metasched.study(["runs/a"])
     assert cli.run(cli.metasched, ["study", "runs/a"]) == 0
     assert asked[0] == asked[1]
-
-
-def test_specialists_are_what_their_command_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-
-    def ask(progress: Any, **options: Any) -> Report:
-        asked.append(options)
-        return Report(text="", tables={})
-
-    monkeypatch.setattr("metasched.studying.train_specialists", ask)
-    monkeypatch.setattr("tune_jobs.adapting.specialists.train_specialists", ask)
-    metasched.specialists("runs/a")
-    assert cli.run(cli.metasched, ["specialists", "runs/a"]) == 0
-    assert asked[0] == asked[1]

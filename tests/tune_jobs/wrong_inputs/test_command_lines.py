@@ -282,10 +282,8 @@ study runs/good --rates 0
 study runs/good --tasks 0
 study runs/good --runners {HUGE}
 study runs/good --address 127.0.0.1:6379
-specialists
-specialists nowhere
-specialists runs/good
-specialists runs/good --tasks 0
+study runs/good --specialists 1
+study runs/good --specialists x
 figure
 figure nosuch
 figure deeprm-fig4 --at x

@@ -23,7 +23,7 @@ LINES = (
     "adapt nowhere --task objectives:1",
     "adapt runs/scorer --task world.cluster.horizon=9",
     "study runs/good --steps 3,1",
-    "specialists runs/good",
+    "study runs/good --specialists 1",
     "figure nosuch",
     "results nosuch",
     "bench --seconds nan",

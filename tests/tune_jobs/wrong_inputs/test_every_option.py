@@ -29,7 +29,6 @@ RIGHT = {
     "replay": "replay site.csv --processors 8",
     "results": "results deeprm --out new --force",
     "shadow": "shadow fcfs:easy",
-    "specialists": "specialists runs/joint",
     "starts": "starts fcfs:easy --past site.csv",
     "steer": "steer fcfs:easy",
     "study": "study runs/joint",

@@ -286,7 +286,6 @@ def test_a_wrong_extension_is_refused(
         "guard runs/good",
         "adapt runs/scorer --objective makespan",
         "study runs/scorer",
-        "specialists runs/good",
         "trace good.csv --processors 4",
         "replay good.csv --processors 4",
         "join {one}.csv --by one=1",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from metasched.heuristic_policies import heuristics
     from metasched.logs import generate, replay, starts, trace, whatif
     from metasched.recorded import bench, figure, join, record, results
-    from metasched.studying import specialists, study
+    from metasched.studying import study
     from metasched.training import algorithm_config, choose, resume, train, tune
     from rllib_configs.algorithms.evolution import EvolutionConfig
     from rllib_configs.algorithms.ppo import PPOConfig
@@ -64,7 +64,7 @@ _MODULES = {
     "metasched.heuristic_policies": ("heuristics",),
     "metasched.logs": ("generate", "replay", "starts", "trace", "whatif"),
     "metasched.recorded": ("bench", "figure", "join", "record", "results"),
-    "metasched.studying": ("specialists", "study"),
+    "metasched.studying": ("study",),
     "metasched.training": ("algorithm_config", "choose", "resume", "train", "tune"),
     "meta.maml.algorithm": ("MAMLConfig",),
     "rllib_configs.algorithms.evolution": ("EvolutionConfig",),
@@ -105,7 +105,6 @@ __all__ = [  # noqa: RUF022 - in the order of the README
     "read_task",
     "adapt",
     "study",
-    "specialists",
     "trace",
     "replay",
     "whatif",

@@ -1,4 +1,4 @@
-"""Studies of adaptation: many tasks, several runs, and what is trained for a task alone."""
+"""Studies of adaptation: many tasks and several runs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +7,6 @@ from meta.costs import Keep
 from metasched.arguments import shown
 from rllib_configs.policy_files import Decode
 from tune_jobs.adapting.many_tasks import StudyOptions, study_adaptation
-from tune_jobs.adapting.specialists import train_specialists
 from tune_jobs.tables.report import Report
 
 _STEPS = (0, 1, 2, 3, 5, 10)
@@ -32,6 +31,8 @@ def study(
     num_rate_tasks: int = 15,
     num_scratch: int = 0,
     scratch_times: int = 1,
+    num_specialists: int = 0,
+    num_iterations: int = 100,
     num_runners: int = 0,
     address: str | None = None,
     out: str | Path = "adaptation",
@@ -59,6 +60,9 @@ def study(
         num_rate_tasks: validation tasks to choose one on.
         num_scratch: untrained policies that are measured as well.
         scratch_times: steps of an untrained policy for each step of the others.
+        num_specialists: tasks, beginning with the first, for each of which a policy is trained
+            alone, from the one joint policy that is named.
+        num_iterations: of the training of each specialist.
         num_runners: processes that measure.
         address: Ray cluster for them.
         out: folder for the rows; what it holds already is not measured again.
@@ -88,53 +92,9 @@ def study(
         num_rate_tasks=num_rate_tasks,
         num_scratch=num_scratch,
         scratch_times=scratch_times,
+        num_specialists=num_specialists,
+        num_iterations=num_iterations,
         num_runners=num_runners,
         address=address,
     )
     return study_adaptation(options, shown(progress), out=Path(out), track=track)
-
-
-def specialists(
-    run: str | Path,
-    *,
-    num_tasks: int = 15,
-    of: int = 40,
-    task_seed: int = 0,
-    num_iterations: int = 100,
-    num_held_out: int = 100,
-    runs: str | Path = "runs/specialists",
-    out: str | Path = "adaptation",
-    progress: bool = False,
-) -> Report:
-    """Trains a policy for each of some held-out tasks alone, as ``metasched specialists`` does.
-
-    >>> specialists("runs/joint-0", num_tasks=2)["specialists"]
-
-    Args:
-        run: folder of a joint training, whose policy they begin with.
-        num_tasks: held-out tasks, beginning with the first.
-        of: the tasks of the study.
-        task_seed: of the tasks.
-        num_iterations: of each training.
-        num_held_out: held-out jobsets of a task, over which costs are means.
-        runs: folder for the runs; those that are there are not trained again.
-        out: folder with the rows of a study, to which ``specialists.csv`` is added.
-        progress: whether to show on stderr where it is.
-
-    Returns:
-        A row for each task as a data frame.
-
-    Raises:
-        InputError: if the run is no joint training, or there are too few tasks.
-    """
-    return train_specialists(
-        run=Path(run),
-        num_tasks=num_tasks,
-        num_study_tasks=of,
-        task_seed=task_seed,
-        num_iterations=num_iterations,
-        num_held_out=num_held_out,
-        runs=Path(runs),
-        out=Path(out),
-        progress=shown(progress),
-    )
