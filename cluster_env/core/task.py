@@ -48,8 +48,7 @@ class Task:
             InputError: if a trace is missing or broken, or the split is no `Split`.
         """
         if not isinstance(split, Split):
-            known = ", ".join(f"Split.{one.name}" for one in Split)
-            raise InputError(f"a split is one of {known}, but {split!r} was given")
+            raise InputError(f"a split is one of metasched.Split, but {split!r} was given")
         return sample_jobsets(self.workload, self.seed, split, indices)
 
     def columns(self) -> dict[str, Value]:

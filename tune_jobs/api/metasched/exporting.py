@@ -67,6 +67,7 @@ def export_onnx(path: str | Path, out: str | Path, *, force: bool = False) -> Pa
                 dynamic_shapes=shapes,
                 verbose=False,
             )
+            assert program is not None  # which the exporter before this one returned
             named = {name: ", ".join(features) for name, features in form.features.items()}
             program.model.metadata_props.update(named)
             program.save(aside, external_data=False)
