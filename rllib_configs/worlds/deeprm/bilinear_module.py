@@ -22,6 +22,7 @@ class BilinearModule(HeldWeights):
         parts = [self.network[name] for name in ("job", "classes") if name in self.network]
         job = torch.cat(parts)
         seen = seen_of(world, training.ahead, training.books)
-        features = map(torch.from_numpy, observed(batch[Columns.OBS].numpy(), seen, len(job)))
-        scores = bilinear_scores(*features, job, self.network["void"])
+        features = observed(batch[Columns.OBS].numpy(), seen, len(job))
+        items, context, allowed = map(torch.from_numpy, features)
+        scores = bilinear_scores(items, context, allowed, job, self.network["void"])
         return {Columns.ACTION_DIST_INPUTS: scores}
