@@ -7,7 +7,7 @@ from typing import Any
 
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.formats import read_log
-from cluster_env.worlds import World, get_heuristic, get_spec
+from cluster_env.worlds import get_heuristic, get_spec
 from rllib_configs.extensions import load_extensions
 from rllib_configs.snapshot import (
     RESOURCES,
@@ -97,7 +97,7 @@ def choose_foreseer(name: str, log: Path, read: Mapping[str, Any], **options: An
     return made
 
 
-def _world(queue: Queue) -> World:
+def _world(queue: Queue) -> Any:
     """A machine that counts what there is of; the queue says how much."""
     jobs = [job.demand for job in (*queue.running, *queue.waiting)]
     counted = {
@@ -105,5 +105,4 @@ def _world(queue: Queue) -> World:
         for r, name in enumerate(RESOURCES)
         if r == 0 or queue.free[r] or any(demand[r] for demand in jobs)
     }
-    made: World = get_spec(WORLD).world(**counted)
-    return made
+    return get_spec(WORLD).world(**counted)
