@@ -85,7 +85,7 @@ def study_adaptation(
     if not runs:
         raise InputError("name the runs to measure, for instance 'runs/maml-*'")
     if options.num_specialists:
-        require_joint(runs, options)
+        _require_joint(runs, options)
     plan = options.plan()
     first = plan.split(get_distribution(options.family), Split.HELD_OUT)[0]
     # Only now, because it imports PyTorch and Ray, which takes longer than all checks before.
@@ -114,7 +114,7 @@ def study_adaptation(
     )
 
 
-def require_joint(runs: Sequence[Path], options: StudyOptions) -> None:
+def _require_joint(runs: Sequence[Path], options: StudyOptions) -> None:
     """Makes sure that specialists can be trained from a run.
 
     Raises:

@@ -143,7 +143,7 @@ def at_changed_site(task: Task, setup: Setup) -> Task:
         InputError: if the site has no such part, a value is impossible, or no job fits.
     """
     world: Any = task.world
-    log: Any = _workload(task)
+    log = _workload(task)
     site: Any = getattr(world, "site", None)
     for key, value in setup.site_changes:
         site = changed_site(site, key, value, int(log.read().submit[0]))
