@@ -28,10 +28,10 @@ _SIDE = (
 """Columns behind the mean, as far as a table has them."""
 
 _MATCHED = (
-    ", share of tasks that match the best baseline; other columns are measured after the most steps"
+    ", share of tasks that match the best baseline; other columns are measured after the last step"
 )
 _OVER_BASELINE = (
-    ", cost relative to the best baseline; other columns are measured after the most steps"
+    ", cost relative to the best baseline; other columns are measured after the last step"
 )
 
 

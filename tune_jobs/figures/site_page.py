@@ -97,7 +97,7 @@ def page_of(table: Path) -> str:
         f"Of two values, the second is that of `{policy}`, the learned policy {why}:",
         _each_log(rows, policy),
         f"[{table.name}]({table.name}) has all policies on each log, also by size and by user; "
-        f"[weekly means]({table.stem}-weeks.csv) are apart.",
+        f"[weekly means]({table.stem}-weeks.csv) are in another file.",
         "## Where the logs are",
         *_origins(logs),
     ]
