@@ -43,7 +43,7 @@ def test_tables_are_those_of_the_recorded_files(name: str, least: int) -> None:
 
 def tables_of(text: str) -> Iterator[tuple[str, Table]]:
     """Tables under a line that ends as lines above tables of results do, with that line."""
-    heading = r"^([^\n|]+ (?:jobsets|most steps|trained [\d.]+):)\n\n"
+    heading = r"^([^\n|]+ (?:jobsets|last step|trained [\d.]+):)\n\n"
     for found in re.finditer(rf"{heading}((?:\|[^\n]+\n?)+)", text, re.MULTILINE):
         titles, _, *rows = (cells_of(line) for line in found[2].splitlines())
         yield found[1], {row[0]: dict(zip(titles, row, strict=False)) for row in rows}

@@ -27,8 +27,12 @@ _SIDE = (
 )
 """Columns behind the mean, as far as a table has them."""
 
-_MATCHED = ", share of tasks that match the best baseline; the rest after the most steps"
-_OVER_BASELINE = ", cost over that of the best baseline on each task; the rest after the most steps"
+_MATCHED = (
+    ", share of tasks that match the best baseline; other columns are measured after the last step"
+)
+_OVER_BASELINE = (
+    ", cost relative to the best baseline; other columns are measured after the last step"
+)
 
 
 @dataclass(frozen=True)

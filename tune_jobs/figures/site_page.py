@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from cluster_env.core.durations import duration
+from cluster_env.core.removed import REMOVED
 from rllib_configs.loading import read_yaml
 from tune_jobs.replaying.outcomes import SIZES
 from tune_jobs.tables.columns import COUNT, SHARE, shown, with_interval
@@ -93,10 +94,10 @@ def page_of(table: Path) -> str:
         _over_logs(rows),
         f"![Slowdowns over that of each log's best rule]({table.stem}.png)",
         "## Each log",
-        f"The second value is that of `{policy}`, the learned policy {why}:",
+        f"Of two values, the second is that of `{policy}`, the learned policy {why}:",
         _each_log(rows, policy),
         f"[{table.name}]({table.name}) has all policies on each log, also by size and by user; "
-        f"[weekly means]({table.stem}-weeks.csv) are apart.",
+        f"[weekly means]({table.stem}-weeks.csv) are in another file.",
         "## Where the logs are",
         *_origins(logs),
     ]
@@ -157,16 +158,24 @@ def _setup(rows: pd.DataFrame, logs: pd.DataFrame) -> str:
     words = {"x2": f"twice the longest wait of `{REFERENCE}` in the earlier half of a log"}
     promise = words.get(bound, f"`--max-wait {bound}`")
     text = (
-        f"{len(logs)} whole logs are played under "
-        f"{rows['policy'].nunique() - learned - predicted} rules, {predicted} of them also with "
-        f"predicted run times (`--run-times mixed`), and {learned} learned policies, all with the "
-        f"same bound on waits: {promise}. Ratios compare the mean bounded slowdown of each week "
-        "with that of the log's best rule without predictions, which is chosen on the same weeks. "
-        "They are geometric means; in their intervals, weeks count as "
+        f"{len(logs)} whole logs are replayed under "
+        f"{rows['policy'].nunique() - learned - predicted} rules and {learned} learned policies; "
+        f"{predicted} of the rules also run with predicted run times (`--run-times mixed`). All "
+        f"have the same bound on waits: {promise}. Ratios compare the mean bounded slowdown of "
+        "each week with that of the log's best rule without predictions, which is chosen on the "
+        "same weeks. They are geometric means; in their intervals, weeks count as "
         f"independent. A log is *busy* if the mean slowdown of `{REFERENCE}` is at least {BUSY:g}, "
-        "else *calm*."
+        f"else *calm*.{_removed(rows)}"
     )
     return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
+
+
+def _removed(rows: pd.DataFrame) -> str:
+    """A sentence on policies that a recorded table has and metasched no longer ships."""
+    names = {name.partition(" (")[0] for name in rows["policy"]} & REMOVED.keys()
+    listed = ", ".join(f"`{name}`" for name in sorted(names))
+    text = f" {listed} were removed in 0.3 (*no hold*: the same without holding jobs back)."
+    return text if names else ""
 
 
 def _over_logs(rows: pd.DataFrame) -> str:
