@@ -91,7 +91,7 @@ def test_settings_are_shown(capsys):
     assert "task.world.rules=paper" in shown
 
 
-@pytest.mark.parametrize("preset", ["hpc-smoke", "deeprm-ppo", "panda-small", "hpc-order"])
+@pytest.mark.parametrize("preset", ["hpc-smoke", "deeprm-ppo", "panda-small"])
 def test_settings_of_a_preset_are_all_that_its_config_has(preset):
     config = load_config(preset)
     listed = {one.key: yaml.safe_load(one.default) for one in settings_of(config)}

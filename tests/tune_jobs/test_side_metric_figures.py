@@ -60,7 +60,7 @@ def test_ratios_are_geometric_means_over_sequences_and_drawn(tmp_path: Path) -> 
         best = found[str(found["saf"]["best_rule"])]
         assert (best["ratio"], best["ratio_low"], best["better"]) == (1, 1, 0)
         assert found["hpc-order"]["learned"]
-        assert 0 < float(found["hpc-order"]["ratio_low"]) < float(found["fcfs"]["ratio_high"])
+        assert 0 < float(found["hpc-order"]["ratio_low"]) <= float(found["fcfs"]["ratio_high"])
     here = by_place["here"]
     task = load_config("hpc-smoke", [f"task.{key}={value}" for key, value in SMALL.items()])
     built = task.task.build()
