@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.registry import unknown
 
+LARGEST = 2**31 - 1
+"""The largest time or demand of a job, and processors of a machine: columns are int32."""
+
 _NO_CLASSES = np.empty(0, np.uint8)
 _MOST_CLASSES = 256
 
@@ -29,7 +32,7 @@ def _whole(what: str, numbers: ArrayLike) -> NDArray[np.int64]:
         given = np.asarray(numbers, np.float64)
     except (TypeError, ValueError, OverflowError):
         given = np.array([np.nan])
-    if not (np.abs(given) < 2**31).all() or (given % 1).any():
+    if not (np.abs(given) <= LARGEST).all() or (given % 1).any():
         raise InputError(
             f"{what} is a whole number below 2^31, but {shortened(repr(numbers))} was given"
         )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import LARGEST
 from cluster_env.workloads.clock import Clock, Unreadable
 from cluster_env.workloads.csv_steps import read_csv_steps
 from cluster_env.workloads.details import TEXT_COLUMNS as DETAILS
@@ -37,7 +38,6 @@ _ALIASES = {"submit": "arrival", "run": "duration", "cpus": "processors", "cpu":
 _ALIASES |= {"gpu": "gpus", "limit": "estimate"}
 _DELIMITERS = ",;\t"
 _MOST_LINES = 20  # of a row with a text that is broken into lines
-_LARGEST = 2**31 - 1
 _EXACT = 2**53  # floats are exact up to here
 _SURELY_UNIX = 10**9  # seconds since 1970 reached it in 2001
 
@@ -305,7 +305,7 @@ def _kept(
         NO_PROCESSOR: demand[0] <= 0,
         "asks for less than nothing of a resource": (demand < 0).any(axis=0),
         TOO_EARLY: columns["arrival"] < 0,
-        TOO_LARGE: (np.vstack([demand, *lengths]) > _LARGEST).any(axis=0)
+        TOO_LARGE: (np.vstack([demand, *lengths]) > LARGEST).any(axis=0)
         | (columns["arrival"] > _EXACT),
     }
     kept = np.ones(demand.shape[1], np.bool_)

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import LARGEST
 from cluster_env.workloads.files import opened
 from cluster_env.workloads.numbers import as_shown, read_number
 from cluster_env.workloads.recorded import RecordedJobs
 
 _CLASS = "class"
-_LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class _Column:
 
     name: str
     least: int = 0
-    most: int = _LARGEST
+    most: int = LARGEST
     resource: bool = False  # whether its units are held by the job while it runs
 
     def value(self, cell: str) -> int:
@@ -82,10 +82,10 @@ def read_csv_steps(path: Path, num_resources: int) -> RecordedJobs:
     table = table[np.argsort(arrival, kind="stable")]
     arrival, run = table[:, place["arrival"]], table[:, place["duration"]]
     span = int(arrival[-1] - arrival[0]) + 1
-    if span > _LARGEST:
+    if span > LARGEST:
         raise InputError(
             f"the arrivals of the trace {path} span {span:,} steps, but at most "
-            f"{_LARGEST:,} are possible; write it in longer steps"
+            f"{LARGEST:,} are possible; write it in longer steps"
         )
     resources = [column.name for column in columns if column.resource]
     job_class = table[:, place[_CLASS]].astype(np.uint8) if _CLASS in place else None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.jobs import LARGEST
 from cluster_env.workloads.details import details_of
 from cluster_env.workloads.limits import estimates_of
 from cluster_env.workloads.recorded import RecordedJobs, to_ids
@@ -21,7 +22,6 @@ from cluster_env.workloads.records import (
 )
 
 DAY_S = 86_400
-_LARGEST = 2**31 - 1
 _CUT_TOGETHER = 3
 """Different times of jobs that begin or end together at the edge of a log that is its window's."""
 
@@ -88,7 +88,7 @@ def _why_not(record: Record) -> str:
     if record.submit is None or start < record.submit:
         return "started before it was submitted"
     numbers = (record.processors, record.gpus, record.memory or 0, record.limit or 0, end - start)
-    if max(*numbers, record.elapsed or 0) > _LARGEST:
+    if max(*numbers, record.elapsed or 0) > LARGEST:
         return TOO_LARGE
     if record.processors <= 0:
         return "held no processor"

@@ -10,13 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.jobs import JobSet, no_classes
+from cluster_env.core.jobs import LARGEST, JobSet, no_classes
 from cluster_env.workloads.numbers import as_shown
 
 NOTHING = -1
 """What files write where a number is not known."""
-
-_LARGEST_TIME = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class RecordedJobs:
         job_class: uint8 ``(num_jobs,)``, the class of each job; None if the file has no classes.
         details: whole numbers that only a site's description makes use of, by name, int64
             ``(num_jobs,)``, as far as the file has any: see `cluster_env.workloads.details`.
-        attributes: of jobs at a site (`cluster_env.worlds.hpc.site`), by name, int64
+        attributes: of jobs at a site (`cluster_env.sites`), by name, int64
             ``(num_jobs,)`` or ``(num_jobs, k)``; jobsets have them, too.
     """
 
@@ -100,10 +98,10 @@ class RecordedJobs:
         """
         jobs = cls(path, **columns)
         span = int(jobs.submit[-1] - jobs.submit[0])
-        if span >= _LARGEST_TIME:
+        if span >= LARGEST:
             raise InputError(
                 f"the jobs of {path} were submitted over {span:,} seconds, but at most "
-                f"{_LARGEST_TIME:,} are possible; is the time in line {jobs.line[-1]} right?"
+                f"{LARGEST:,} are possible; is the time in line {jobs.line[-1]} right?"
             )
         return jobs
 
@@ -266,10 +264,10 @@ class RecordedJobs:
         """
         submit = self.submit[rows]
         arrival = submit - (submit[0] if begin is None else begin)
-        if arrival.max(initial=0) >= _LARGEST_TIME:
+        if arrival.max(initial=0) >= LARGEST:
             raise InputError(
                 f"jobs of {self.path} would be submitted over {arrival[-1]:,} seconds, but at "
-                f"most {_LARGEST_TIME:,} are possible; take fewer of them"
+                f"most {LARGEST:,} are possible; take fewer of them"
             )
         return JobSet(
             arrival.astype(np.int32),

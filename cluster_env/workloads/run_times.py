@@ -24,6 +24,11 @@ from cluster_env.workloads.recorded import RecordedJobs
 USER = "user"
 """The correction that leaves everything as the user asked for it."""
 
+BELIEVED = ("estimate", "order_estimate", "reserve_estimate")
+"""Attributes of jobs, in seconds: what the user asked for, at which jobs are killed; and what is
+believed instead, of a job that waits (its order, whether it ends before a reservation), and of one
+that runs (when others can have its units). Where one of these two is missing, the first holds."""
+
 SHORTEST_S = 10
 """Seconds that shorter jobs count as in the mixed correction, as in the bounded slowdown."""
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import LARGEST
 from cluster_env.workloads.files import encoding_of, open_bytes
 from cluster_env.workloads.limits import LONGEST, estimates_of
 from cluster_env.workloads.numbers import as_shown, read_number, rounded_up
@@ -49,7 +50,6 @@ _WITH_FRACTIONS |= {"think_time"}
 _FEWEST, _MOST = 17, 19  # numbers in a line that can still be told apart
 _PLAIN = re.compile(r"[0-9eE+\-. \t]*")  # numbers that numpy and Python read alike
 _HEADER = re.compile(r";\s*(\w+)\s*:\s*(.*?)\s*$")
-_LARGEST = 2**31 - 1  # processors, and seconds from the first submit to the last
 _PARTS = (2, 3, 4)
 """Status of a line that is a part of an execution: goes on, the last of one that completed, the
 last of one that failed. The whole job has a line of its own before them."""
@@ -90,7 +90,7 @@ class SwfFile:
             text = self.header.get(name, "").split()
             if text and text[0] not in ("-1", "unknown", "Unknown"):
                 value = read_number(text[0])
-                if value is None or value != int(value) or not 0 < value <= _LARGEST:
+                if value is None or value != int(value) or not 0 < value <= LARGEST:
                     raise InputError(
                         f"{self.path}: {name} in the header must be a whole number above 0, not "
                         f"'{as_shown(text[0])}'"
@@ -131,7 +131,7 @@ class SwfFile:
             TOO_LARGE: np.maximum.reduce(
                 [run, limit, size.astype(np.float64), np.abs(columns["submit"]) / 2**22]
             )
-            > _LARGEST,
+            > LARGEST,
         }
         # A job that is left out for several reasons counts for the first.
         kept = np.ones(self.line.size, np.bool_)
@@ -158,7 +158,7 @@ class SwfFile:
                 findings.notice(what, int(line[those[rows]].min()), int(those[rows].sum()))
         ids = {name: to_ids(columns[name][rows]) for name in ("user", "group", "queue")}
         # Waits are of use only if all are there: a mean over some would be of other jobs.
-        wait = np.clip(columns["wait"][rows], NOTHING, _LARGEST)
+        wait = np.clip(columns["wait"][rows], NOTHING, LARGEST)
         return RecordedJobs.of(
             self.path,
             submit=np.floor(columns["submit"][rows]).astype(np.int64),
@@ -189,7 +189,7 @@ def _details(columns: Mapping[str, NDArray[Any]], rows: NDArray[np.int64]) -> Co
     after = columns["preceding_job"][rows].astype(np.int64)
     if (after > 0).any():
         details["after"] = np.where(after > 0, after, NOTHING)[:, None]
-        think = np.clip(columns["think_time"][rows], 0, _LARGEST)
+        think = np.clip(columns["think_time"][rows], 0, LARGEST)
         details["think_s"] = rounded_up(think)
     return details
 

@@ -55,7 +55,7 @@ def written(name: str, data: bytes | str) -> Callable[[Path], Path]:
 
 RANGES = ",".join(["1-100000"] * 400)
 LOG = "from cluster_env.workloads.formats import read_log; read_log({path!r})"
-SITE = "from cluster_env.worlds.hpc.site.reading import read_site; read_site({path!r})"
+SITE = "from cluster_env.sites.reading import read_site; read_site({path!r})"
 WEIGHTS = "from rllib_configs.policy_files import read_weights; read_weights({path!r})"
 JOURNAL = "from tune_jobs.site.journal import read_journal; list(read_journal(Path({path!r})))"
 CONF = "from cluster_env.workloads.slurm.conf import read_conf; read_conf(Path({path!r}))"
@@ -90,7 +90,7 @@ PROGRAM = """
 import json, os, resource, sys
 from pathlib import Path
 import torch
-import cluster_env.workloads.formats, cluster_env.worlds.hpc.site.reading
+import cluster_env.workloads.formats, cluster_env.sites.reading
 import rllib_configs.policy_files, tune_jobs.site.journal
 from cluster_env.core.errors import InputError
 

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.evaluation import evaluate
+from cluster_env.sites.reading import read_site
+from cluster_env.sites.recorded_jobs import on_site
+from cluster_env.sites.weights import Weights
 from cluster_env.workloads.formats import read_log
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.rules import Weights
-from cluster_env.worlds.hpc.site.reading import read_site
-from cluster_env.worlds.hpc.site.recorded_jobs import on_site
 from tests.slurm.limited import INTERVAL_S
 
 FILES = ("slurm.conf", "qos.txt", "assoc.txt", "reservations.txt")

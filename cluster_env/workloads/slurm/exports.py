@@ -1,6 +1,6 @@
 """What sacctmgr and scontrol export of limits and outages, as plain data of a site's description.
 
-Names are those of the options of `cluster_env.worlds.hpc.site.description`. What is in a table and
+Names are those of the options of `cluster_env.sites.description`. What is in a table and
 not simulated comes as sentences beside it.
 """
 

@@ -1,6 +1,6 @@
 """What a slurm.conf says of a site's nodes and partitions, as plain data of a description.
 
-Names are those of the options of `cluster_env.worlds.hpc.site.description.Site`. What matters for
+Names are those of the options of `cluster_env.sites.description.Site`. What matters for
 waits and is not simulated is listed under ``not_simulated``.
 """
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.checks import outputs, require_option_types, require_states
 from cluster_env.core.errors import InputError
-from cluster_env.core.jobs import JobSet
+from cluster_env.core.jobs import LARGEST, JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.world import Features
 from cluster_env.objectives.utility import time_utility_functions
@@ -18,8 +18,6 @@ from cluster_env.worlds.accrual.features import Context, Item, describe
 from cluster_env.worlds.accrual.orders import ALLOCATIONS
 from cluster_env.worlds.accrual.simulator import AccrualSimulator
 from cluster_env.worlds.accrual.state import CANDIDATE, HEADER, Options
-
-LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from cluster_env.core.spec import (
 )
 from cluster_env.core.task import Task
 from cluster_env.objectives import get_objective
+from cluster_env.sites.description import NodeGroup, Site
 from cluster_env.workloads import part_of
 from cluster_env.workloads.histories import histories
 from cluster_env.workloads.log import LogPart, LogWorkload
@@ -35,7 +36,6 @@ from cluster_env.worlds.hpc.render import draw
 from cluster_env.worlds.hpc.rules import HEURISTICS
 from cluster_env.worlds.hpc.scorer import Scorer
 from cluster_env.worlds.hpc.scoring import score_states
-from cluster_env.worlds.hpc.site.description import NodeGroup, Site
 from cluster_env.worlds.hpc.views import OBSERVATIONS
 from cluster_env.worlds.hpc.workloads import (
     WORKLOADS,

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import LARGEST
 from cluster_env.worlds.hpc.events import AT_ARRIVAL, Episode, Machine, fits, log_thousandths
 from cluster_env.worlds.hpc.reservations import reserve
-
-LARGEST = 2**31 - 1
 
 State = NDArray[np.int32]  # (state_size,)
 States = NDArray[np.int32]  # (n, state_size), or a part of it

@@ -18,14 +18,14 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.seeding import Split
 from cluster_env.core.spec import WorkloadSpec
+from cluster_env.sites.description import Site
+from cluster_env.sites.recorded_jobs import on_site
 from cluster_env.workloads.estimates import get_estimates
 from cluster_env.workloads.formats import READ_OPTIONS, read_log
 from cluster_env.workloads.log import LogWorkload
 from cluster_env.workloads.lublin import JobType, draw_jobs, pass_through_days, types_for
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.workload import Workload
-from cluster_env.worlds.hpc.site.description import Site
-from cluster_env.worlds.hpc.site.recorded_jobs import on_site
 from cluster_env.worlds.hpc.world import HPC
 
 _SAMPLE = 20_000  # jobs that the load of a generator is measured on

@@ -10,23 +10,20 @@ from numpy.typing import NDArray
 
 from cluster_env.core.checks import FromFile, outputs, require_option_types, require_states
 from cluster_env.core.errors import InputError
-from cluster_env.core.jobs import JobSet
+from cluster_env.core.jobs import LARGEST, JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.world import Features
+from cluster_env.sites.description import RESOURCES, Site
+from cluster_env.sites.reading import read_site
+from cluster_env.sites.requests import check_site
+from cluster_env.sites.weights import Weights
+from cluster_env.workloads.run_times import BELIEVED
 from cluster_env.worlds.hpc.episodes import REWARDS
 from cluster_env.worlds.hpc.features import context_names, describe, item_names
-from cluster_env.worlds.hpc.rules import BACKFILLING, Weights
+from cluster_env.worlds.hpc.rules import BACKFILLING
 from cluster_env.worlds.hpc.simulator import HPCSimulator
-from cluster_env.worlds.hpc.site.description import RESOURCES, Site
-from cluster_env.worlds.hpc.site.reading import read_site
-from cluster_env.worlds.hpc.site.requests import check_site
 from cluster_env.worlds.hpc.site.simulator import SiteSimulator
-from cluster_env.worlds.hpc.state import LARGEST, StateLayout
-
-ESTIMATES = ("estimate", "order_estimate", "reserve_estimate")
-"""Attributes of jobs, in seconds: what the user asked for, at which jobs are killed; and what is
-believed instead, of a job that waits (its order, whether it ends before a reservation), and of one
-that runs (when others can have its units). Where one of these two is missing, the first holds."""
+from cluster_env.worlds.hpc.state import StateLayout
 
 
 @dataclass(frozen=True)
@@ -122,7 +119,7 @@ class HPC:
             rows of their own where it is 0.
         horizon_step: seconds from one row of the horizon to the next; 0: each row is the next time
             at which a job is expected to end.
-        site: nodes, partitions, limits and calendar (`cluster_env.worlds.hpc.site`), or the files
+        site: nodes, partitions, limits and calendar (`cluster_env.sites`), or the files
             that describe them; its totals are then the machine's. None is one pool of processors.
 
     Raises:
@@ -244,7 +241,7 @@ class HPC:
                     f"job {job} asks for {what}: {jobset.demand[job].tolist()} of "
                     f"{list(self.capacity)} {', '.join(self.resources)}"
                 )
-        for name in ESTIMATES:
+        for name in BELIEVED:
             estimate = jobset.attributes.get(name)
             if estimate is None or not jobset.num_jobs:
                 continue

@@ -13,6 +13,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
+from cluster_env.core.jobs import LARGEST
 
 COMING, WAITING, RUNNING, DONE = range(4)
 """What has become of a consumer."""
@@ -22,8 +23,6 @@ RETURN, ANNOUNCE, LEAVE = range(3)
 
 BY_ARRIVAL, BY_NEED = range(2)
 """Who gets a node that several agents catch."""
-
-LARGEST = 2**31 - 1
 
 
 class Header(NamedTuple):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.checks import outputs, require_option_types, require_states
 from cluster_env.core.errors import InputError
-from cluster_env.core.jobs import JobSet
+from cluster_env.core.jobs import LARGEST, JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.world import Features
 from cluster_env.worlds.panda.allocation import GOLDEN
@@ -28,7 +28,7 @@ from cluster_env.worlds.panda.features import CONTEXT, ITEM, Largest, decide_alo
 from cluster_env.worlds.panda.nodes import Nodes
 from cluster_env.worlds.panda.plans import BEST_FIT, FASTEST
 from cluster_env.worlds.panda.simulator import PandaSimulator
-from cluster_env.worlds.panda.state import LARGEST, Cloud, new_offer, state_space
+from cluster_env.worlds.panda.state import Cloud, new_offer, state_space
 
 COLLISION = ("arrival", "need")
 

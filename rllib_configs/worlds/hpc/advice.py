@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.jobs import JobSet
+from cluster_env.core.jobs import LARGEST, JobSet
 from cluster_env.core.policy import Policy, choose
 from cluster_env.core.seeding import episode_keys, uniforms
 from cluster_env.objectives import get_objective
@@ -25,7 +25,6 @@ from cluster_env.worlds.hpc.rules import (
     moving_score,
 )
 from cluster_env.worlds.hpc.simulator import HPCSimulator
-from cluster_env.worlds.hpc.state import LARGEST
 from cluster_env.worlds.hpc.world import HPC
 from rllib_configs.snapshot import RESOURCES, Advice, Queue, SiteJob
 

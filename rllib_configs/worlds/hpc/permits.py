@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
+from cluster_env.sites.description import Limit, NodeGroup, Outage, Partition, Site
+from cluster_env.sites.limits import Counters, charge_limits, charge_throttles
+from cluster_env.sites.requests import Requests
 from cluster_env.workloads.slurm.hosts import host_names
-from cluster_env.worlds.hpc.site.description import Limit, NodeGroup, Outage, Partition, Site
-from cluster_env.worlds.hpc.site.limits import Counters, charge_limits, charge_throttles
-from cluster_env.worlds.hpc.site.requests import Requests
 from rllib_configs.snapshot import RESOURCES, SiteJob, SiteNode, Snapshot
 
 FOREVER = 2**40

@@ -15,18 +15,18 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.evaluation.metrics import size_class_of
-from cluster_env.workloads.hashing import hashed_name
-from cluster_env.workloads.histories import ends_in_log
-from cluster_env.workloads.recorded import RecordedJobs
-from cluster_env.worlds.hpc.site_past import NEVER, SitePast, asked
-from cluster_env.worlds.hpc.start_checks import Calibration, check_starts
-from cluster_env.worlds.hpc.starts import (
+from cluster_env.forecasting.checks import Calibration, check_starts
+from cluster_env.forecasting.past import NEVER, SitePast, asked
+from cluster_env.forecasting.starts import (
     NUM_FUTURES,
     MachineMoment,
     forecast,
     latest_starts,
     require_played,
 )
+from cluster_env.workloads.hashing import hashed_name
+from cluster_env.workloads.histories import ends_in_log
+from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds.hpc.world import HPC
 from rllib_configs.snapshot import RESOURCES, Queue, SiteJob, StartTime
 from rllib_configs.worlds.hpc.advice import (

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_env.core.errors import InputError
+from cluster_env.sites.reading import read_site
 from cluster_env.workloads.formats import read_log
-from cluster_env.worlds.hpc.site.reading import read_site
 from tests.conftest import REPOSITORY
 
 FIELD = REPOSITORY.parent / "shared" / "field" / "hpc4"

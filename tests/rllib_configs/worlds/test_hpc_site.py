@@ -6,9 +6,9 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.spec import build_world
+from cluster_env.sites.description import NodeGroup, Outage, Partition, Site
+from cluster_env.sites.weights import Weights
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.rules import Weights
-from cluster_env.worlds.hpc.site.description import NodeGroup, Outage, Partition, Site
 from rllib_configs.loading import load_config, write_config
 from rllib_configs.settings import list_settings, settings_of
 from tune_jobs.comparing.choices import choose_config

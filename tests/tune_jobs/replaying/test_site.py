@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster_env.worlds.hpc.site.reading import read_site
+from cluster_env.sites.reading import read_site
 from tests.tune_jobs.replaying.partitioned_log import (
     MOST_PER_USER,
     PARTITIONS,

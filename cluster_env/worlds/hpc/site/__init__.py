@@ -1,1 +1,1 @@
-"""A site as it is: nodes in partitions, limits, a calendar, and a simulator of these."""
+"""A simulator of a site as it is: nodes in partitions, limits and a calendar."""

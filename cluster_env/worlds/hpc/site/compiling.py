@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from cluster_env.core.batch import Batch
 from cluster_env.core.compiled import new_records
 from cluster_env.core.jobs import JobSet
+from cluster_env.sites.description import Site
+from cluster_env.sites.limits import Counters, charge_limits, charge_throttles
+from cluster_env.sites.requests import Requests
 from cluster_env.worlds.hpc.simulator import estimates, users_of
 from cluster_env.worlds.hpc.site.arrays import FAILURE, JOB, PLANNED, RESERVATION, Layout, Work
-from cluster_env.worlds.hpc.site.description import Site
-from cluster_env.worlds.hpc.site.limits import Counters, charge_limits, charge_throttles
-from cluster_env.worlds.hpc.site.requests import Requests
 
 _KINDS = {"failure": FAILURE, "planned": PLANNED, "reservation": RESERVATION}
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from cluster_env.core.batch import BatchSimulator
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Pieces, Schedule, join_attributes
+from cluster_env.sites.requests import Requests
 from cluster_env.worlds.hpc.rules import BACKFILLING, FIXED, Rule, RuleTable
 from cluster_env.worlds.hpc.scorer import JOB_FEATURES, Scorer
 from cluster_env.worlds.hpc.scoring import Scoring
@@ -16,7 +17,6 @@ from cluster_env.worlds.hpc.site.arrays import Layout, Results, Run, Work
 from cluster_env.worlds.hpc.site.compiling import layout_of, work_of
 from cluster_env.worlds.hpc.site.play import play_site
 from cluster_env.worlds.hpc.site.queue import SCORED, Order
-from cluster_env.worlds.hpc.site.requests import Requests
 from cluster_env.worlds.hpc.site.room import results_for, room_for
 
 _WHOLE = (

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import get_objective
+from cluster_env.sites.weights import Weights
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.rules import BACKFILLING, ORDERS, Rule, Weights
+from cluster_env.worlds.hpc.rules import BACKFILLING, ORDERS, Rule
 from cluster_env.worlds.hpc.scorer import MODES, SIZE, Scorer
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of
 from tests.cluster_env.worlds.hpc.plain_rules import plain_starts

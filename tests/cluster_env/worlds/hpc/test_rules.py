@@ -9,8 +9,9 @@ from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation import evaluate
+from cluster_env.sites.weights import Weights
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.rules import BACKFILLING, MOVING_ORDERS, ORDERS, Rule, Weights
+from cluster_env.worlds.hpc.rules import BACKFILLING, MOVING_ORDERS, ORDERS, Rule
 from cluster_env.worlds.hpc.scorer import SIZE, Scorer
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
 from tests.cluster_env.worlds.hpc.plain_rules import plain_starts

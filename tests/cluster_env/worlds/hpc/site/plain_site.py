@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cluster_env.core.jobs import JobSet
-from cluster_env.worlds.hpc.site.description import Site
+from cluster_env.sites.description import Site
 
 _MANY = 2**62
 _FIELDS = ("jobs", "processors", "memory", "gpus", "nodes")

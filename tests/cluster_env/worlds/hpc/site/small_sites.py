@@ -7,8 +7,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from cluster_env.core.jobs import JobSet
-from cluster_env.worlds.hpc.site.description import Limit, NodeGroup, Outage, Partition, Site
-from cluster_env.worlds.hpc.site.requests import Requests
+from cluster_env.sites.description import Limit, NodeGroup, Outage, Partition, Site
+from cluster_env.sites.requests import Requests
 
 _NAMES = ("a", "b", "c")
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
+from cluster_env.sites.description import Site
+from cluster_env.sites.requests import Requests
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import BACKFILLING, Rule
-from cluster_env.worlds.hpc.site.description import Site
-from cluster_env.worlds.hpc.site.requests import Requests
 from tests.cluster_env.worlds.hpc.hpc_jobs import played
 from tests.cluster_env.worlds.hpc.site.plain_site import PlainSite
 from tests.cluster_env.worlds.hpc.site.small_sites import jobs_of, sites

@@ -8,9 +8,9 @@ import pytest
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import get_objective
+from cluster_env.sites.description import NodeGroup, Partition, Site
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import Rule
-from cluster_env.worlds.hpc.site.description import NodeGroup, Partition, Site
 
 HOUR = 3600
 

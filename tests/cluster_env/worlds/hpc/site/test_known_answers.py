@@ -9,9 +9,10 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.objectives.metric import utilization_to_end
+from cluster_env.sites.description import Limit, NodeGroup, Outage, Partition, Site
+from cluster_env.sites.weights import Weights
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.rules import Rule, Weights
-from cluster_env.worlds.hpc.site.description import Limit, NodeGroup, Outage, Partition, Site
+from cluster_env.worlds.hpc.rules import Rule
 from tests.cluster_env.worlds.hpc.hpc_jobs import played
 
 FOUR = NodeGroup("n", 1, 4)  # one node of four processors

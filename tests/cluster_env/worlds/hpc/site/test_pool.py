@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import get_objective
+from cluster_env.sites.description import NodeGroup, Partition, Site
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import BACKFILLING, Rule
 from cluster_env.worlds.hpc.scorer import SIZE, Scorer
-from cluster_env.worlds.hpc.site.description import NodeGroup, Partition, Site
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
 
 ORDERS = ["fcfs", "saf", "lcfs", "wfp3", "unicep", "packer", "tetris", "priority", "random", "f1"]

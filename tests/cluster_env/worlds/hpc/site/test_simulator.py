@@ -10,10 +10,10 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation.rollouts import evaluate
 from cluster_env.objectives import get_objective
+from cluster_env.sites.description import NodeGroup, Outage, Partition, Site
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import Rule
 from cluster_env.worlds.hpc.scorer import Scorer
-from cluster_env.worlds.hpc.site.description import NodeGroup, Outage, Partition, Site
 from cluster_env.worlds.hpc.site.play import play_site
 from tests.cluster_env.worlds.hpc.hpc_jobs import played
 

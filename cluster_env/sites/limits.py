@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.worlds.hpc.site.description import Limit, Site
+from cluster_env.sites.description import Limit, Site
 
 UNITS = ("jobs", "processors", "memory", "gpus", "nodes")
 

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from cluster_env.core.checks import require_option_types
 from cluster_env.core.errors import InputError, shortened
+from cluster_env.core.jobs import LARGEST
 from cluster_env.core.registry import unknown
 from cluster_env.workloads.slurm.hosts import MOST_HOSTS, host_names, num_hosts
-from cluster_env.worlds.hpc.state import LARGEST
 
 T = TypeVar("T")
 

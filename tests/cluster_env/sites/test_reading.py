@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from cluster_env.core.errors import InputError
-from cluster_env.worlds.hpc.rules import Weights
-from cluster_env.worlds.hpc.site.description import (
+from cluster_env.sites.description import (
     Limit,
     NodeGroup,
     Outage,
     Partition,
     Site,
 )
-from cluster_env.worlds.hpc.site.reading import read_site
+from cluster_env.sites.reading import read_site
+from cluster_env.sites.weights import Weights
 
 CONF = """
 PriorityType=priority/multifactor

@@ -8,8 +8,8 @@ from cluster_env.core.amounts import whole_amount
 from cluster_env.core.durations import seconds_of
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.registry import unknown
-from cluster_env.worlds.hpc.site.description import Site
-from cluster_env.worlds.hpc.site.parts import LIMIT_KINDS, Limit, NodeGroup, Outage, Partition
+from cluster_env.sites.description import Site
+from cluster_env.sites.parts import LIMIT_KINDS, Limit, NodeGroup, Outage, Partition
 
 PARTITION, OUTAGE = "partition", "outage"
 

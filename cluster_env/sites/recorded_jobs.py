@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError, shortened
+from cluster_env.sites.description import RESOURCES, Site
+from cluster_env.sites.limits import longest_times
+from cluster_env.sites.requests import Requests
 from cluster_env.workloads.details import earlier_rows
 from cluster_env.workloads.recorded import NOTHING, Noticed, RecordedJobs
-from cluster_env.worlds.hpc.site.description import RESOURCES, Site
-from cluster_env.worlds.hpc.site.limits import longest_times
-from cluster_env.worlds.hpc.site.requests import Requests
 
 Columns = dict[str, NDArray[np.int64]]
 

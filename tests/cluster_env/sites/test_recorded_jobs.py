@@ -9,18 +9,18 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
-from cluster_env.workloads.formats import read_log
-from cluster_env.workloads.recorded import RecordedJobs
-from cluster_env.worlds import get_heuristic
-from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.site.description import (
+from cluster_env.sites.description import (
     Limit,
     NodeGroup,
     Outage,
     Partition,
     Site,
 )
-from cluster_env.worlds.hpc.site.recorded_jobs import on_site
+from cluster_env.sites.recorded_jobs import on_site
+from cluster_env.workloads.formats import read_log
+from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.workloads import HPCLog
 
 T = 1_770_000_000

@@ -1,7 +1,7 @@
 """How far foreseen start times hold, measured on a log, and what is learned from that.
 
 At sampled instants of a schedule the queue is played on from what was known then
-(`cluster_env.worlds.hpc.starts`), and each waiting job's start in the schedule is ranked among its
+(`cluster_env.forecasting.starts`), and each waiting job's start in the schedule is ranked among its
 futures. Where intervals hold, ranks are uniform: 5 % of the jobs have ranks up to 0.05. Where they
 do not, `Calibration` shows other levels in their place: those which so many of the earlier jobs of
 the size class did not exceed (quantile recalibration, as in conformal prediction). The jobs of a
@@ -20,8 +20,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy, ViewingPolicy
 from cluster_env.evaluation.metrics import size_class_of
-from cluster_env.objectives import get_objective
-from cluster_env.worlds.hpc.starts import (
+from cluster_env.forecasting.starts import (
     LEVELS,
     NUM_FUTURES,
     forecast,
@@ -29,6 +28,7 @@ from cluster_env.worlds.hpc.starts import (
     require_played,
     stretch_of,
 )
+from cluster_env.objectives import get_objective
 
 FIRST_SHARE = 0.1
 """Of a log's time: before that too little is known."""

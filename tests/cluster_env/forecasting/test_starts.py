@@ -10,13 +10,9 @@ from hypothesis import strategies as st
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.evaluation.metrics import size_class_of
-from cluster_env.worlds import get_heuristic
-from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.rules import Rule, RulePolicy
-from cluster_env.worlds.hpc.site.description import NodeGroup, Site
-from cluster_env.worlds.hpc.site_past import NEVER, RunTimes, SitePast
-from cluster_env.worlds.hpc.start_checks import PRIOR, Calibration, check_starts
-from cluster_env.worlds.hpc.starts import (
+from cluster_env.forecasting.checks import PRIOR, Calibration, check_starts
+from cluster_env.forecasting.past import NEVER, RunTimes, SitePast
+from cluster_env.forecasting.starts import (
     LEVELS,
     Forecast,
     MachineMoment,
@@ -24,6 +20,10 @@ from cluster_env.worlds.hpc.starts import (
     latest_starts,
     moment_of,
 )
+from cluster_env.sites.description import NodeGroup, Site
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.hpc import HPC
+from cluster_env.worlds.hpc.rules import Rule, RulePolicy
 from cluster_env.worlds.hpc.workloads import LublinWorkload
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
 from tests.cluster_env.worlds.hpc.test_reservations import patient_jobsets

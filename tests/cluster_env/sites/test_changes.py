@@ -3,8 +3,8 @@
 import pytest
 
 from cluster_env.core.errors import InputError
-from cluster_env.worlds.hpc.site.changes import changed_site, changes_site
-from cluster_env.worlds.hpc.site.description import Limit, NodeGroup, Outage, Partition, Site
+from cluster_env.sites.changes import changed_site, changes_site
+from cluster_env.sites.description import Limit, NodeGroup, Outage, Partition, Site
 
 SITE = Site(
     nodes=(NodeGroup("c", 4, 16), NodeGroup("g", 2, 32, gpus=4)),

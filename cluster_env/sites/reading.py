@@ -25,6 +25,8 @@ from typing import Any
 from cluster_env.core.checks import from_plain
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.yaml_text import MAX_CHARACTERS, YAMLFault, parse_yaml
+from cluster_env.sites.description import Outage, Site
+from cluster_env.sites.weights import Weights
 from cluster_env.workloads.clock import Clock, Unreadable
 from cluster_env.workloads.files import opened, version_of
 from cluster_env.workloads.slurm.conf import parse_conf
@@ -38,8 +40,6 @@ from cluster_env.workloads.slurm.exports import (
 )
 from cluster_env.workloads.slurm.node_listing import conf_of_listing, is_listing
 from cluster_env.workloads.slurm.site_conf import ENFORCED, site_of_conf
-from cluster_env.worlds.hpc.rules import Weights
-from cluster_env.worlds.hpc.site.description import Outage, Site
 
 TIME_ZONE = "TZ="
 """Begins a part of the text that names the zone of times without one, in place of a file."""

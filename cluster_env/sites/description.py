@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from cluster_env.core.checks import require_option_types
 from cluster_env.core.errors import InputError, shortened
+from cluster_env.core.jobs import LARGEST
 from cluster_env.core.registry import unknown
-from cluster_env.workloads.slurm.hosts import MOST_HOSTS
-from cluster_env.worlds.hpc.rules import Weights
-from cluster_env.worlds.hpc.site.parts import (
+from cluster_env.sites.parts import (
     LIMIT_KINDS,
     Limit,
     NodeGroup,
@@ -27,7 +26,8 @@ from cluster_env.worlds.hpc.site.parts import (
     require_once,
     require_range,
 )
-from cluster_env.worlds.hpc.state import LARGEST
+from cluster_env.sites.weights import Weights
+from cluster_env.workloads.slurm.hosts import MOST_HOSTS
 
 __all__ = ["Limit", "NodeGroup", "Outage", "Partition", "Site"]
 

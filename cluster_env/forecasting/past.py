@@ -31,7 +31,7 @@ class SitePast:
 
     Attributes:
         time: the instant, in seconds of the clock of the arrivals, which may be another than that
-            of a `cluster_env.worlds.hpc.starts.MachineMoment`.
+            of a `cluster_env.forecasting.starts.MachineMoment`.
         jobs: submitted by then, by arrival.
         run: for how long they ran, int64 ``(num_jobs,)``; what was asked for, of those that had not
             ended.

@@ -8,7 +8,7 @@ The ideas, in the order of the calls:
   present and on: the jobs that run start at its beginning, beside one that holds all that is free;
   those that wait arrive as long ago as they really wait; then that one job ends, and jobs of the
   past arrive again. So the simulator of the world decides, as it will when the time comes.
-* `RunTimes` draws run times, see `cluster_env.worlds.hpc.site_past`.
+* `RunTimes` draws run times, see `cluster_env.forecasting.past`.
 * What arrives is a stretch of the past of `BLOCK_S`, whole weeks back where the log is long enough,
   and then another. Under ``fcfs:strict`` nothing that arrives later matters, and nothing does.
 * `Forecast.plan` is the usual way beside it: one future, with the users' estimates and no arrivals.
@@ -16,7 +16,7 @@ The ideas, in the order of the calls:
 
 Not in it: sites of several nodes (jobs that run would have to be put on the nodes that they have),
 what users had used before (fair shares begin anew), and that users submit jobs because others have
-ended. `cluster_env.worlds.hpc.start_checks` measures how often intervals hold, and learns from that
+ended. `cluster_env.forecasting.checks` measures how often intervals hold, and learns from that
 how to correct them.
 """
 
@@ -30,10 +30,9 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import PlayedPolicy, Policy
+from cluster_env.forecasting.past import NEVER, RunTimes, Seconds, SitePast, asked, user_of
 from cluster_env.objectives import get_objective
-from cluster_env.worlds.hpc.rules import RulePolicy
-from cluster_env.worlds.hpc.site_past import NEVER, RunTimes, Seconds, SitePast, asked, user_of
-from cluster_env.worlds.hpc.world import ESTIMATES
+from cluster_env.workloads.run_times import BELIEVED
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """Quantiles that are shown: the ends of the interval of 90 %, of that of 50 %, and the median."""
@@ -55,7 +54,7 @@ class MachineMoment:
 
     Attributes:
         time: the instant, in seconds of the clock of the arrivals.
-        jobs: those that run or wait, by arrival, with what is believed of them (`ESTIMATES`).
+        jobs: those that run or wait, by arrival, with what is believed of them (`BELIEVED`).
         start: when each started, int64 ``(num_jobs,)``; -1 for those that wait.
     """
 
@@ -188,9 +187,8 @@ def require_played(policy: Policy, world: Any) -> PlayedPolicy:
 
 def _never_waits_for_later(policy: Policy) -> bool:
     """Whether jobs that arrive later change nothing for those that wait."""
-    if not isinstance(policy, RulePolicy):
-        return False
-    return policy.rule.order == "fcfs" and policy.rule.backfilling == "strict"
+    rule: Any = getattr(policy, "rule", None)  # a scorer has none
+    return rule is not None and (rule.order, rule.backfilling) == ("fcfs", "strict")
 
 
 def _futures(
@@ -269,7 +267,7 @@ class _Sequence:
             [np.zeros(self.num_before, np.int64), self.now - np.clip(waited, 0, self.now - 1)]
         )
         self._demand = np.vstack([free[None][:num_free], held, jobs.demand[waiting]])
-        self._believed = {name: self._lasting(_believed(jobs, name)) for name in ESTIMATES}
+        self._believed = {name: self._lasting(_believed(jobs, name)) for name in BELIEVED}
         self._believed["order_estimate"][: self.num_before] = 1  # any rule starts them at once
 
     def _lasting(self, seconds: Seconds) -> Seconds:
@@ -303,7 +301,7 @@ class _Sequence:
 
 
 def _believed(jobs: JobSet, name: str) -> Seconds:
-    """One of `ESTIMATES`, or what the user asked for."""
+    """One of `BELIEVED`, or what the user asked for."""
     return np.asarray(jobs.attributes.get(name, asked(jobs)), np.int64)
 
 

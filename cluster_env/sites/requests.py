@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.worlds.hpc.site.description import Site
-from cluster_env.worlds.hpc.site.limits import larger_than_limits, limits_of_a_job, longest_times
+from cluster_env.sites.description import Site
+from cluster_env.sites.limits import larger_than_limits, limits_of_a_job, longest_times
 
 DEFAULTS = {
     "qos": -1,
