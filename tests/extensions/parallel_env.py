@@ -16,10 +16,11 @@ class PandaParallelEnv(ParallelEnv):
         self._env = PandaMultiAgentEnv({"task": task, "seed": seed})
         self.possible_agents, self.agents = self._env.possible_agents, []
         self._action_space = MultiBinary(task.world.num_actions)
+        seen = self._env.observation_spaces[self.possible_agents[0]]
+        self._space = Dict({"observation": seen, "action_mask": self._action_space})
 
     def observation_space(self, agent):
-        seen = self._env.observation_spaces[agent]
-        return Dict({"observation": seen, "action_mask": self._action_space})
+        return self._space
 
     def action_space(self, agent):
         return self._action_space

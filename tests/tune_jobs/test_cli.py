@@ -155,7 +155,6 @@ def test_nothing_is_guessed_where_nothing_is_like_it(args, capsys):
         ("train deeprm-ppo --set training.entropy_coeff=1", "did you mean 'training.entropy'?"),
         ("train deeprm --set learning_rate=1", "did you mean 'training.lr'?"),
         ("guard sjf", "sjf is a heuristic, but a trained policy is needed here: a run directory"),
-        ("record sjf new.parquet", "sjf is a heuristic, but records are made by agents that learn"),
     ],
 )
 def test_a_name_of_another_kind_is_answered_with_what_was_meant(line, words, capsys):

@@ -27,7 +27,7 @@ OF_OTHER_PROGRAMS = {
 }
 """Those of mlflow, Slurm, Ray and git."""
 
-PROSE = {"authors", "by", "compile", "differ", "from", "is", "writes"}
+PROSE = {"authors", "by", "compile", "differ", "from", "is", "no", "their", "writes"}
 """Words that follow the name of the program in a sentence."""
 
 SECTIONS = ("checkpoint", "evaluation", "resources", "task", "tracking", "training")

@@ -73,6 +73,7 @@ def test_no_function_takes_what_is_nothing_of_ours(name):
         (lambda: metasched.adapt("deeprm-operation", None), "for 'task' Task or a list"),
         (lambda: metasched.replay("example", "fcfs:easy"), "for 'policies' a list"),
         (lambda: metasched.summarize(None), "for 'schedule' Schedule"),
+        (lambda: metasched.record("sjf", "a.parquet"), "records are made by agents that learn"),
         (lambda: metasched.bench(["simulatr"]), "did you mean 'simulator'"),
     ],
 )
@@ -86,14 +87,13 @@ def test_a_wrong_kind_is_refused_in_one_sentence(call, message, tmp_path, monkey
 @cache
 def calls():
     """Calls that would work, of functions with numbers; other arguments are added."""
-    panda, home = metasched.load_config("panda-elastic").task.build(), task()
+    home = task()
     jobsets = home.jobsets(metasched.Split.HELD_OUT, [0])
     sjf = metasched.get_heuristic("sjf", home.world)
     schedule = metasched.evaluate(sjf, jobsets, home.world)
     section = metasched.load_config("deeprm").task
     return {
         "make_vec_env": (),
-        "make_parallel_env": (panda,),
         "evaluate": (sjf, jobsets, home.world),
         "summarize": (schedule,),
         "compare": (["sjf"],),
@@ -108,6 +108,7 @@ def calls():
         "results": ("ppo",),
         "tune": ("smoke",),
         "choose": (["hpc-order"],),
+        "study": (["runs/maml"],),
         "record": ("panda-elastic", "records.parquet"),
         "bench": (["simulator"],),
     }

@@ -14,7 +14,6 @@ BARE = (dict, list, tuple, set, frozenset)
 REASONS = {
     "make_env: return": "what is observed depends on options",
     "make_vec_env: return": "what is observed depends on options",
-    "make_parallel_env: return": "PettingZoo is an extra, and not typed",
     "Heuristic: make": "a rule takes its own world's class",
     "Heuristic.unnumbered: make": "a rule takes its own world's class",
     "ExperimentConfig.to_dict: return": "plain data, as pydantic's model_dump has it",

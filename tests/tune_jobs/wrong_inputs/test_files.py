@@ -301,8 +301,5 @@ def test_what_cannot_be_written_is_noticed_before_the_work(
     assert "cannot write to" in refuse(f"{command} --out {place}")
 
 
-@pytest.mark.parametrize("command", ["record panda-elastic", "generate"])
-def test_a_file_that_cannot_be_written_is_noticed_before_the_work(
-    command: str, refuse: Refuse
-) -> None:
-    assert "cannot write to" in refuse(f"{command} file/out")
+def test_a_file_that_cannot_be_written_is_noticed_before_the_work(refuse: Refuse) -> None:
+    assert "cannot write to" in refuse("generate file/out")

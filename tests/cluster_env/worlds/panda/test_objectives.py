@@ -35,12 +35,12 @@ def test_of_equal_sums_the_even_one_costs_least_within_a_class() -> None:
     assert cost(0, 40) == 5.0
 
 
-def best_fit(seen: dict[str, dict[str, np.ndarray]], task: Task) -> dict[str, np.ndarray]:
+def best_fit(seen: dict[str, np.ndarray], task: Task) -> dict[str, np.ndarray]:
     """What the rule's own feature of each node says."""
     items, context = task.world.feature_names
     actions = {}
     for name, one in seen.items():
-        nodes = one["observation"][: -len(context)].reshape(-1, len(items))
+        nodes = one[: -len(context)].reshape(-1, len(items))
         actions[name] = np.append(nodes[:, items.index("best_fit")], 0).astype(np.int8)
     return actions
 

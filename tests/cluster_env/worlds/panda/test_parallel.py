@@ -44,7 +44,7 @@ def test_rllib_sees_who_decides_and_who_departs(task: Task) -> None:
             assert zeros.all()  # a bit of an action may always be 0
             assert ones.any()
             assert np.array_equal(bare[name], one["observations"])
-        seen = {name: {"observation": one["observations"]} for name, one in deciding.items()}
+        seen = {name: one["observations"] for name, one in deciding.items()}
         actions = best_fit(seen, task)
         assert all((deciding[k]["action_mask"][1::2] >= bits).all() for k, bits in actions.items())
         bare, *_ = unmasked.step(actions)
@@ -57,5 +57,5 @@ def test_rllib_sees_who_decides_and_who_departs(task: Task) -> None:
         over = ended["__all__"] or cut["__all__"]
     jobs = Task(task.world, task.workload, task.objective, seed=3).jobsets(Split.TRAIN, [0])[0]
     assert len(departed) == jobs.num_jobs
-    schedule = env._env.simulator.schedule()
+    schedule = env.simulator.schedule()
     assert total == pytest.approx(-0.5 * task.objective.cost_of_episodes(schedule)[0])
