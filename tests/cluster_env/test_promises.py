@@ -119,13 +119,19 @@ def world(request: pytest.FixtureRequest) -> Any:
     return MADE[request.param]
 
 
+_DRAWN: dict[tuple[str, int, int], list[JobSet]] = {}
+
+
 def jobsets_of(world: Any, seed: int = 0, num: int = 3) -> list[JobSet]:
     """Jobsets of the world's first workload, cut short; every other job asks for half its time."""
-    name = WORLDS.get(world.kind).workloads.names()[0]
-    drawn = sample_jobsets(build_workload(world, name, {}), seed, Split.TRAIN, range(20 * num))
-    short = [jobset.select(slice(0, MOST_JOBS)) for jobset in drawn if jobset.num_jobs][:num]
-    assert len(short) == num
-    return [with_column(jobset, "estimate", asked(jobset)) for jobset in short]
+    key = (repr(world), seed, num)
+    if key not in _DRAWN:  # most tests want the same, which take longer to draw than to play
+        name = WORLDS.get(world.kind).workloads.names()[0]
+        drawn = sample_jobsets(build_workload(world, name, {}), seed, Split.TRAIN, range(20 * num))
+        short = [jobset.select(slice(0, MOST_JOBS)) for jobset in drawn if jobset.num_jobs][:num]
+        assert len(short) == num
+        _DRAWN[key] = [with_column(jobset, "estimate", asked(jobset)) for jobset in short]
+    return list(_DRAWN[key])
 
 
 def asked(jobset: JobSet) -> Any:
