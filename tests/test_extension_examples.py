@@ -130,18 +130,19 @@ def test_a_tuner_of_ones_own_searches_learning_rates(
 
 @pytest.mark.integration
 def test_rllibs_own_ppo_is_compared_with_rules(local_ray: None) -> None:
-    from tests.extensions.plain_ppo import config_of, slowdowns
+    from tests.extensions.plain_ppo import config_of, measured
 
     algorithm = config_of(seed=0, steps=8_000).build_algo()
     try:
-        before = slowdowns(algorithm.get_module(), num_jobsets=50)
+        before = measured(algorithm.get_module(), num_jobsets=50)
         for _ in range(2):
             algorithm.train()
-        after = slowdowns(algorithm.get_module(), num_jobsets=50)
+        after = measured(algorithm.get_module(), num_jobsets=50)
     finally:
         algorithm.stop()
-    assert after["sjf"] == before["sjf"] < before["plain PPO"]
-    assert after["plain PPO"] < before["plain PPO"]
+    assert after["sjf"] == before["sjf"]
+    slow, fast = (one["plain PPO"]["slowdown"] for one in (before, after))
+    assert slow > max(fast, before["sjf"]["slowdown"])
 
 
 @pytest.mark.integration

@@ -1,6 +1,6 @@
 """RLlib's own PPO, with nothing of ours but the environment: ``python plain_ppo.py SEED [STEPS]``.
 
-It prints mean slowdowns on held-out jobsets: PPO's, with the most probable action, and two rules'.
+It prints means on held-out jobsets: those of PPO, with the most probable action, and of two rules.
 """
 
 import sys
@@ -14,6 +14,8 @@ from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaski
 
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
+from cluster_env.evaluation.metrics import longest_wait, wait
+from cluster_env.objectives.metric import utilization
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
@@ -72,17 +74,24 @@ class TrainedPolicy:
         return logits.argmax(dim=1).numpy().astype(np.int32)
 
 
-def slowdowns(module, num_jobsets=200):
+def measured(module, num_jobsets=200):
     jobsets = sample_jobsets(BimodalWorkload(load=0.7), 0, Split.HELD_OUT, range(num_jobsets))
     rules = [get_heuristic(name, WORLD) for name in ("sjf", "tetris:0.005")]
-    policies = [TrainedPolicy(module), *rules]
-    return {
-        policy.name: float(evaluate(policy, jobsets, WORLD).slowdown.mean()) for policy in policies
-    }
+    found = {}
+    for policy in (TrainedPolicy(module), *rules):
+        schedule = evaluate(policy, jobsets, WORLD)
+        of_each = {
+            "slowdown": schedule.slowdown,
+            "utilization": utilization(schedule),
+            "wait": wait(schedule),
+            "longest wait": longest_wait(schedule),
+        }
+        found[policy.name] = {name: float(values.mean()) for name, values in of_each.items()}
+    return found
 
 
 if __name__ == "__main__":
-    seed, steps = int(sys.argv[1]), int((sys.argv[2:] or [400_000])[0])
+    seed, steps = int(sys.argv[1]), int((sys.argv[2:] or [100_000])[0])
     torch.set_num_threads(1)
     algorithm = config_of(seed, steps).build_algo()
     began, sampled = time.monotonic(), 0
@@ -91,5 +100,5 @@ if __name__ == "__main__":
     print(
         f"{sampled:,.0f} steps, {time.monotonic() - began:.0f} s, CPU {time.process_time():.0f} s"
     )
-    print(slowdowns(algorithm.get_module()))
+    print(measured(algorithm.get_module()))
     algorithm.stop()
