@@ -154,9 +154,7 @@ class Run(NamedTuple):
     """One episode under way; a `num_jobs` is that of the largest jobset."""
 
     status: Records  # (1,), see `STATUS`
-    unbooked: (
-        Ints  # (2,), how often no booking was left, and no room for its nodes, in all episodes
-    )
+    unbooked: Ints  # (2,), how often no booking was left, and no room for the nodes of one
     partitions: Records  # (num_partitions,), see `PARTITION`
     start: Ints  # (num_jobs,), as in `Results`, and the next four
     finish: Ints
