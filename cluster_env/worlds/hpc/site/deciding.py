@@ -446,7 +446,7 @@ def take_over_rows(
         _copy_jobs(old.run, new.run)
         _follow(old, new)
         _place_again(old, new)
-        batch.states[after] = other.states[before]
+        _copy(other.states[before], batch.states[after])
 
 
 @njit_inlined

@@ -122,6 +122,8 @@ def test_what_is_not_rewarded_is_what_the_schedule_costs(
     schedule, rewards = stepped(world, jobset, Rule("saf", "easy"), objective)
     if objective == "makespan" and schedule.job.size < jobset.num_jobs:
         return  # the clock also runs to the arrival of a job that never enters the queue
+    if (schedule.start < 0).all():
+        return  # nobody was asked, so that nothing can be charged
     cost = get_objective(objective).cost_of_episodes(schedule)
     assert rewards == pytest.approx(-cost, rel=1e-9, abs=1e-9)
 
