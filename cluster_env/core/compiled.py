@@ -13,17 +13,20 @@ from numba.extending import overload
 
 from cluster_env.core.kernel_cache import KernelCache
 
-__all__ = ["ZERO", "new_records", "njit", "njit_either", "njit_inlined", "njit_kernel"]
+__all__ = [
+    "ZERO",
+    "new_records",
+    "njit",
+    "njit_called",
+    "njit_either",
+    "njit_inlined",
+    "njit_kernel",
+]
 
 Function = Callable[..., Any]
 
-_INLINED = {
-    "nogil": True,
-    "_nrt": False,
-    "forceinline": True,
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-}
+_CALLED = {"nogil": True, "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_INLINED = {**_CALLED, "forceinline": True}
 
 ZERO: int = np.int64(0)  # type: ignore[assignment]
 """A 0 that kernels begin with. To numba the literal 0 is of a type of its own: a function that is
@@ -68,6 +71,15 @@ def njit_inlined(function: Function) -> Function:
     There is no way in from Python and nothing is kept on disk, which halves the time to compile.
     """
     compiled: Function = numba.njit(**_INLINED)(function)
+    return compiled
+
+
+def njit_called(function: Function) -> Function:
+    """Compiles a part of such kernels once, however many places call it.
+
+    It is for parts that work for much longer than it takes to call them, see `njit_inlined`.
+    """
+    compiled: Function = numba.njit(**_CALLED)(function)
     return compiled
 
 

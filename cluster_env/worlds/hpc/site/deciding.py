@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import ZERO, njit_inlined, njit_kernel
+from cluster_env.core.compiled import ZERO, njit_called, njit_inlined, njit_kernel
 from cluster_env.core.jobs import LARGEST
 from cluster_env.core.seeding import uniform
 from cluster_env.worlds.hpc.events import NEVER, Episode, Jobs, Machine
@@ -117,7 +117,7 @@ def came(episode: Episode, job: int) -> int:
     return int(episode.site.run.eligible[job])
 
 
-@njit_inlined
+@njit_called
 def advance_episode(episode: Episode) -> None:
     """Lets all happen that happens now, if anything does."""
     site, run, status = episode.site, episode.site.run, episode.status[0]
@@ -154,7 +154,7 @@ def _is_bounded(episode: Episode) -> bool:
     return is_overdue(site.run, site.order, np.int64(site.run.queue[0]), episode.status[0].time)
 
 
-@njit_inlined
+@njit_called
 def may_start(site: SiteEpisode, place: int, bounded: bool) -> bool:
     """Whether the job at a place of the queue may start now beside all that is booked.
 
@@ -174,7 +174,7 @@ def may_start(site: SiteEpisode, place: int, bounded: bool) -> bool:
     return bool(time == status.time)
 
 
-@njit_inlined
+@njit_called
 def _book_at(site: SiteEpisode, place: int, bounded: bool) -> int:
     """Books the job at a place for when it may start, and returns this time.
 
@@ -193,7 +193,7 @@ def _book_at(site: SiteEpisode, place: int, bounded: bool) -> int:
     return int(time)
 
 
-@njit_inlined
+@njit_called
 def place_of(machine: Machine, episode: Episode, plan: Plan, action: int) -> int:
     """Place in the queue of the job that an action starts, -1 for none; see `decisions._place`.
 
@@ -211,7 +211,7 @@ def place_of(machine: Machine, episode: Episode, plan: Plan, action: int) -> int
     return int(np.int64(action if starts else -1))
 
 
-@njit_inlined
+@njit_called
 def first_that_fits(machine: Machine, episode: Episode) -> int:
     """Place of the first job that the policy sees and that may start; -1 if there is none."""
     open_pass(episode.site)
@@ -222,7 +222,7 @@ def first_that_fits(machine: Machine, episode: Episode) -> int:
     return int(place if place < last else np.int64(-1))
 
 
-@njit_inlined
+@njit_called
 def start_at(episode: Episode, place: int) -> None:
     """Starts the job at a place of the queue on the nodes that `may_start` has just chosen."""
     site, run, status = episode.site, episode.site.run, episode.status[0]
@@ -235,7 +235,7 @@ def start_at(episode: Episode, place: int) -> None:
     status.waiting -= 1
 
 
-@njit_inlined
+@njit_called
 def show_jobs(episode: Episode, out: NDArray[np.int32], size: int, last: int) -> tuple[int, int]:
     """Writes what a state shows of jobs at a site alone, see `state.SITE_JOB`.
 
@@ -342,7 +342,7 @@ def choose_at_site(
                 break
 
 
-@njit_inlined
+@njit_called
 def _rewind(site: SiteEpisode) -> None:
     """Lets jobs wait again that have started since the present instant began."""
     layout, work, run, status = site.layout, site.work, site.run, site.run.status[0]
@@ -375,7 +375,7 @@ def _copy(source: NDArray[Any], target: NDArray[Any]) -> None:
         target[k] = source[k]
 
 
-@njit_inlined
+@njit_called
 def _copy_jobs(source: Run, target: Run) -> None:
     """Copies what has become of jobs, who waits and who runs."""
     _copy(source.start, target.start)
@@ -402,7 +402,7 @@ def _copy_jobs(source: Run, target: Run) -> None:
         _copy(source.at_arrival[job], target.at_arrival[job])
 
 
-@njit_inlined
+@njit_called
 def _copy_run(source: Run, target: Run) -> None:
     """Copies an episode of the same jobs."""
     _copy_jobs(source, target)
