@@ -134,8 +134,8 @@ def _with_time_zone(task_options: dict[str, Any]) -> dict[str, Any]:
 def _other_clock(site: Any, jobs: RecordedJobs) -> list[str]:
     """A sentence where the whole calendar of a site lies outside of the time of a log."""
     # A job that may run until an outage begins is one that the outage holds back.
-    longest = np.maximum(jobs.run, jobs.estimate) + (0 if jobs.wait is None else jobs.wait)
-    first, last = int(jobs.submit[0]), int((jobs.submit + longest).max())
+    first = int(jobs.submit[0])
+    last = int((jobs.start + np.maximum(jobs.run, jobs.estimate)).max())
     if not site.calendar or any(one.start <= last and one.end >= first for one in site.calendar):
         return []
     epoch = f"; its second 0 is the Unix time {jobs.epoch}" if jobs.epoch else ""
