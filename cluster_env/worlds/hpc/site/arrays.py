@@ -92,6 +92,7 @@ class Work(NamedTuple):
     charge_amount: Ints
     charge_checked: NDArray[np.bool_]  # whether the limit holds for the job, or counts it alone
     counter_limit: Ints  # (num_counters,)
+    counter_row: Ints  # (num_counters,), of `held` where nodes are counted, -1 for others
     next_first: Ints  # (num_jobs + 1,), where the jobs that wait for the end of each begin
     next_jobs: Indices  # as counted in their jobset
 
@@ -172,6 +173,7 @@ class Run(NamedTuple):
     pending: Indices  # (num_jobs,), jobs that must end before it, -1 if one did not end well
     ready: Ints  # (num_jobs,), when the last of them has ended, and the think time is over
     used: Ints  # (num_counters,)
+    held: Indices  # (num_rows, num_nodes), jobs on each node, where a counter counts nodes
     usage: NDArray[np.float64]  # (users,), processor seconds of finished jobs, which fade
     free: Ints  # (num_nodes, num_resources)
     down: Indices  # (num_nodes,), failures that last

@@ -28,6 +28,9 @@ def clear(layout: Layout, work: Work, run: Run, jobset: int) -> None:
         run.pending[job] = work.records[status.first + job].predecessors
     for counter in range(run.used.size):
         run.used[counter] = 0
+    for row in range(run.held.shape[0]):
+        for node in range(run.held.shape[1]):
+            run.held[row, node] = 0
     for user in range(run.usage.size):
         run.usage[user] = 0.0
     for node in range(layout.units.shape[0]):
@@ -73,9 +76,22 @@ def next_instant(layout: Layout, work: Work, run: Run) -> int:
 
 @njit_inlined
 def charge(work: Work, run: Run, job: int, sign: int) -> None:
-    """Adds a job (counted among all) to its counters, or takes it off."""
+    """Adds a job (counted among all) with its nodes to its counters, or takes it off."""
     for place in range(work.charge_first[job], work.charge_first[job + 1]):
-        run.used[work.charge_counter[place]] += sign * work.charge_amount[place]
+        counter = work.charge_counter[place]
+        row = work.counter_row[counter]
+        if row < 0:
+            run.used[counter] += sign * work.charge_amount[place]
+            continue
+        # A node counts from the first job on it to the last.
+        slot = np.int64(run.slot[job - run.status[0].first])
+        while slot >= 0:
+            node = run.slot_node[slot]
+            before = np.int64(run.held[row, node])
+            run.held[row, node] += sign
+            if before == 0 or before + sign == 0:
+                run.used[counter] += sign
+            slot = np.int64(run.slot_next[slot])
 
 
 @njit_inlined
@@ -102,6 +118,7 @@ def release(layout: Layout, work: Work, run: Run, job: int, seconds: int) -> Non
     status = run.status[0]
     index = status.first + job
     record, demand, running = work.records[index], work.demand[index], status.running
+    charge(work, run, index, -1)
     slot, last = run.slot[job], run.slot[job]
     while slot >= 0:
         node = run.slot_node[slot]
@@ -111,7 +128,6 @@ def release(layout: Layout, work: Work, run: Run, job: int, seconds: int) -> Non
         add_to_sets(layout, run, node, 1)
         last, slot = slot, run.slot_next[slot]
     run.slot_next[last], status.free_slot = status.free_slot, np.int64(run.slot[job])
-    charge(work, run, index, -1)
     end = forget(run.expected, run.expected_jobs, running, job)
     part = run.partitions[record.partition]
     part.running -= 1

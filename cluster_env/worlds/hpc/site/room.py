@@ -65,6 +65,7 @@ def room_for(
         pending=indices(num_jobs),
         ready=ints(num_jobs),
         used=ints(work.counter_limit.size),
+        held=indices(int(work.counter_row.max(initial=-1)) + 1, num_nodes),
         usage=np.zeros(users),
         free=ints(num_nodes, num_resources),
         down=indices(num_nodes),
