@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.task import Task
+from cluster_env.task import Task
 from cluster_env.workloads.formats import READ_OPTIONS, read_log
 from cluster_env.workloads.recorded import RecordedJobs
 from rllib_configs.machines import misfits, units_named, units_of_log

@@ -9,9 +9,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from cluster_env.core.durations import duration
+from cluster_env.core.metric import makespan, utilization_until
 from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation.metrics import size_class, wait
-from cluster_env.objectives.metric import makespan, utilization_until
 from cluster_env.objectives.standard import bounded_slowdown
 from cluster_env.workloads.details import earlier_rows
 from cluster_env.workloads.recorded import NOTHING, RecordedJobs

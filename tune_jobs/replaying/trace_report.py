@@ -10,8 +10,8 @@ import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate
+from cluster_env.task import Task
 from cluster_env.workloads.recorded import NOTHING, RecordedJobs
 from cluster_env.workloads.site_of_log import site_text
 from cluster_env.worlds import get_heuristic

@@ -7,8 +7,8 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.metric import utilization_to_end
 from cluster_env.core.schedule import Schedule
-from cluster_env.objectives.metric import utilization_to_end
 from cluster_env.sites.description import Limit, NodeGroup, Outage, Partition, Site
 from cluster_env.sites.weights import Weights
 from cluster_env.worlds.hpc import HPC
