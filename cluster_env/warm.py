@@ -13,13 +13,13 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy, choose
-from cluster_env.core.task import build_workload
 from cluster_env.core.world import World
 from cluster_env.envs.episodes import JobsetStream
 from cluster_env.envs.view import View
 from cluster_env.evaluation import evaluate, summarize
 from cluster_env.evaluation.withholding import find_withheld
 from cluster_env.objectives import OBJECTIVES, Objective
+from cluster_env.task import build_workload
 from cluster_env.worlds import WORLDS
 
 _NUM_JOBS = 8  # of a jobset: what is compiled does not depend on sizes

@@ -15,8 +15,8 @@ import torch
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
-from cluster_env.core.task import Task
 from cluster_env.core.world import World
+from cluster_env.task import Task
 from meta.checks import MAX_STEPS, check_numbers, require_features, require_scorer
 from meta.maml.decisions import decisions_of
 from meta.maml.first_order import FirstOrder

@@ -9,7 +9,6 @@ from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
 from cluster_env.core.spec import WorldSpec, get_heuristic
-from cluster_env.core.task import Task
 from cluster_env.evaluation import (
     Metric,
     by_size,
@@ -21,6 +20,7 @@ from cluster_env.evaluation import (
     tuned_numbers,
 )
 from cluster_env.evaluation.summary import is_measured
+from cluster_env.task import Task
 
 P = TypeVar("P", bound=Policy)
 

@@ -10,7 +10,7 @@ import torch
 from ray.rllib.core.columns import Columns
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.task import Task
+from cluster_env.task import Task
 from meta.adaptation import sample_step, single_threaded
 from meta.checks import MAX_STEPS, check_numbers
 from meta.study import StudyPlan

@@ -13,8 +13,8 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
-from cluster_env.core.task import Task
 from cluster_env.evaluation import choose
+from cluster_env.task import Task
 from meta.costs import DEFAULT_JOBSETS, Keep, baselines_of, best_so_far, costs_on
 from meta.tasks import TaskDistribution, TaskSplit, baselines_in, warmup_of
 from rllib_configs.policy_files import Decode

@@ -12,8 +12,8 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import field_validator
 
-from cluster_env.core.conditioned import check_conditions
 from cluster_env.core.registry import Registry
+from rllib_configs.conditioned import check_conditions
 from rllib_configs.sections import Section
 
 

@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.conditioned import draw_weights, objectives_of
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import unknown
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.spec import get_heuristic, spec_of
-from cluster_env.core.task import Task
 from cluster_env.core.world import World
 from cluster_env.evaluation import get_metric
 from cluster_env.objectives import Objective, mixture
+from cluster_env.task import Task
+from rllib_configs.conditioned import draw_weights, objectives_of
 from rllib_configs.learning.evolution import CandidateJudge, Limit, Vector
 from rllib_configs.networks.registry import Shapes, network_of
 from rllib_configs.options import TrainingSection

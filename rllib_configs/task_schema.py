@@ -17,9 +17,9 @@ from pydantic_core import PydanticCustomError
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.spec import WorldSpec
-from cluster_env.core.task import Task
 from cluster_env.core.world import World
 from cluster_env.objectives import Objective, get_objective, mixture
+from cluster_env.task import Task
 from cluster_env.worlds import WORLDS
 from rllib_configs.sections import (
     DerivedSection,

@@ -1,7 +1,7 @@
 """No module imports itself by way of others, not even for types or inside a function.
 
 import-linter compares packages that stand beside each other, which leaves out circles of a package
-and its own modules, and those that pyproject.toml lets be.
+and its own modules.
 """
 
 import sys

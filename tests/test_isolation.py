@@ -25,7 +25,7 @@ def test_nothing_has_changed_where_nothing_was_done() -> None:
         (lambda patch, path: patch.delenv("PATH"), "$PATH"),
         (
             lambda patch, path: patch.setitem(OBJECTIVES._things, "made up", None),
-            "cluster_env.objectives.objective.OBJECTIVES",
+            "cluster_env.objectives.registry.OBJECTIVES",
         ),
     ],
 )

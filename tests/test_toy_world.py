@@ -18,10 +18,10 @@ from gymnasium.utils.env_checker import check_env
 
 from cluster_env.core.seeding import Split
 from cluster_env.core.spec import WORLDS, get_heuristic
-from cluster_env.core.task import Task
 from cluster_env.envs import check_cluster_env
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import OBJECTIVES, get_objective
+from cluster_env.task import Task
 from rllib_configs import extensions
 from tests.conftest import REPOSITORY
 from tests.registries import own_registrations

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.objective import Objective
 from cluster_env.core.schedule import Pieces, Schedule, join_attributes
-from cluster_env.objectives.objective import Objective
 
 
 class CostTable(NamedTuple):

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from cluster_env.core.batch import BatchSimulator
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.objective import Objective
 from cluster_env.core.schedule import Schedule
-from cluster_env.objectives.objective import Objective
 
 
 class RecordSimulator(BatchSimulator):

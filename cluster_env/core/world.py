@@ -14,8 +14,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.objective import Objective
 from cluster_env.core.schedule import Schedule
-from cluster_env.objectives import Objective
 
 State = NDArray[Any]  # (n, state_size), of the type of the world's state space
 Mask = NDArray[np.bool_]  # (n, num_actions)

@@ -10,10 +10,10 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from cluster_env.core.spec import build_world, spec_of
-from cluster_env.core.task import Task, build_workload
 from cluster_env.core.world import World
 from cluster_env.envs.view import View
 from cluster_env.objectives import Objective, get_objective
+from cluster_env.task import Task, build_workload
 from cluster_env.workloads import Workload
 
 WorldOption = World | str | Mapping[str, Any]

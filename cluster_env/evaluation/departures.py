@@ -7,9 +7,9 @@ the time that they have spent so far, as in all metrics.
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.metric import Metric, makespan
 from cluster_env.core.registry import Registry
 from cluster_env.core.schedule import Schedule
-from cluster_env.objectives.metric import Metric, makespan
 
 
 def run_time(schedule: Schedule) -> NDArray[np.float64]:

@@ -29,8 +29,8 @@ from cluster_env.core.policy import (
 )
 from cluster_env.core.seeding import Purpose, episode_keys, generator, uniforms
 from cluster_env.core.spec import Futures
-from cluster_env.core.task import Task
 from cluster_env.core.world import Simulator
+from cluster_env.task import Task
 
 _FUTURES = 1001
 """First key of the random numbers that policies play on with; others use smaller ones."""

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.metric import utilization, utilization_to_end
 from cluster_env.core.registry import Registry, unknown
 from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation.departures import DEPARTURES
@@ -33,7 +34,6 @@ from cluster_env.objectives import (
     is_small,
     read_mixture,
 )
-from cluster_env.objectives.metric import utilization, utilization_to_end
 from cluster_env.objectives.standard import bounded_slowdown, slowdown
 
 WITHIN = (1, 2, 3, 5)

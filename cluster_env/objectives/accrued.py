@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.jobs import JobSet
-from cluster_env.objectives.metric import Metric
-from cluster_env.objectives.objective import OBJECTIVE_FAMILIES, Objective
-from cluster_env.objectives.utility import final_utility, time_utility_functions
+from cluster_env.core.metric import Metric
+from cluster_env.core.objective import Objective
+from cluster_env.core.utility import final_utility, time_utility_functions
+from cluster_env.objectives.registry import OBJECTIVE_FAMILIES
 
 
 def _no_cost(jobset: JobSet) -> NDArray[np.float64]:

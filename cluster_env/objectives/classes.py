@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.metric import Metric
+from cluster_env.core.objective import Objective
 from cluster_env.core.schedule import Schedule
-from cluster_env.objectives.metric import Metric
-from cluster_env.objectives.objective import OBJECTIVE_FAMILIES, Objective
+from cluster_env.objectives.registry import OBJECTIVE_FAMILIES
 
 _NAME = "class_slowdown"
 

@@ -9,14 +9,8 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.objectives.objective import (
-    OBJECTIVES,
-    JobCost,
-    LateCost,
-    Objective,
-    episode_cost,
-    find_objective,
-)
+from cluster_env.core.objective import JobCost, LateCost, Objective, episode_cost
+from cluster_env.objectives.registry import OBJECTIVES, find_objective
 
 _PLUS = " + "
 

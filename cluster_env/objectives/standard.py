@@ -53,9 +53,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.metric import Metric, utilization
+from cluster_env.core.objective import LateCost, Objective
 from cluster_env.core.schedule import Schedule
-from cluster_env.objectives.metric import Metric, utilization
-from cluster_env.objectives.objective import OBJECTIVES, LateCost, Objective
+from cluster_env.objectives.registry import OBJECTIVES
 
 SMALL_AT_MOST = 5
 """Longest duration of a small job, in time steps: DeepRM's short jobs last 1-3, its long 10-15."""

@@ -2,9 +2,10 @@
 
 A limit of a kind holds once: that of the partition's QOS, else that of the job's QOS, else those of
 its user and of its account (Slurm's *Resource Limits*, "Hierarchy"). The others count the job, so
-that it leaves less to those for which they hold. What a job counts as is known
-before it starts: its demand, and of nodes what it asks for, or as many as its processors need;
-a job that has its nodes for itself counts as all their processors.
+that it leaves less to those for which they hold. What a job counts as is known before it starts:
+its demand; a job that has its nodes for itself counts as all their processors. A limit on nodes
+counts those that jobs hold, each once, however many of the jobs it counts are there; before a job
+starts, it is known of how many nodes it takes at least.
 """
 
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ class Counters:
     Attributes:
         limits: of each counter.
         names: what each counter limits, for people.
+        of_nodes: whether each counts the nodes that jobs hold, each once, instead of their amounts.
         jobs: of each charge, the index of its job.
         counters: of each charge.
         amounts: of each charge.
@@ -35,6 +37,7 @@ class Counters:
 
     limits: list[int] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    of_nodes: list[bool] = field(default_factory=list)
     jobs: list[NDArray[np.int64]] = field(default_factory=list)
     counters: list[NDArray[np.int64]] = field(default_factory=list)
     amounts: list[NDArray[np.int64]] = field(default_factory=list)
@@ -48,6 +51,8 @@ class Counters:
         most: int,
         name: str,
         checked: NDArray[np.bool_] | None = None,
+        *,
+        of_nodes: bool = False,
     ) -> None:
         """A counter for each of those whose jobs they are, with the same limit."""
         if not jobs.size:
@@ -59,6 +64,7 @@ class Counters:
         self.amounts.append(amount)
         self.limits += [most] * owners.size
         self.names += [name] * owners.size
+        self.of_nodes += [of_nodes] * owners.size
 
     def by_job(
         self, num_jobs: int
@@ -98,13 +104,13 @@ def charge_limits(
         counters: to add to.
         site: with its limits.
         columns: ``partition``, ``qos``, ``user`` and ``account`` of all jobs, ``(num_jobs,)`` each.
-        amounts: what each job counts as, by `UNITS`.
+        amounts: what each job counts as, by some of `UNITS`.
     """
     everybody, own = np.zeros(columns["qos"].size, np.int64), columns["qos"]
     of_partition = _qos_of_partition(site, columns)
     of_kind = {kind: [one for one in site.limits if one.kind == kind] for kind in _KINDS}
     owners = {"": everybody, "_per_user": columns["user"], "_per_account": columns["account"]}
-    for unit in UNITS:
+    for unit in (one for one in UNITS if one in amounts):
         amount = amounts[unit]
         for whose, owner in owners.items():
             name = f"{unit}{whose}"
@@ -144,6 +150,23 @@ def larger_than_limits(
         yield larger, name
 
 
+def most_nodes(site: Site, columns: dict[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+    """How many nodes each job may take where it asks for none, int64 ``(num_jobs,)``.
+
+    Slurm chooses no more than the least of the limits on nodes that hold for a job, of its own or
+    of others with it.
+    """
+    num_jobs = columns["qos"].size
+    most, counters = np.full(num_jobs, site.num_nodes, np.int64), Counters()
+    charge_limits(counters, site, columns, {"nodes": np.ones(num_jobs, np.int64)})
+    first, charged, _, checked, limits = counters.by_job(num_jobs)
+    jobs = np.repeat(np.arange(num_jobs), np.diff(first))
+    np.minimum.at(most, jobs[checked], limits[charged[checked]])
+    for whose, limit, _ in limits_of_a_job(site, columns, "nodes_per_job"):
+        most[whose] = np.minimum(most[whose], limit)
+    return most
+
+
 def charge_throttles(counters: Counters, columns: dict[str, NDArray[np.int64]]) -> None:
     """Charges the jobs of arrays of which only so many run at once.
 
@@ -174,7 +197,10 @@ def _charge(
         mine, checked, owner, amount = charged
         what = f"{most:,} {name.replace('_', ' ')} of the {limit.kind} {limit.name}"
         jobs = np.flatnonzero(mine)
-        counters.charge(jobs, owner[mine], amount[mine], most, what, checked[mine])
+        of_nodes = name.startswith("nodes")
+        counters.charge(
+            jobs, owner[mine], amount[mine], most, what, checked[mine], of_nodes=of_nodes
+        )
 
 
 def longest_times(

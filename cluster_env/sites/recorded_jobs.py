@@ -27,10 +27,11 @@ def on_site(jobs: RecordedJobs, site: Site, *, cap: bool = False) -> RecordedJob
     """The jobs that a site can run, with the attributes of jobs at a site.
 
     A job whose predecessors are in the log arrives when it was submitted, and the simulator makes
-    it wait; all others arrive as without a site. The jobs ask for the resources of the site:
-    memory and GPUs that the log does not say are none. The detail ``row`` is the place of each in
-    the log as it was read. With ``cap``, jobs run for no longer than the site's longest times;
-    else those that ask for more are left out.
+    it wait; all others arrive as without a site. Recorded waits count from when the last one of
+    the predecessors had ended, and its think time was over. The jobs ask for the resources of the
+    site: memory and GPUs that the log does not say are none. The detail ``row`` is the place of
+    each in the log as it was read. With ``cap``, jobs run for no longer than the site's longest
+    times; else those that ask for more are left out.
 
     Raises:
         InputError: if the site can run none of them.
@@ -39,17 +40,17 @@ def on_site(jobs: RecordedJobs, site: Site, *, cap: bool = False) -> RecordedJob
     counted = _of_resources(jobs, site)
     jobs = counted.that_fit(site.capacity, "the site", site.resources)
     jobs = _with_partitions(jobs, site)
-    jobs, after = _submitted(jobs)
-    attributes = {**jobs.attributes, **_attributes(jobs, site)}
-    jobs = replace(jobs, attributes={**attributes, **after})
+    jobs = replace(jobs, attributes={**jobs.attributes, **_attributes(jobs, site)})
     noticed = [one for one in jobs.noticed if "that it came after" not in one.what]
     jobs = replace(jobs, noticed=(*noticed, *_unknown(jobs, site)))
     requests = Requests.of(site, jobs.jobset())
     if cap:
         jobs = _capped(jobs, requests)
         requests = Requests.of(site, jobs.jobset())
+    rows = np.arange(jobs.num_jobs)
     for never, why in requests.impossible():
-        jobs = _without(jobs, never[jobs.attributes["job_id"]], why)
+        jobs, rows = _without(jobs, never[rows], why), rows[~never[rows]]
+    jobs = _with_predecessors(jobs)
     ends = np.array([*(one.end for one in site.calendar), np.iinfo(np.int64).max])  # -1: none
     late = jobs.submit >= ends[jobs.attributes.get("reservation", NOTHING)]
     return _without(jobs, late, "was submitted after its reservation had ended")
@@ -115,24 +116,25 @@ def _with_partitions(jobs: RecordedJobs, site: Site) -> RecordedJobs:
     return jobs
 
 
-def _submitted(jobs: RecordedJobs) -> tuple[RecordedJobs, Columns]:
-    """The jobs by arrival, and who waits for whom; see `on_site`."""
+def _with_predecessors(jobs: RecordedJobs) -> RecordedJobs:
+    """The jobs by arrival, with their numbers, and who waits for whom; see `on_site`."""
     details = jobs.details
     row = np.arange(jobs.num_jobs)
+    numbered = replace(jobs, attributes={**jobs.attributes, "job_id": row})
     if details.keys().isdisjoint(("after", "earlier_run")):
-        return jobs, {"job_id": row}
+        return numbered
     after_ok = details.get("after_ok", np.zeros(jobs.num_jobs, np.int64))
     after = _known_predecessors(jobs, after_ok > 0)
     waits = (after != NOTHING).any(axis=1)
     if not waits.any():
-        return jobs, {"job_id": row}
+        return numbered
     submit = np.where(waits, details.get("submitted", jobs.submit), jobs.submit)
     order = np.argsort(submit, kind="stable")
     place = np.empty_like(order)
     place[order] = row
-    wait = jobs.wait
-    if wait is not None:
-        jobs = replace(jobs, wait=wait + jobs.submit - submit)
+    if jobs.wait is not None:
+        could_start = _could_start(jobs, after)
+        jobs = replace(jobs, wait=jobs.start - could_start, delay=could_start - submit)
     found = {
         "job_id": row,
         "after": np.where(after != NOTHING, place[np.maximum(after, 0)], NOTHING)[order],
@@ -140,7 +142,16 @@ def _submitted(jobs: RecordedJobs) -> tuple[RecordedJobs, Columns]:
     }
     if "think_s" in details:
         found["think_s"] = np.where(waits, details["think_s"], NOTHING)[order]
-    return jobs.select(order, submit[order]), found
+    jobs = jobs.select(order, submit[order])
+    return replace(jobs, attributes={**jobs.attributes, **found})
+
+
+def _could_start(jobs: RecordedJobs, after: NDArray[np.int64]) -> NDArray[np.int64]:
+    """When the last predecessor of each job had ended, and its think time was over, at the site."""
+    ends = np.where(after != NOTHING, (jobs.start + jobs.run)[after], jobs.submit[:, None])
+    think = np.maximum(jobs.details.get("think_s", np.zeros(jobs.num_jobs, np.int64)), 0)
+    ready = np.where((after != NOTHING).any(axis=1), ends.max(axis=1) + think, jobs.submit)
+    return np.clip(ready, jobs.submit, jobs.start)
 
 
 def _known_predecessors(jobs: RecordedJobs, after_ok: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -151,7 +162,7 @@ def _known_predecessors(jobs: RecordedJobs, after_ok: NDArray[np.bool_]) -> NDAr
     """
     details = jobs.details
     after = details.get("after", np.empty((jobs.num_jobs, 0), np.int64))
-    start = jobs.submit if jobs.wait is None else jobs.submit + jobs.wait
+    start = jobs.start
     end = start + jobs.run
     failed = details.get("failed", np.zeros(jobs.num_jobs, np.int64)) > 0
     rows = np.full(after.shape, NOTHING, np.int64)

@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.sites.description import Site
-from cluster_env.sites.limits import larger_than_limits, limits_of_a_job, longest_times
+from cluster_env.sites.limits import (
+    larger_than_limits,
+    limits_of_a_job,
+    longest_times,
+    most_nodes,
+)
 
 DEFAULTS = {
     "qos": -1,
@@ -122,9 +127,13 @@ class Requests:
     @cached_property
     def most(self) -> NDArray[np.int64]:
         """Nodes that it takes at most."""
+        bound = np.minimum(self._most_in_partition, most_nodes(self.site, self.columns))
+        return np.where(self.columns["nodes"] > 0, self.least, bound)
+
+    @cached_property
+    def _most_in_partition(self) -> NDArray[np.int64]:
         bound = np.array([one.max_nodes or self.site.num_nodes for one in self.site.partitions])
-        asked = self.columns["nodes"]
-        return np.where(asked > 0, self.least, bound[self.columns["partition"]])
+        return np.where(self.columns["nodes"] > 0, self.least, bound[self.columns["partition"]])
 
     @cached_property
     def forms(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -163,7 +172,8 @@ class Requests:
                 (asked > most) | ((asked > 0) & (asked < partition.min_nodes)),
                 f"asks for a number of nodes that the partition {partition.name} lets no job have",
             )
-        yield ~self._fits[self.forms[0]], "fits on no nodes that it may use, even if all are idle"
+        fits = self._fit(self._most_in_partition)
+        yield ~fits, "fits on no nodes that it may use, even if all are idle"
         for whose, seconds, what in longest_times(self.site, self.columns):
             yield (
                 whose & (self.limit > seconds),
@@ -177,10 +187,10 @@ class Requests:
                 )
         for over, limit in larger_than_limits(self.site, self.columns, self.counted):
             yield over, f"alone holds more than {limit}"
+        yield ~self._fit(self.most), "needs more nodes than its limits let it have"
 
-    @cached_property
-    def _fits(self) -> NDArray[np.bool_]:
-        """Whether each form fits on its nodes when they are idle."""
+    def _fit(self, most: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which jobs fit on so many of their nodes when they are idle, bool ``(num_jobs,)``."""
         sets, masks, _ = self.sets
         fits = np.zeros(self.forms[1].size, np.bool_)
         for form, job in enumerate(self.forms[1]):
@@ -189,9 +199,9 @@ class Requests:
             for r in range(1, demand.size):
                 if demand[r]:
                     can = np.minimum(can, units[:, r] * demand[0] // demand[r])
-            can = np.sort(can)[::-1][: self.most[job]]
+            can = np.sort(can)[::-1][: most[job]]
             fits[form] = can.sum() >= demand[0] and (can > 0).sum() >= self.least[job]
-        return fits
+        return fits[self.forms[0]]
 
 
 def check_site(site: Site, jobset: JobSet) -> None:

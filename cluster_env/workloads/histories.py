@@ -22,9 +22,7 @@ def ends_in_log(jobs: RecordedJobs) -> NDArray[np.int64]:
 
     A log that does not say how long its jobs waited is taken as if none had.
     """
-    waited = 0 if jobs.wait is None else jobs.wait
-    ends: NDArray[np.int64] = jobs.submit + waited + jobs.run
-    return ends
+    return jobs.start + jobs.run
 
 
 def group(columns: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

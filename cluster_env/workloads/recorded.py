@@ -50,8 +50,10 @@ class RecordedJobs:
         line: int64 ``(num_jobs,)``, the line of the file.
         names: what the numbers of `ids`, and of some of `details`, stand for, by the same names:
             as the file has it.
-        wait: int64 ``(num_jobs,)``, seconds that each job waited at the site; None if the file
-            does not say it of all.
+        wait: int64 ``(num_jobs,)``, seconds that each job waited at the site from when it could
+            start; None if the file does not say it of all.
+        delay: int64 ``(num_jobs,)``, seconds from `submit` until each job could start at the site,
+            because others had to end before; None if none had to.
         processors: size of the machine, where the file says it.
         epoch: Unix time of second 0 of the log's clock, where the file says it.
         dropped: what was left out.
@@ -78,6 +80,7 @@ class RecordedJobs:
     line: NDArray[np.int64]
     names: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     wait: NDArray[np.int64] | None = None
+    delay: NDArray[np.int64] | None = None
     processors: int | None = None
     epoch: int | None = None
     dropped: tuple[Dropped, ...] = field(default=())
@@ -118,6 +121,16 @@ class RecordedJobs:
         work = self.run.astype(np.float64) @ self.demand
         return np.asarray(work / np.asarray(capacity) / (span or self.span), np.float64)
 
+    @property
+    def eligible(self) -> NDArray[np.int64]:
+        """When each job could start at the site, int64 ``(num_jobs,)``."""
+        return self.submit if self.delay is None else self.submit + self.delay
+
+    @property
+    def start(self) -> NDArray[np.int64]:
+        """When each job started at the site, int64 ``(num_jobs,)``; at once if no file says it."""
+        return self.eligible if self.wait is None else self.eligible + self.wait
+
     @cached_property
     def most_in_use(self) -> NDArray[np.int64] | None:
         """Units of each resource that jobs held at once at the site, int64 ``(num_resources,)``.
@@ -126,7 +139,7 @@ class RecordedJobs:
         """
         if self.wait is None:
             return None
-        start = self.submit + self.wait
+        start = self.start
         times = np.concatenate([start + self.run, start])
         held = np.concatenate([-self.demand, self.demand])
         # Stable: at one moment the jobs that end give back before others start.
@@ -146,7 +159,7 @@ class RecordedJobs:
         own: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
         if submit is not None:
             own["submit"] = submit
-        for name in ("wait", "job_class"):
+        for name in ("wait", "delay", "job_class"):
             if getattr(self, name) is not None:
                 own[name] = getattr(self, name)[rows]
         for name in ("ids", "predicted", "details", "attributes"):

@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.conditioned import ConditionedWorld
 from cluster_env.core.world import World
+from rllib_configs.conditioned import ConditionedWorld
 from rllib_configs.networks.conditions import rewards_told
 from rllib_configs.runners.rollout import Rollouts
 

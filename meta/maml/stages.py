@@ -11,8 +11,8 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import chooser
 from cluster_env.core.seeding import Split, episode_keys, uniforms
 from cluster_env.core.spec import get_heuristic
-from cluster_env.core.task import Task
 from cluster_env.core.world import World
+from cluster_env.task import Task
 from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder
 from meta.maml.options import MAMLOptions

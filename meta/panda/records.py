@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.task import Task
+from cluster_env.task import Task
 from cluster_env.worlds.panda.simulator import PandaSimulator
 from meta.panda.actors import PlanShape
 from meta.panda.advisor import PolicyAdvisor

@@ -1,6 +1,6 @@
 """Tasks, distributions over them, and the splits that keep training from what is reported."""
 
-from cluster_env.core.task import Task
+from cluster_env.task import Task
 from meta.tasks.distribution import (
     TASK_DISTRIBUTIONS,
     FamilySection,

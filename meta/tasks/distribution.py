@@ -14,8 +14,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry, unknown
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.spec import WorldSpec, get_heuristic
-from cluster_env.core.task import Task
 from cluster_env.evaluation import check_warmup
+from cluster_env.task import Task
 from rllib_configs.extensions import IMPORTS, allowed_imports
 from rllib_configs.loading import parse_section, read_yaml
 from rllib_configs.ranges import TaskRanges, ranges_of

@@ -7,7 +7,7 @@ from typing import Any
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.core.task import Task
+from cluster_env.task import Task
 from meta.tasks.distribution import TaskSplit, get_distribution
 from rllib_configs.changes import change, changed_keys, flattened, parse_override
 from rllib_configs.loading import parse_section, read_yaml

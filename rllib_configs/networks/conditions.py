@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, cast
 
-from cluster_env.core.conditioned import Condition, ConditionedWorld, condition_of
 from cluster_env.core.world import World
 from cluster_env.objectives import Objective
+from rllib_configs.conditioned import Condition, ConditionedWorld, condition_of
 
 if TYPE_CHECKING:
     from rllib_configs.schema import ExperimentConfig, TrainingSection

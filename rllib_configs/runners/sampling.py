@@ -8,7 +8,7 @@ import numpy as np
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split, episode_keys
-from cluster_env.core.task import Task
+from cluster_env.task import Task
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.runners.rollout import Rollouts, rollout, split
 from rllib_configs.schema import ExperimentConfig

@@ -22,10 +22,10 @@ from cluster_env.core.policy import PlayedPolicy
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.spec import WORLDS, build_world, get_heuristic
-from cluster_env.core.task import build_workload
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import OBJECTIVES, get_objective, mixture
+from cluster_env.task import build_workload
 from cluster_env.workloads import sample_jobsets
 from rllib_configs.loading import load_config, preset_names
 from tests.cluster_env.schedules import assert_same_schedule

@@ -19,11 +19,11 @@ from cluster_env.core.spec import (
     get_heuristic,
     spec_of,
 )
-from cluster_env.core.task import build_workload
 from cluster_env.envs import ClusterVectorEnv, check_cluster_env
 from cluster_env.envs.episodes import JobsetStream
 from cluster_env.envs.view import View
 from cluster_env.objectives import get_objective
+from cluster_env.task import build_workload
 from cluster_env.worlds import get_spec
 from cluster_env.worlds.deeprm import DeepRM
 from tests.registries import own_registrations

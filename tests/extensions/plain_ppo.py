@@ -12,10 +12,10 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
 
+from cluster_env.core.metric import utilization
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.metrics import longest_wait, wait
-from cluster_env.objectives.metric import utilization
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM

@@ -9,9 +9,9 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
+from cluster_env.core.metric import utilization
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
-from cluster_env.objectives.metric import utilization
 from cluster_env.worlds import get_heuristic, get_spec
 from meta.adaptation import adapt_policy, load_meta_policy
 from meta.costs import Cost

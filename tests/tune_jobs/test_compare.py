@@ -129,7 +129,7 @@ def test_tuned_heuristics_show_their_number_and_never_see_the_held_out_jobsets(
         seen.append((split, len(indices)))
         return original(workload, seed, split, indices)
 
-    monkeypatch.setattr("cluster_env.core.task.sample_jobsets", spy)
+    monkeypatch.setattr("cluster_env.task.sample_jobsets", spy)
     protocol = EvaluationProtocol(load_config("deeprm").task.build(), num_jobsets=10)
     rows = compare(protocol, [heuristic_spec("tetris"), heuristic_spec("hold")], [0.7])
     assert str(rows[0]["policy"]).startswith("tetris*(0.0")

@@ -331,7 +331,7 @@ def test_the_guard_decides_on_jobsets_that_nothing_is_tuned_or_measured_on(
         seen.add((split, indices.start, indices.stop))
         return sample_jobsets(workload, seed, split, indices)
 
-    monkeypatch.setattr("cluster_env.core.task.sample_jobsets", spy)
+    monkeypatch.setattr("cluster_env.task.sample_jobsets", spy)
     short = EvaluationProtocol(TASK, num_jobsets=5, num_guard_jobsets=30)
     comparison.compare(short, [as_learned("it", "sjf")], [1.1])
     tuning = protocol.NUM_TUNING_JOBSETS

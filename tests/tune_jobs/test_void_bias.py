@@ -5,8 +5,8 @@ import pytest
 from numpy.typing import NDArray
 
 from cluster_env.core.seeding import uniforms
-from cluster_env.core.task import Task
 from cluster_env.objectives import get_objective
+from cluster_env.task import Task
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster

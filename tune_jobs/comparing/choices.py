@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from cluster_env.core.errors import InputError, shortened
-from cluster_env.core.task import Task
 from cluster_env.evaluation import get_metric
 from cluster_env.objectives import get_objective
+from cluster_env.task import Task
 from cluster_env.worlds import WorldSpec, get_spec
 from rllib_configs.changes import Changes, change, changed_keys
 from rllib_configs.loading import make_config_of_log, parse_config, read_config

@@ -12,11 +12,11 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.spec import Optimum, spec_of
-from cluster_env.core.task import Task
 from cluster_env.core.world import World
 from cluster_env.evaluation import Result, evaluate, summarize
 from cluster_env.evaluation.comparison import pooled
 from cluster_env.evaluation.intervals import Estimate, Pooled, ratio_interval, two_level_interval
+from cluster_env.task import Task
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.terminal.own_processes import own_processes

@@ -7,7 +7,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.seeding import Split
-from cluster_env.core.task import Task
+from cluster_env.task import Task
 from cluster_env.workloads import RecordedWorkload, num_disjoint
 from tune_jobs.comparing.wording import jobs_of
 from tune_jobs.tables.frames import Value

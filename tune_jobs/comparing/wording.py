@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import isnan
 
 from cluster_env.core.seeding import Split
-from cluster_env.core.task import Task
+from cluster_env.task import Task
 from cluster_env.worlds import WORLDS, WorldSpec, get_spec
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.core.task import Task
+from cluster_env.task import Task
 from meta.panda.sampler import AdvisedSampler
 from meta.panda.specifications import SAMPLE, cluster_consumers, specifications
 from tune_jobs.figures.agents import require_agents

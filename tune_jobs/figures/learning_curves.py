@@ -17,7 +17,6 @@ from matplotlib.figure import Figure
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.core.task import Task
 from cluster_env.evaluation import (
     PolicyGroup,
     compare_policies,
@@ -25,6 +24,7 @@ from cluster_env.evaluation import (
     tune,
     tuned_numbers,
 )
+from cluster_env.task import Task
 from cluster_env.worlds import get_heuristic
 from meta.maml.options import MAMLOptions
 from rllib_configs.schema import ExperimentConfig

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Purpose, Split, generator
-from cluster_env.core.task import Task
 from cluster_env.core.world import World
 from cluster_env.evaluation import evaluate, get_metric
 from cluster_env.evaluation.intervals import seeds_interval
 from cluster_env.evaluation.metrics import episode_means
+from cluster_env.task import Task
 from cluster_env.worlds import get_heuristic
 from tune_jobs.comparing.choices import choose_config
 from tune_jobs.comparing.comparison import spec_cells

@@ -19,10 +19,10 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.spec import get_heuristic
-from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.intervals import Pooled, jobset_interval
 from cluster_env.objectives.standard import bounded_slowdown
+from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.windows import filling_time
 from rllib_configs.loading import load_config

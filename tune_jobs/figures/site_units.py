@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.json_text import parse_json
-from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.metrics import size_class, wait
 from cluster_env.objectives.standard import bounded_slowdown
+from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
 from tune_jobs.comparing.policy_specs import (
     PolicySpec,

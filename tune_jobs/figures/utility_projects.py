@@ -12,10 +12,10 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from cluster_env.core.metric import utilization
 from cluster_env.core.schedule import Schedule
+from cluster_env.core.utility import final_utility, largest_utility
 from cluster_env.evaluation.intervals import seeds_interval
-from cluster_env.objectives.metric import utilization
-from cluster_env.objectives.utility import final_utility, largest_utility
 from rllib_configs.worlds.accrual.servers import Setting, project_experiment
 from tune_jobs.figures.kit.curves import Curve, draw_curves
 from tune_jobs.figures.registry import FigureRequest

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
-from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.metrics import size_class
+from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.slurm.conf import SlurmSite, read_slurm_conf
 from cluster_env.worlds import get_heuristic

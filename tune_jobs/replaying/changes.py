@@ -7,9 +7,9 @@ from typing import Any
 from cluster_env.core.amounts import amount, whole_amount
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.registry import unknown
-from cluster_env.core.task import Task
 from cluster_env.sites.changes import KEYS as SITE_KEYS
 from cluster_env.sites.changes import changed_site, changes_site
+from cluster_env.task import Task
 from cluster_env.workloads.log import LogWorkload
 
 POLICY, LOAD, BACKFILLING = "policy", "load", "backfilling"

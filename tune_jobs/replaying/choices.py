@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.task import Task
+from cluster_env.task import Task
 from cluster_env.workloads.formats import READ_OPTIONS, read_log
 from cluster_env.workloads.recorded import RecordedJobs
 from rllib_configs.machines import misfits, units_named, units_of_log
@@ -134,8 +134,8 @@ def _with_time_zone(task_options: dict[str, Any]) -> dict[str, Any]:
 def _other_clock(site: Any, jobs: RecordedJobs) -> list[str]:
     """A sentence where the whole calendar of a site lies outside of the time of a log."""
     # A job that may run until an outage begins is one that the outage holds back.
-    longest = np.maximum(jobs.run, jobs.estimate) + (0 if jobs.wait is None else jobs.wait)
-    first, last = int(jobs.submit[0]), int((jobs.submit + longest).max())
+    first = int(jobs.submit[0])
+    last = int((jobs.start + np.maximum(jobs.run, jobs.estimate)).max())
     if not site.calendar or any(one.start <= last and one.end >= first for one in site.calendar):
         return []
     epoch = f"; its second 0 is the Unix time {jobs.epoch}" if jobs.epoch else ""

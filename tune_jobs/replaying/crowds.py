@@ -84,12 +84,10 @@ def queues(played: Jobs, by: str, edges: Edges) -> pd.DataFrame:
     named = list(total.sort_values(ascending=False, kind="stable").index[:_MOST_GROUPS])
     frames = []
     for policy, jobs in played.items():
-        submit = (jobs["submit"] - jobs["submit"].min()).to_numpy(np.int64)
-        never = max(int(edges[-1]), int(submit.max()))
-        started, start = jobs["start"] >= 0, jobs["start"] - jobs["submit"].min()
-        # At a site jobs enter the queue later than they are submitted.
-        begin = np.where(started, start - jobs["wait"], submit).astype(np.int64)
-        end = np.where(started, start, never).astype(np.int64)
+        begin = (jobs["eligible"] - jobs["submit"].min()).to_numpy(np.int64)
+        never = max(int(edges[-1]), int(begin.max()))
+        start = (jobs["start"] - jobs["submit"].min()).where(jobs["start"] >= 0, never)
+        end = start.to_numpy(np.int64)
         others = ~jobs[by].isin(named).to_numpy()
         members = {str(name): (jobs[by] == name).to_numpy() for name in named}
         for name, inside in {**members, **({OTHERS: others} if others.any() else {})}.items():

@@ -27,10 +27,12 @@ class Played:
 
     Attributes:
         start: int64 ``(num_jobs,)``, seconds of the log's clock.
+        wait: int64 ``(num_jobs,)``, seconds from when each job could start.
         words: where that comes from: ``as recorded``.
     """
 
     start: NDArray[np.int64]
+    wait: NDArray[np.int64]
     words: str
 
 
@@ -39,7 +41,6 @@ def facts(
 ) -> dict[str, tuple[object, str]]:
     """The log in a few numbers: values with their units, by what they are."""
     first, last = int(jobs.submit[0]), int(jobs.submit[-1])
-    wait = played.start - jobs.submit
     found: dict[str, tuple[object, str]] = {
         "jobs": (jobs.num_jobs, COUNT),
         "time from first to last submission": (jobs.span, SECONDS),
@@ -58,8 +59,8 @@ def facts(
     for k, name in enumerate(jobs.resources):
         held = means_between(played.start, played.start + jobs.run, jobs.demand[:, k], edges)
         found[f"utilization of {name}, {played.words}"] = (held[0] / capacity[k], SHARE)
-    found[f"mean wait, {played.words}"] = (float(wait.mean()), SECONDS)
-    found[f"longest wait, {played.words}"] = (int(wait.max()), SECONDS)
+    found[f"mean wait, {played.words}"] = (float(played.wait.mean()), SECONDS)
+    found[f"longest wait, {played.words}"] = (int(played.wait.max()), SECONDS)
     return found
 
 
@@ -93,7 +94,7 @@ def spread(jobs: RecordedJobs, played: Played) -> list[Sheet]:
         "run time": jobs.run,
         "estimate": jobs.estimate,
         "between arrivals": np.diff(jobs.submit),
-        f"wait, {played.words}": played.start - jobs.submit,
+        f"wait, {played.words}": played.wait,
     }
     sizes = {name: jobs.demand[:, k] for k, name in enumerate(jobs.resources)}
     return [
@@ -194,13 +195,13 @@ def by_week(jobs: RecordedJobs, capacity: Sequence[int], played: Played) -> Shee
         used = means_between(played.start, over, jobs.demand[:, k], edges)
         share[f"utilization{of}"] = used / capacity[k]
     longest = np.zeros(num_weeks)
-    np.maximum.at(longest, week, (played.start - jobs.submit).astype(np.float64))
+    np.maximum.at(longest, week, played.wait.astype(np.float64))
     rows = pd.DataFrame(
         {
             "week": week_names(jobs, edges[:-1]),
             "jobs": np.bincount(week, minlength=num_weeks),
             **share,
-            "mean_queue": means_between(jobs.submit, played.start, 1, edges),
+            "mean_queue": means_between(played.start - played.wait, played.start, 1, edges),
             "longest_wait": longest,
         }
     ).to_dict("records")
@@ -225,7 +226,7 @@ def by_name(jobs: RecordedJobs, name: str, played: Played) -> Sheet | None:
     named = jobs.names.get(name, np.arange(int(ids.max()) + 1))
     values = {
         "work": jobs.run * jobs.demand[:, 0].astype(np.float64),
-        "wait": played.start - jobs.submit,
+        "wait": played.wait,
         "accuracy": jobs.run / jobs.estimate,
     }
     groups = (
@@ -269,8 +270,8 @@ def points(
             if column.unit == SHARE:
                 add("weeks", name.replace("_", " "), float(k), float(row[name]), str(row["week"]))
         add("queue", "mean queue", float(k), float(row["mean_queue"]), str(row["week"]))
-    wait = played.start - jobs.submit
-    for name, values in {"run time": jobs.run, "estimate": jobs.estimate, "wait": wait}.items():
+    times = {"run time": jobs.run, "estimate": jobs.estimate, "wait": played.wait}
+    for name, values in times.items():
         for share in np.linspace(0, 1, 101):
             at = np.quantile(values, share, method="inverted_cdf")
             add("times", name, float(at), float(share))

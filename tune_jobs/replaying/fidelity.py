@@ -219,6 +219,8 @@ def gains_over(pool: RecordedWaits, site: RecordedWaits) -> dict[str, float]:
 
 def gain_sentence(gains: Mapping[str, float]) -> str:
     """What the description of a site brings."""
+    if np.isnan([*gains.values()]).any():
+        return "What the site's description gains cannot be seen: all jobs waited equally long."
     return (
         f"With the site's description the gain is {gains['site']:.2f}, as one pool of all "
         f"processors {gains['pool']:.2f}: {gains['site'] - gains['pool']:+.2f}."

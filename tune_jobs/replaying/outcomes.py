@@ -9,9 +9,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from cluster_env.core.durations import duration
+from cluster_env.core.metric import makespan, utilization_until
 from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation.metrics import size_class, wait
-from cluster_env.objectives.metric import makespan, utilization_until
 from cluster_env.objectives.standard import bounded_slowdown
 from cluster_env.workloads.details import earlier_rows
 from cluster_env.workloads.recorded import NOTHING, RecordedJobs
@@ -167,12 +167,13 @@ def as_recorded(jobs: RecordedJobs, like: Schedule) -> Schedule | None:
     """
     if jobs.wait is None:
         return None
-    start = like.arrival + jobs.wait[like.job]
+    start, eligible = ((at - jobs.submit[0])[like.job] for at in (jobs.start, jobs.eligible))
     finish = start + jobs.run[like.job]
     if finish.max() > np.iinfo(np.int32).max:
         return None
     return replace(
         like,
+        arrival=eligible.astype(np.int32),
         start=start.astype(np.int32),
         finish=finish.astype(np.int32),
         duration=jobs.run[like.job].astype(np.int32),

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.task import Task
+from cluster_env.task import Task
 
 
 def partition_as_pool(task: Task) -> tuple[Task, list[str]]:

@@ -12,8 +12,8 @@ import pandas as pd
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
-from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate
+from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds import get_heuristic
 from tune_jobs.comparing.comparison import check_specs

@@ -10,8 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cluster_env.core.schedule import Schedule
-from cluster_env.workloads.recorded import NOTHING, RecordedJobs
+from cluster_env.workloads.recorded import RecordedJobs
 from tune_jobs.replaying import crowds
+from tune_jobs.replaying.description import Played
 from tune_jobs.replaying.stretch import readable
 from tune_jobs.tables.report import Picture
 
@@ -58,38 +59,39 @@ def pictures_of(
 
 
 def jobs_of(schedule: Schedule, jobs: RecordedJobs) -> pd.DataFrame:
-    """What became of each job, in whole seconds of the log's clock; rows are those of the log."""
+    """What became of each job, in whole seconds of the log's clock; rows are those of the log.
+
+    A job is ``eligible`` when it may start, and ``wait`` counts from then; -1: never.
+    """
     started, finished = schedule.start >= 0, schedule.finish >= 0
-    wait = np.where(started, schedule.start - schedule.arrival, -1)
-    clock = jobs.submit[schedule.job] - schedule.arrival
-    if "after" in schedule.attributes:  # one that came after others waits from their end on
-        waited = (schedule.attributes["after"] != NOTHING).any(axis=1)
-        clock = np.where(waited, jobs.submit[0], clock)
-    start = np.where(started, schedule.start + clock, -1)
-    finish = np.where(finished, schedule.finish + clock, -1)
-    return _table(jobs, schedule.job, start, finish, wait, schedule.duration)
+    eligible = schedule.arrival + jobs.submit[0]
+    start = np.where(started, schedule.start + jobs.submit[0], -1)
+    finish = np.where(finished, schedule.finish + jobs.submit[0], -1)
+    return _table(jobs, schedule.job, eligible, start, finish, schedule.duration)
 
 
-def jobs_started(jobs: RecordedJobs, start: NDArray[np.int64]) -> pd.DataFrame:
-    """The same of a whole log whose jobs started at times of its clock, int64 ``(num_jobs,)``."""
+def jobs_started(jobs: RecordedJobs, played: Played) -> pd.DataFrame:
+    """The same of a whole log all of whose jobs started."""
     rows = np.arange(jobs.num_jobs)
-    return _table(jobs, rows, start, start + jobs.run, start - jobs.submit, jobs.run)
+    start = played.start
+    return _table(jobs, rows, start - played.wait, start, start + jobs.run, jobs.run)
 
 
 def _table(
     jobs: RecordedJobs,
     rows: NDArray[Any],
+    eligible: NDArray[Any],
     start: NDArray[Any],
     finish: NDArray[Any],
-    wait: NDArray[Any],
     duration: NDArray[Any],
 ) -> pd.DataFrame:
     columns: dict[str, NDArray[Any]] = {
         "line": jobs.line[rows],
         "submit": jobs.submit[rows],
+        "eligible": eligible,
         "start": start,
         "finish": finish,
-        "wait": wait,
+        "wait": np.where(start >= 0, start - eligible, -1),
         "duration": duration,
         "estimate": jobs.estimate[rows],
         **{name: jobs.demand[rows, k] for k, name in enumerate(jobs.resources)},

@@ -20,7 +20,6 @@ def partitions(jobs: RecordedJobs, site: Any, played: Played) -> Sheet:
     """
     place = jobs.attributes["partition"]
     work = (jobs.run * jobs.demand[:, 0]).astype(np.float64)
-    wait = played.start - jobs.submit
     rows: list[dict[str, Any]] = []
     for k, partition in enumerate(site.partitions):
         own = place == k
@@ -34,7 +33,7 @@ def partitions(jobs: RecordedJobs, site: Any, played: Played) -> Sheet:
                 "longest": float(partition.max_time_s) or float("nan"),
                 "jobs": int(own.sum()),
                 "of_work": float(work[own].sum() / work.sum()),
-                "mean_wait": float(wait[own].mean()) if own.any() else float("nan"),
+                "mean_wait": float(played.wait[own].mean()) if own.any() else float("nan"),
             }
         )
     own_columns = {

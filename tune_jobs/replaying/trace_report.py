@@ -10,8 +10,8 @@ import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate
+from cluster_env.task import Task
 from cluster_env.workloads.recorded import NOTHING, RecordedJobs
 from cluster_env.workloads.site_of_log import site_text
 from cluster_env.worlds import get_heuristic
@@ -63,7 +63,7 @@ def describe_log(options: LogOptions) -> Report:
     points = partial(frame_of, description.points(jobs, capacity, played))
     end = int((played.start + jobs.run).max() - jobs.submit[0])
     name = AS_RECORDED if jobs.wait is not None else TODAY
-    schedules = {name: jobs_started(jobs, played.start)}
+    schedules = {name: jobs_started(jobs, played)}
     tables, pictures = pictures_of(schedules, jobs, capacity[0], Stretch(0, end))
     return Report(
         text=_text(path, facts, sheets, remarks),
@@ -85,16 +85,16 @@ def _played(task: Task, jobs: RecordedJobs) -> tuple[RecordedJobs, description.P
     Jobs that this rule never starts, because their reservation is over, are left out.
     """
     if jobs.wait is not None:
-        return jobs, description.Played(jobs.submit + jobs.wait, AS_RECORDED)
+        return jobs, description.Played(jobs.start, jobs.wait, AS_RECORDED)
     jobset = task.jobsets(Split.HELD_OUT, [0])
     schedule = evaluate(get_heuristic(TODAY, task.world), jobset, task.world)
-    start = np.full(jobs.num_jobs, NOTHING, np.int64)
-    start[schedule.job] = schedule.start
+    start, wait = np.full((2, jobs.num_jobs), NOTHING, np.int64)
+    start[schedule.job], wait[schedule.job] = schedule.start, schedule.start - schedule.arrival
     never, begin = start == NOTHING, int(jobs.submit[0])
     if never.all():
         raise InputError(f"no job of {jobs.path} ever starts under {TODAY}")
     jobs = jobs.leaving_out(never, f"never starts under {TODAY}")
-    return jobs, description.Played(begin + start[~never], f"under {TODAY}")
+    return jobs, description.Played(begin + start[~never], wait[~never], f"under {TODAY}")
 
 
 def _text(

@@ -13,8 +13,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
-from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate
+from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
 from tune_jobs.comparing.comparison import check_specs
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_spec

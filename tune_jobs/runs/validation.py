@@ -6,10 +6,10 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
-from cluster_env.core.task import Task
 from cluster_env.evaluation import by_size, evaluate
 from cluster_env.evaluation.rollouts import concatenate
 from cluster_env.evaluation.summary import flat_summary
+from cluster_env.task import Task
 from cluster_env.worlds import get_heuristic
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.table import beside

@@ -8,7 +8,7 @@ taken from them when it is needed.
 import numpy as np
 
 from cluster_env.core.compiled import njit_inlined
-from cluster_env.objectives.utility import unit_utility
+from cluster_env.core.utility import unit_utility
 from cluster_env.worlds.accrual.state import BEGINNING, PREEMPTING, Pool, Server, server_of
 
 NEVER = 2**62

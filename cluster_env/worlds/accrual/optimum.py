@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.solver import cp_solver
-from cluster_env.objectives.utility import time_utility_functions, unit_utilities
+from cluster_env.core.utility import time_utility_functions, unit_utilities
 from cluster_env.worlds.accrual.world import Accrual
 
 DEFAULT_TIME_LIMIT_S = 10.0

@@ -18,7 +18,7 @@ from cluster_env.core.spec import (
     Value,
     WorldSpec,
 )
-from cluster_env.core.task import Task
+from cluster_env.task import Task
 from cluster_env.worlds.accrual.heuristics import HEURISTICS
 from cluster_env.worlds.accrual.values import RULEBASE, RULES, mean_values
 from cluster_env.worlds.accrual.workloads import WORKLOADS

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cluster_env.core.batch import Batch, CostTable
 from cluster_env.core.compiled import new_records, njit
 from cluster_env.core.errors import InputError
-from cluster_env.objectives.utility import time_utility_functions
+from cluster_env.core.utility import time_utility_functions
 
 MILLION = 1_000_000
 _FAR = 2**40

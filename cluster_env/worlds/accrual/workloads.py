@@ -10,7 +10,7 @@ from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.spec import WorkloadSpec
-from cluster_env.objectives.utility import ATTRIBUTE
+from cluster_env.core.utility import ATTRIBUTE
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Breakpoints:
             )
 
     def rows(self, num_jobs: int) -> NDArray[np.float64]:
-        """Of some jobs, float64 ``(num_jobs, 2 P + 1)``; see `cluster_env.objectives.utility`."""
+        """Of some jobs, float64 ``(num_jobs, 2 P + 1)``; see `cluster_env.core.utility`."""
         return np.tile([*self.times, *self.values, self.power], (num_jobs, 1))
 
 

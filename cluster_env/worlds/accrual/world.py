@@ -12,8 +12,8 @@ from cluster_env.core.checks import outputs, require_option_types, require_state
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import LARGEST, JobSet
 from cluster_env.core.registry import unknown
+from cluster_env.core.utility import time_utility_functions
 from cluster_env.core.world import Features
-from cluster_env.objectives.utility import time_utility_functions
 from cluster_env.worlds.accrual.features import Context, Item, describe
 from cluster_env.worlds.accrual.orders import ALLOCATIONS
 from cluster_env.worlds.accrual.simulator import AccrualSimulator

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from cluster_env.core.batch import Batch, BatchSimulator
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.objective import Objective, require_no_finish_gain
 from cluster_env.core.schedule import Schedule
-from cluster_env.objectives.objective import Objective, require_no_finish_gain
 from cluster_env.worlds.deeprm import kernels
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.state import StateLayout

@@ -21,7 +21,7 @@ from cluster_env.core.spec import (
     WorkloadSpec,
     WorldSpec,
 )
-from cluster_env.core.task import Task
+from cluster_env.task import Task
 from cluster_env.workloads import part_of
 from cluster_env.worlds.deeprm.clairvoyant import (
     DEFAULT_TIME_LIMIT_S,

@@ -7,8 +7,8 @@ from typing import Any
 from cluster_env.core.durations import seconds_of
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.task import Task
 from cluster_env.objectives import get_objective
+from cluster_env.task import Task
 from cluster_env.workloads.log import LogWorkload
 from cluster_env.worlds.hpc.rules import Rule
 

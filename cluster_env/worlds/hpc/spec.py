@@ -22,9 +22,9 @@ from cluster_env.core.spec import (
     Value,
     WorldSpec,
 )
-from cluster_env.core.task import Task
 from cluster_env.objectives import get_objective
 from cluster_env.sites.description import NodeGroup, Site
+from cluster_env.task import Task
 from cluster_env.workloads import part_of
 from cluster_env.workloads.histories import histories
 from cluster_env.workloads.log import LogPart, LogWorkload

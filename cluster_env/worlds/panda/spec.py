@@ -16,7 +16,7 @@ from cluster_env.core.spec import (
     Value,
     WorldSpec,
 )
-from cluster_env.core.task import Task
+from cluster_env.task import Task
 from cluster_env.worlds.panda.features import proposals
 from cluster_env.worlds.panda.heuristics import HEURISTICS, weighted_policy
 from cluster_env.worlds.panda.workloads import WORKLOADS

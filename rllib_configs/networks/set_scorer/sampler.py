@@ -5,8 +5,8 @@ import torch
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
-from cluster_env.core.conditioned import ConditionedWorld
 from cluster_env.core.world import Features, Mask, State, World
+from rllib_configs.conditioned import ConditionedWorld
 from rllib_configs.learning.losses import symexp
 from rllib_configs.networks.sampling import Draws, Sampler, TensorForm
 from rllib_configs.networks.set_scorer.kernels import (

@@ -19,9 +19,9 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Purpose, Split, generator
+from cluster_env.core.utility import final_utility
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import UTILITY
-from cluster_env.objectives.utility import final_utility
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.heuristics import COLUMNS, AccrualPolicy

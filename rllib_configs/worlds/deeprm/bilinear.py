@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.checks import require_states
-from cluster_env.core.conditioned import ConditionedWorld
 from cluster_env.core.errors import InputError
 from cluster_env.core.world import Features, World
 from cluster_env.worlds.deeprm import DeepRM
+from rllib_configs.conditioned import ConditionedWorld
 from rllib_configs.networks.conditions import seen_world
 from rllib_configs.networks.registry import (
     FeatureNames,

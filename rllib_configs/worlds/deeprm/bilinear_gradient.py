@@ -8,9 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from cluster_env.core.conditioned import ConditionedWorld
 from cluster_env.core.policy import NOT_ALLOWED
 from cluster_env.core.world import World
+from rllib_configs.conditioned import ConditionedWorld
 from rllib_configs.networks.registry import FeatureNames
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss, differentiate
 from rllib_configs.worlds.deeprm.bilinear_kernels import add_gradient, observe, score_observed

@@ -52,10 +52,11 @@ class Permits:
         charges = self._charges()
         self._first, self._counters, self._amounts, self._checked, self._limits = charges
         self._used = np.zeros(len(self._limits), np.int64)
+        self._held: list[set[str]] = [set() for _ in self._limits]  # nodes, of limits on nodes
         self._never = self._impossible([job for job, _ in rows])
         self._sets = self._requests.sets
         for job in running:
-            self._count(self._rows[job.job][0])
+            self._count(self._rows[job.job][0], set(host_names(job.node_list)))
 
     def partitions(self) -> list[tuple[str, frozenset[str]]]:
         """Partitions and names of their nodes, those of a higher tier first."""
@@ -81,20 +82,20 @@ class Permits:
     def take(self, job: SiteJob) -> None:
         """A job starts."""
         rows = self._rows[job.job]
-        self._count(next((row for row in rows if not self._refusal(row, job)), rows[0]))
+        self._count(next((row for row in rows if not self._refusal(row, job)), rows[0]), None)
 
     def _refusal(self, row: int, job: SiteJob) -> str:
         if row in self._never:
             return self._never[row]
-        first, end = self._first[row], self._first[row + 1]
-        for charge in range(first, end):
+        nodes = self._nodes(row, job)
+        for charge in range(self._first[row], self._first[row + 1]):
             counter = self._counters[charge]
-            after = self._used[counter] + self._amounts[charge]
-            if self._checked[charge] and after > self._limits[counter]:
+            beside = self._of_nodes[counter] and nodes.sum() >= self._amounts[charge]
+            if self._is_over(charge) and not beside:
                 return f"limit: {self._of_limits[counter]}"
         if self._mine(row) is None and job.reservation:
             return f"the reservation {job.reservation} is not active"
-        if not self._nodes(row, job).any():
+        if not nodes.any():
             return "no node is free of reservations for as long as it may run"
         return ""
 
@@ -112,6 +113,11 @@ class Permits:
         for entry, reserved in zip(self._site.calendar, self._site.outage_nodes, strict=True):
             if entry is not mine and entry.start < until and self._time < entry.end:
                 nodes &= ~reserved
+        # Where a limit lets jobs have no further nodes, those that they hold are left.
+        for charge in range(self._first[row], self._first[row + 1]):
+            counter = self._counters[charge]
+            if self._of_nodes[counter] and self._is_over(charge):
+                nodes &= np.isin(self._names, list(self._held[counter]))
         return np.asarray(nodes, np.bool_)
 
     def _named(self, nodes: NDArray[np.bool_]) -> frozenset[str]:
@@ -120,9 +126,20 @@ class Permits:
     def _tier(self, place: int) -> tuple[int, int]:
         return -self._site.partitions[place].tier, place
 
-    def _count(self, row: int) -> None:
+    def _is_over(self, charge: int) -> bool:
+        counter = self._counters[charge]
+        after = self._used[counter] + self._amounts[charge]
+        return bool(self._checked[charge] and after > self._limits[counter])
+
+    def _count(self, row: int, nodes: set[str] | None) -> None:
+        """A job that runs counts, with its nodes if somebody knows them, or one that starts."""
         for charge in range(self._first[row], self._first[row + 1]):
-            self._used[self._counters[charge]] += self._amounts[charge]
+            counter = self._counters[charge]
+            if self._of_nodes[counter] and nodes:
+                self._used[counter] += len(nodes - self._held[counter])
+                self._held[counter] |= nodes
+            elif nodes is not None or not (self._of_nodes[counter] and self._is_over(charge)):
+                self._used[counter] += self._amounts[charge]
 
     def _impossible(self, jobs: Sequence[SiteJob]) -> dict[int, str]:
         """Rows that can never start as the site is now, and why."""
@@ -140,7 +157,7 @@ class Permits:
         counters = Counters()
         charge_limits(counters, self._site, self._requests.columns, self._requests.counted)
         charge_throttles(counters, self._requests.columns)
-        self._of_limits = counters.names
+        self._of_limits, self._of_nodes = counters.names, counters.of_nodes
         return counters.by_job(self._requests.demand.shape[0])
 
 

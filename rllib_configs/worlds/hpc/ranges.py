@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from pydantic import Field, field_validator
 
-from cluster_env.core.conditioned import draw_weights
 from cluster_env.objectives import mixture
+from rllib_configs.conditioned import draw_weights
 from rllib_configs.dimensions import Dimension
 from rllib_configs.loading import parse_section
 from rllib_configs.ranges import TaskRanges, streams

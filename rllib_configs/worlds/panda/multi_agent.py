@@ -12,8 +12,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.observation import flattened
 from cluster_env.core.seeding import Split
-from cluster_env.core.task import Task
 from cluster_env.envs.setup import require_reward_scale
+from cluster_env.task import Task
 from cluster_env.worlds.panda.state import COMING, DONE, WAITING
 from cluster_env.worlds.panda.world import Panda
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster_env.core.task import Task
 from cluster_env.objectives import get_objective
+from cluster_env.task import Task
 from cluster_env.worlds.panda import Panda
 from cluster_env.worlds.panda.workloads import ClusteredWorkload, Supply
 from rllib_configs.worlds.panda.multi_agent import PandaMultiAgentEnv

@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 
+from cluster_env.core.metric import utilization
 from cluster_env.core.policy import Policy
 from cluster_env.core.spec import spec_of
 from cluster_env.evaluation import (
@@ -17,7 +18,6 @@ from cluster_env.evaluation import (
     evaluate,
 )
 from cluster_env.evaluation.guard import told_apart
-from cluster_env.objectives.metric import utilization
 from tests.cluster_env.evaluation.measured import JOBSETS, WORLD, Idle, heuristic, summary
 
 

@@ -11,7 +11,6 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import choose
 from cluster_env.core.seeding import Split, episode_keys, uniforms
 from cluster_env.core.spec import get_heuristic
-from cluster_env.core.task import Task, build_workload
 from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.lookahead import (
     FIRST_SHARE,
@@ -22,6 +21,7 @@ from cluster_env.evaluation.lookahead import (
     decision_key,
 )
 from cluster_env.objectives import get_objective
+from cluster_env.task import Task, build_workload
 from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster

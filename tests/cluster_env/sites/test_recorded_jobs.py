@@ -137,7 +137,11 @@ def test_a_job_with_a_known_predecessor_arrives_when_it_was_submitted(tmp_path: 
     # The fourth job's predecessor is not in the log, so it arrives when it was eligible.
     assert (jobs.submit - T).tolist() == [0, 1, 5, 7, 940]
     assert jobs.wait is not None
-    assert jobs.wait.tolist() == [100, 899, 1, 1, 10]
+    assert jobs.delay is not None
+    # The second waits from when it was eligible on, as it does in a simulation.
+    assert jobs.wait.tolist() == [100, 200, 1, 1, 10]
+    assert jobs.delay.tolist() == [0, 699, 0, 0, 0]
+    assert (jobs.start - T).tolist() == [100, 900, 6, 8, 950]
     assert jobs.attributes["after"].tolist() == [[-1], [0], [-1], [-1], [-1]]
     assert jobs.attributes["after_ok"].tolist() == [0, 1, 0, 0, 0]
     plain = read_log(tmp_path / "jobs.txt")
@@ -252,10 +256,10 @@ def test_json_says_the_same(tmp_path: Path) -> None:
 
 def test_swf_has_queues_predecessors_and_think_times(tmp_path: Path) -> None:
     path = tmp_path / "log.swf"
-    fields = "{job} {submit} 0 100 2 -1 -1 2 200 -1 {status} 1 1 -1 {queue} -1 {after} {think}"
+    fields = "{job} {submit} {wait} 100 2 -1 -1 2 200 -1 {status} 1 1 -1 {queue} -1 {after} {think}"
     rows = [
-        {"job": 1, "submit": 0, "status": 0, "queue": 1, "after": -1, "think": -1},
-        {"job": 2, "submit": 150, "status": 1, "queue": 2, "after": 1, "think": 50},
+        {"job": 1, "submit": 0, "wait": 0, "status": 0, "queue": 1, "after": -1, "think": -1},
+        {"job": 2, "submit": 120, "wait": 35, "status": 1, "queue": 2, "after": 1, "think": 50},
     ]
     lines = ["; MaxProcs: 40", *(fields.format(**one) for one in rows)]
     path.write_text("\n".join(lines) + "\n")
@@ -264,6 +268,7 @@ def test_swf_has_queues_predecessors_and_think_times(tmp_path: Path) -> None:
     assert jobs.attributes["partition"].tolist() == [0, 1]
     assert jobs.attributes["after"].tolist() == [[-1], [0]]
     assert jobs.attributes["think_s"].tolist() == [-1, 50]
+    assert (jobs.eligible.tolist(), jobs.start.tolist()) == ([0, 150], [0, 155])
     assert jobs.attributes["failed"].tolist() == [1, 0]
     assert not any("arrives as recorded" in one.what for one in jobs.noticed)
 

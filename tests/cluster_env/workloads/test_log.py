@@ -10,7 +10,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.core.spec import build_world
-from cluster_env.core.task import build_workload
+from cluster_env.task import build_workload
 from cluster_env.workloads import sample_jobsets
 from cluster_env.workloads.log import LogWorkload
 from cluster_env.workloads.swf import write_swf

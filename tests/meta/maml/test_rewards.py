@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from cluster_env.core.conditioned import ConditionedWorld
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
 from meta.adaptation import adapt_policy, save_adapted, untrained_policy
@@ -13,6 +12,7 @@ from meta.maml.rewards import RewardSums
 from meta.maml.stages import StageSampler
 from meta.maml.steps import StepOptions, outer_loss, scorer_of
 from meta.tasks import Task
+from rllib_configs.conditioned import ConditionedWorld
 from rllib_configs.loading import load_config
 from rllib_configs.networks.conditions import rewards_told, seen_world
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cluster_env.core.conditioned import ConditionedWorld
 from cluster_env.core.errors import InputError
 from cluster_env.worlds.deeprm import DeepRM
+from rllib_configs.conditioned import ConditionedWorld
 from rllib_configs.loading import load_config
 from rllib_configs.networks.registry import network_of
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss

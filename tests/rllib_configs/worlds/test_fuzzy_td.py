@@ -8,8 +8,8 @@ import pytest
 
 from cluster_env.core.errors import Failure, InputError
 from cluster_env.core.seeding import Purpose, Split, generator
+from cluster_env.core.utility import final_utility
 from cluster_env.evaluation import evaluate
-from cluster_env.objectives.utility import final_utility
 from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.heuristics import AccrualPolicy
 from cluster_env.worlds.accrual.rules import Rule

@@ -33,7 +33,7 @@ def jobs(tmp_path: Path) -> RecordedJobs:
 @pytest.fixture
 def played(jobs: RecordedJobs) -> description.Played:
     assert jobs.wait is not None
-    return description.Played(jobs.submit + jobs.wait, AS_RECORDED)
+    return description.Played(jobs.start, jobs.wait, AS_RECORDED)
 
 
 def test_weeks(jobs: RecordedJobs, played: description.Played) -> None:

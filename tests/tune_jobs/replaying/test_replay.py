@@ -10,9 +10,9 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate, summarize
 from cluster_env.objectives import get_objective
+from cluster_env.task import Task
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.hpc import HPC

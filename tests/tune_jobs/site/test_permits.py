@@ -58,6 +58,25 @@ def test_a_job_has_nodes_of_its_partition_alone():
     }
 
 
+def test_a_limit_on_nodes_counts_each_node_once():
+    one = {"name": "one", "kind": "qos", "nodes": 1}
+    running = job("0", 2, state=RUNNING, node_list="n2", start=NOW - 5, qos="one")
+    nodes = (NODES[0], replace(NODES[1], free_processors=4), NODES[2])
+    waiting = [job("1", 2, qos="one"), job("2", 1, qos="one"), job("3", 5, qos="one")]
+    found, held = decided([running, *waiting], nodes=nodes, limits=[one])
+    # Two find room beside the job that runs; for the third there is only another node.
+    assert set(found) == {"1", "2"}
+    assert held == {"3": NO_ROOM}
+    unknown = replace(running, node_list="")
+    _, held = decided([unknown, *waiting], nodes=nodes, limits=[one])
+    assert set(held.values()) == {"limit: 1 nodes of the qos one"}
+    wide = job("4", 10, nodes=2, qos="two")
+    two = {"name": "two", "kind": "qos", "nodes": 2}
+    other = replace(running, node_list="n3", partition="express", qos="two")
+    _, held = decided([other, wide], nodes=nodes, limits=[two])
+    assert held == {"4": "limit: 2 nodes of the qos two"}
+
+
 def test_of_several_partitions_any_will_do():
     full = job("0", 8, "express", state=RUNNING, node_list="n3", start=NOW - 5)
     nodes = (*NODES[:2], replace(NODES[2], free_processors=0))

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from cluster_env.core.schedule import Schedule
     from cluster_env.core.seeding import Split
     from cluster_env.core.spec import Heuristic, build_world
-    from cluster_env.core.task import Task
     from cluster_env.core.world import World
     from cluster_env.evaluation import Estimate, Summary, evaluate, summarize
+    from cluster_env.task import Task
     from cluster_env.worlds import get_heuristic, get_spec
     from meta.maml.algorithm import MAMLConfig
     from meta.tasks import read_task
@@ -52,7 +52,7 @@ _MODULES = {
     "cluster_env.core.schedule": ("Schedule",),
     "cluster_env.core.seeding": ("Split",),
     "cluster_env.core.spec": ("Heuristic", "build_world"),
-    "cluster_env.core.task": ("Task",),
+    "cluster_env.task": ("Task",),
     "cluster_env.core.world": ("World",),
     "cluster_env.evaluation": ("Estimate", "Summary", "evaluate", "summarize"),
     "cluster_env.worlds": ("get_heuristic", "get_spec"),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cluster_env.core.task import Task
+from cluster_env.task import Task
 from metasched.arguments import Count, CountOrZero, Seed, Several
 from rllib_configs.policy_files import Decode, LearnedPolicy
 from tune_jobs.adapting import one_task

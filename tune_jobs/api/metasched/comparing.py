@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 
 from cluster_env.core.policy import Policy
-from cluster_env.core.task import Task
 from cluster_env.evaluation import PolicyGroup
+from cluster_env.task import Task
 from metasched.arguments import (
     Count,
     CountOrZero,

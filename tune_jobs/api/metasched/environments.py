@@ -8,8 +8,8 @@ import gymnasium
 from gymnasium.vector import VectorEnv
 
 from cluster_env.core.registry import unknown
-from cluster_env.core.task import Task
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv
+from cluster_env.task import Task
 from metasched.arguments import require_kind
 
 DEFAULT_ENVIRONMENT = "DeepRM-v0"

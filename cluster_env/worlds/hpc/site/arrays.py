@@ -94,6 +94,7 @@ class Work(NamedTuple):
     charge_amount: Ints
     charge_checked: NDArray[np.bool_]  # whether the limit holds for the job, or counts it alone
     counter_limit: Ints  # (num_counters,)
+    counter_row: Ints  # (num_counters,), of `held` where nodes are counted, -1 for others
     next_first: Ints  # (num_jobs + 1,), where the jobs that wait for the end of each begin
     next_jobs: Indices  # as counted in their jobset
 
@@ -182,6 +183,7 @@ class SiteRows(NamedTuple):
     slot: Indices  # (num_places,), where the placement of a running job begins
     at_arrival: Indices  # (num_places, 4), see `AT_ARRIVAL`, or of no place
     used: Ints  # (num_rows, num_counters)
+    held: Indices  # (num_rows, counters of nodes, num_nodes), how many of their jobs are on a node
     usage: NDArray[np.float64]  # (num_rows, users), processor seconds of finished jobs, which fade
     free: Ints  # (num_rows, num_nodes, num_resources)
     down: Indices  # (num_rows, num_nodes), failures that last
@@ -250,6 +252,7 @@ class Run(NamedTuple):
     slot: Indices
     at_arrival: Indices
     used: Ints
+    held: Indices
     usage: NDArray[np.float64]
     free: Ints
     down: Indices
@@ -330,6 +333,7 @@ def run_of(site: Site, results: Results, row: int, rows: SiteRows, room: int, pl
         rows.slot[place:end],
         rows.at_arrival[place:end],
         rows.used[room],
+        rows.held[room],
         rows.usage[room],
         rows.free[room],
         rows.down[room],

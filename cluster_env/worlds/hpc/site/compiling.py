@@ -106,6 +106,7 @@ def work_of(site: Site, batch: Batch, requests: Requests) -> Work:
     charge_limits(counters, site, columns, requests.counted)
     charge_throttles(counters, columns)
     first, counter, amount, checked, limits = counters.by_job(records.size)
+    of_nodes = np.array(counters.of_nodes, np.bool_)
     return Work(
         first=batch.first,
         shift=np.array([_shift(one) for one in batch.jobsets], np.int64),
@@ -120,6 +121,7 @@ def work_of(site: Site, batch: Batch, requests: Requests) -> Work:
         charge_amount=amount,
         charge_checked=checked,
         counter_limit=limits,
+        counter_row=np.where(of_nodes, np.cumsum(of_nodes) - 1, -1),
         next_first=next_first,
         next_jobs=next_jobs,
     )

@@ -30,10 +30,17 @@ from cluster_env.worlds.hpc.site.events import (
     add_to_sets,
     charge,
     clear,
+    clear_counters,
     next_instant,
     release_nodes,
 )
-from cluster_env.worlds.hpc.site.passes import may_fit, start, start_jobs, within_limits
+from cluster_env.worlds.hpc.site.passes import (
+    may_fit,
+    start,
+    start_jobs,
+    within_limits,
+    within_limits_of_nodes,
+)
 from cluster_env.worlds.hpc.site.play import advance
 from cluster_env.worlds.hpc.site.queue import Order, insert, is_overdue, move_overdue, rank
 
@@ -171,7 +178,8 @@ def may_start(site: SiteEpisode, place: int, bounded: bool) -> bool:
     time = find(site.layout, site.work, run, index, seconds, status.time, True)
     if time != status.time:
         run.too_long[record.form], run.too_long_pass[record.form] = seconds, status.stamp
-    return bool(time == status.time)
+        return False
+    return bool(within_limits_of_nodes(site.work, run, index))
 
 
 @njit_called
@@ -188,6 +196,8 @@ def _book_at(site: SiteEpisode, place: int, bounded: bool) -> int:
     if not within_limits(site.work, run, index):
         return int(np.int64(NEVER))
     time = np.int64(find(site.layout, site.work, run, index, seconds, status.time, False))
+    if time == status.time and not within_limits_of_nodes(site.work, run, index):
+        return int(np.int64(NEVER))
     if status.time < time < NEVER:
         book(site.layout, site.work, run, index, time, time + seconds)
     return int(time)
@@ -285,12 +295,12 @@ def show_jobs(episode: Episode, out: NDArray[np.int32], size: int, last: int) ->
 
 @njit_inlined
 def _room(site: SiteEpisode, job: int) -> int:
-    """How many jobs that count as much the limits of a job let start now."""
+    """How many jobs that count as much the limits of a job, but those of nodes, let start now."""
     run, work, room = site.run, site.work, np.int64(LARGEST)
     index = run.status[0].first + job
     for k in range(work.charge_first[index], work.charge_first[index + 1]):
         counter, amount = work.charge_counter[k], work.charge_amount[k]
-        if work.charge_checked[k] and amount > 0:
+        if work.charge_checked[k] and amount > 0 and work.counter_row[counter] < 0:
             room = min(room, max(work.counter_limit[counter] - run.used[counter], 0) // amount)
     return int(room)
 
@@ -353,8 +363,8 @@ def _rewind(site: SiteEpisode) -> None:
             run.expected[kept], run.expected_jobs[kept] = run.expected[place], job
             kept += 1
             continue
-        release_nodes(layout, work, run, job)
         charge(work, run, status.first + job, -1)
+        release_nodes(layout, work, run, job)
         for part in (run.partitions[site.jobs[job].partition], run.partitions[-1]):
             part.running, part.waiting = part.running - 1, part.waiting + 1
         run.start[job] = NO_JOB
@@ -416,6 +426,8 @@ def _copy_run(source: Run, target: Run) -> None:
     _copy(source.slot_size, target.slot_size)
     for k in range(source.set_free.shape[0]):
         _copy(source.set_free[k], target.set_free[k])
+    for k in range(source.held.shape[0]):
+        _copy(source.held[k], target.held[k])
 
 
 @njit_kernel
@@ -473,11 +485,9 @@ def _follow(old: SiteEpisode, new: SiteEpisode) -> None:
 def _place_again(old: SiteEpisode, new: SiteEpisode) -> None:
     """Puts running jobs on their nodes, and works out what sets and counters have by them."""
     run, status, slot = new.run, new.run.status[0], np.int64(0)
-    for k in range(run.used.size):
-        run.used[k] = 0
+    clear_counters(run)
     for place in range(status.running):
         job = np.int64(run.expected_jobs[place])
-        charge(new.work, run, status.first + job, 1)
         run.slot[job], theirs = slot, np.int64(old.run.slot[job])
         while theirs >= 0:
             run.slot_node[slot] = old.run.slot_node[theirs]
@@ -485,6 +495,7 @@ def _place_again(old: SiteEpisode, new: SiteEpisode) -> None:
             theirs = np.int64(old.run.slot_next[theirs])
             run.slot_next[slot] = slot + 1 if theirs >= 0 else NO_SLOT
             slot += 1
+        charge(new.work, run, status.first + job, 1)
     status.free_slot = slot
     for k in range(run.set_free.shape[0]):
         run.set_waiting[k] = 0

@@ -34,8 +34,7 @@ def clear(layout: Layout, work: Work, run: Run) -> None:
         run.start[job], run.finish[job], run.eligible[job] = NO_JOB, NO_JOB, NO_JOB
         run.cuts[job], run.lost[job], run.ready[job] = 0, False, 0
         run.pending[job] = work.records[status.first + job].predecessors
-    for counter in range(run.used.size):
-        run.used[counter] = 0
+    clear_counters(run)
     for user in range(run.usage.size):
         run.usage[user] = 0.0
     for node in range(layout.units.shape[0]):
@@ -77,10 +76,33 @@ def next_instant(layout: Layout, work: Work, run: Run) -> int:
 
 
 @njit_inlined
+def clear_counters(run: Run) -> None:
+    """Nothing counts against any limit."""
+    for counter in range(run.used.size):
+        run.used[counter] = 0
+    for row in range(run.held.shape[0]):
+        for node in range(run.held.shape[1]):
+            run.held[row, node] = 0
+
+
+@njit_inlined
 def charge(work: Work, run: Run, job: int, sign: int) -> None:
-    """Adds a job (counted among all) to its counters, or takes it off."""
+    """Adds a job (counted among all), which has its nodes, to its counters, or takes it off."""
     for place in range(work.charge_first[job], work.charge_first[job + 1]):
-        run.used[work.charge_counter[place]] += sign * work.charge_amount[place]
+        counter = work.charge_counter[place]
+        row = work.counter_row[counter]
+        if row < 0:
+            run.used[counter] += sign * work.charge_amount[place]
+            continue
+        # A node counts from the first job on it to the last.
+        slot = np.int64(run.slot[job - run.status[0].first])
+        while slot >= 0:
+            node = run.slot_node[slot]
+            before = np.int64(run.held[row, node])
+            run.held[row, node] += sign
+            if before == 0 or before + sign == 0:
+                run.used[counter] += sign
+            slot = np.int64(run.slot_next[slot])
 
 
 @njit_inlined
@@ -123,8 +145,8 @@ def release(layout: Layout, work: Work, run: Run, job: int, seconds: int) -> Non
     status = run.status[0]
     index = status.first + job
     record, demand, running = work.records[index], work.demand[index], status.running
-    release_nodes(layout, work, run, job)
     charge(work, run, index, -1)
+    release_nodes(layout, work, run, job)
     end = forget(run.expected, run.expected_jobs, running, job)
     for part in (run.partitions[record.partition], run.partitions[-1]):
         part.running -= 1

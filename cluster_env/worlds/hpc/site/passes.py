@@ -1,6 +1,7 @@
 """One pass over the queue of a site: which jobs start now, and which are blocked.
 
-Jobs are looked at in order. A job that a limit blocks is passed over, and gets no booking. One that
+Jobs are looked at in order. A job that a limit blocks is passed over, and gets no booking; a limit
+on nodes blocks it when nodes are chosen, as in Slurm, which looks for no others then. One that
 does not fit is *blocked*: an overdue one gets a booking, under ``conservative`` each, under
 ``easy`` the first one of each partition. Under ``strict`` its nodes are closed for all jobs behind
 it, under ``skip`` nothing happens. Jobs behind it may start where they delay no booking. A job for
@@ -74,6 +75,8 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
                 book(layout, work, run, index, time, time + seconds)
             continue
         place += 1
+        if time == now and not within_limits_of_nodes(work, run, index):
+            continue
         if time == now:
             take_checked(layout, work, run, index, now, now + seconds)
             start(layout, work, run, job, now, seconds if planned else np.int64(record.estimate))
@@ -131,12 +134,26 @@ def may_fit(layout: Layout, work: Work, run: Run, index: int, seconds: int) -> b
 
 @njit_inlined
 def within_limits(work: Work, run: Run, index: int) -> bool:
-    """Whether no counter blocks a job."""
+    """Whether no counter blocks a job, but for those of nodes."""
     within = True
     for place in range(work.charge_first[index], work.charge_first[index + 1]):
         counter = work.charge_counter[place]
         after = run.used[counter] + work.charge_amount[place]
-        if work.charge_checked[place]:
+        if work.charge_checked[place] and work.counter_row[counter] < 0:
+            within = within and after <= work.counter_limit[counter]
+    return bool(within)
+
+
+@njit_inlined
+def within_limits_of_nodes(work: Work, run: Run, index: int) -> bool:
+    """Whether no counter of nodes blocks a job on its chosen nodes."""
+    within = True
+    for place in range(work.charge_first[index], work.charge_first[index + 1]):
+        counter = work.charge_counter[place]
+        row, after = work.counter_row[counter], run.used[counter]
+        if row >= 0 and work.charge_checked[place]:
+            for k in range(run.status[0].chosen):
+                after += run.held[row, run.chosen[k]] == 0
             within = within and after <= work.counter_limit[counter]
     return bool(within)
 

@@ -60,6 +60,7 @@ def rows_for(
         slot=_indices(num_places),
         at_arrival=_indices(num_places if seen else 0, len(AT_ARRIVAL)),
         used=_ints(num_rows, work.counter_limit.size),
+        held=_indices(num_rows, int(work.counter_row.max(initial=-1)) + 1, num_nodes),
         usage=np.zeros((num_rows, users)),
         free=_ints(num_rows, num_nodes, num_resources),
         down=_indices(num_rows, num_nodes),

@@ -35,9 +35,9 @@ class SiteSimulator(BatchSimulator):
     manual (sched/backfill, select/cons_tres, *Resource Limits*, *Multifactor Priority*), with these
     differences: there is one pass at each event and none between; placements know no topology; jobs
     do not share processors, are not preempted and do not shrink; what a job counts as for limits is
-    what it asks for; a job may outlast its reservation; one that is requeued starts from nothing
-    and keeps its place. The theorem on the bound of waits (`HPC`) does not hold
-    here, since nodes and limits break it.
+    what it asks for, and the nodes that it holds; a job may outlast its reservation; one that is
+    requeued starts from nothing and keeps its place. The theorem on the bound of waits (`HPC`) does
+    not hold here, since nodes and limits break it.
     """
 
     site: Site

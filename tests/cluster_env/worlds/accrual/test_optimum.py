@@ -12,8 +12,8 @@ from scipy.sparse.csgraph import maximum_flow
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.spec import get_heuristic
+from cluster_env.core.utility import final_utility, unit_utility
 from cluster_env.evaluation import evaluate
-from cluster_env.objectives.utility import final_utility, unit_utility
 from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.heuristics import HEURISTICS
 from cluster_env.worlds.accrual.optimum import utility_bound

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
+from cluster_env.core.utility import final_utility
 from cluster_env.envs.checker import check_cluster_env
 from cluster_env.objectives import UTILITY
-from cluster_env.objectives.utility import final_utility
 from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.orders import ALLOCATIONS
 from cluster_env.worlds.accrual.rules import Rule

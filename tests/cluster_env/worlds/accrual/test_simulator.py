@@ -9,9 +9,9 @@ from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.spec import get_heuristic
+from cluster_env.core.utility import final_utility
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import UTILITY
-from cluster_env.objectives.utility import final_utility
 from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.heuristics import HEURISTICS, AccrualPolicy
 from cluster_env.worlds.accrual.rules import Rule

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.spec import build_world, get_heuristic
+from cluster_env.core.utility import final_utility, unit_utility
 from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.metrics import get_metric, nonnegative_cost
 from cluster_env.objectives import UTILITY, get_objective
-from cluster_env.objectives.utility import final_utility, unit_utility
 from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.workloads import PoissonWorkload, read_utility
 from cluster_env.worlds.deeprm import DeepRM

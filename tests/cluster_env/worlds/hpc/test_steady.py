@@ -7,10 +7,10 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.spec import get_heuristic
-from cluster_env.core.task import Task
 from cluster_env.envs import ClusterEnv, check_cluster_env
 from cluster_env.evaluation import evaluate, summarize
 from cluster_env.objectives import get_objective
+from cluster_env.task import Task
 from cluster_env.workloads.windows import filling_time
 from cluster_env.worlds.hpc import HPC, SPEC
 from cluster_env.worlds.hpc.workloads import HPCLog, LublinWorkload

@@ -5,8 +5,8 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.task import Task
 from cluster_env.objectives import get_objective
+from cluster_env.task import Task
 from cluster_env.worlds.panda import Panda
 from cluster_env.worlds.panda.consumers import Consumers
 from cluster_env.worlds.panda.objectives import expected_time

@@ -105,7 +105,8 @@ class PlainSite:
             count = min(job.values["nodes"], job.demand[0])
             return count, count
         least = min(max(partition.min_nodes, 1), job.demand[0])
-        return least, partition.max_nodes or len(self.units)
+        own = [most for key, _, most in self.charges(job) if key[2] == "nodes"]
+        return least, min([*own, partition.max_nodes or len(self.units)])
 
     def takes(self, job: PlainJob, node: int, size: int) -> list[int]:
         """Units that it holds on a node with so many processors."""
@@ -164,7 +165,8 @@ class PlainSite:
         of_job, of_user = at("qos", values["qos"]), at("user", values["user"])
         of_account = at("account", values["account"])
         widest = max(self.units[n][0] for n in self.nodes(job))
-        nodes = max(self.count_of_nodes(job)[0], -(-job.demand[0] // widest))
+        least = job.values["nodes"] or max(site.partitions[job.partition].min_nodes, 1)
+        nodes = max(min(least, job.demand[0]), -(-job.demand[0] // widest))
         whole = nodes * widest if self.exclusive(job) else 0
         others = dict(zip(site.resources, job.demand, strict=True))
         amount = {"jobs": 1, "nodes": nodes, "memory": 0, "gpus": 0, **others}
@@ -189,15 +191,24 @@ class PlainSite:
                         found.append((key, amount[unit], most if holds else _MANY))
                         holds = False
         if values["array"] >= 0 and values["throttle"]:
-            found.append((("array", values["array"]), 1, values["throttle"]))
+            found.append((("array", values["array"], ""), 1, values["throttle"]))
         return found
 
-    def within_limits(self, job: PlainJob) -> bool:
+    def within_limits(self, job: PlainJob, held: Held | None = None) -> bool:
+        """Whether no limit blocks a job; those on nodes count where it is known what it gets."""
         used: dict[Any, int] = {}
+        nodes: dict[Any, set[int]] = {}
         for other in self.running():
             for key, amount, _ in self.charges(other):
                 used[key] = used.get(key, 0) + amount
-        return all(used.get(key, 0) + amount <= most for key, amount, most in self.charges(job))
+                nodes[key] = nodes.get(key, set()) | set(other.held)
+        for key, amount, most in self.charges(job):
+            if key[2] == "nodes":
+                if held is not None and len(nodes.get(key, set()) | set(held)) > most:
+                    return False
+            elif used.get(key, 0) + amount > most:
+                return False
+        return True
 
     # Time.
 
@@ -293,7 +304,8 @@ class PlainSite:
                 continue
             held = self.fit(job, self.now)
             if held is not None:
-                self.begin(job, held)
+                if self.within_limits(job, held):
+                    self.begin(job, held)
                 continue
             first = job.partition not in blocked
             books = self.backfilling == "conservative" or (self.backfilling == "easy" and first)

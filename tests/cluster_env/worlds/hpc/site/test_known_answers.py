@@ -7,13 +7,14 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.metric import utilization_to_end
 from cluster_env.core.schedule import Schedule
-from cluster_env.objectives.metric import utilization_to_end
 from cluster_env.sites.description import Limit, NodeGroup, Outage, Partition, Site
 from cluster_env.sites.weights import Weights
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import Rule
 from tests.cluster_env.worlds.hpc.hpc_jobs import played
+from tests.cluster_env.worlds.hpc.site.node_limits import NODE_LIMITS, Case
 
 FOUR = NodeGroup("n", 1, 4)  # one node of four processors
 PAIR = NodeGroup("n", 2, 4)  # n1 and n2
@@ -273,7 +274,31 @@ def test_limits_of_a_qos_hold_in_all_by_user_and_by_account() -> None:
     assert under(processors=4) == [0, 0, 10, 10]
     assert under(jobs_per_user=1) == [0, 10, 0, 10]
     assert under(processors_per_account=2) == [0, 0, 10, 20]
-    assert under(nodes=1) == [0, 10, 20, 30]
+    assert under(nodes=1) == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("case", NODE_LIMITS, ids=str)
+def test_a_limit_of_nodes_counts_each_node_once(case: Case) -> None:
+    """All as a private Slurm starts them, see tests/slurm/test_node_limits.py."""
+    groups = [f"n{k}" for k in (1, 2, 3)]
+    site = Site(
+        (NodeGroup("n", 3, 64),),
+        (Partition("free"), *(Partition(f"p{name}", (name,)) for name in groups)),
+        limits=(Limit("one", nodes=1), Limit("two", nodes=2), Limit("per", nodes_per_user=1)),
+        placement="consecutive",
+    )
+    numbers = {name: k for k, name in enumerate(site.qos_names)}
+    jobset = jobs(
+        range(len(case.jobs)),
+        [100] * len(case.jobs),
+        [job.processors for job in case.jobs],
+        qos=[numbers.get(job.qos, -1) for job in case.jobs],
+        partition=[job.node for job in case.jobs],
+        user=[5] * len(case.jobs),
+        nodes=[job.nodes for job in case.jobs],
+        exclusive=[int(job.exclusive) for job in case.jobs],
+    )
+    assert starts(site, jobset) == list(case.starts)
 
 
 def test_limits_of_accounts_and_users_hold_where_no_qos_has_them() -> None:
@@ -325,6 +350,16 @@ def test_the_capacity_counts_nodes_that_are_away() -> None:
             Site((FOUR,), limits=(Limit("q", processors_per_job=1),)),
             jobs([0], [9], [2], qos=[0]),
             "more processors than the qos q",
+        ),
+        (
+            Site((NodeGroup("n", 2, 4), NodeGroup("m", 2, 1)), limits=(Limit("q", nodes=2),)),
+            jobs([0], [9], [9], qos=[0]),
+            "alone holds more than 2 nodes of the qos q",
+        ),
+        (
+            Site((NodeGroup("n", 1, 4), NodeGroup("m", 3, 1)), limits=(Limit("q", nodes=2),)),
+            jobs([0], [9], [6], qos=[0]),
+            "needs more nodes than its limits let it have",
         ),
         (Site((FOUR,)), jobs([0], [9], [2], partition=[3]), "numbered 0 to 0"),
     ],

@@ -18,7 +18,7 @@ from cluster_env.core.world import Features, Simulator, State, World
 from cluster_env.objectives import Objective
 from cluster_env.objectives.classes import read_class_weights
 from cluster_env.objectives.mixtures import weights_of
-from cluster_env.objectives.objective import find_objective
+from cluster_env.objectives.registry import find_objective
 
 CLASS_WEIGHT = "class_weight_"
 """Before the number of a class: the feature is the decimal logarithm of its weight, and 0 where the

@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.registry import Registry
+from cluster_env.core.metric import Metric, makespan, utilization
 from cluster_env.core.schedule import Schedule
-from cluster_env.objectives.metric import Metric, makespan, utilization
-from cluster_env.objectives.utility import final_utility, largest_utility
+from cluster_env.core.utility import final_utility, largest_utility
 
 JobCost = Callable[[JobSet], NDArray[np.float64]]
 JobSteps = Callable[[JobSet], NDArray[np.int32]]
@@ -61,7 +60,7 @@ class Objective:
         finish_gain: what each job gains when it finishes, float64 ``(num_jobs,)``; None if nothing.
             Not every simulator can give it, see `require_no_finish_gain`.
         utility_gain: weight of the final utility of each job that finishes, in worlds whose jobs
-            have time-utility functions (`cluster_env.objectives.utility`).
+            have time-utility functions (`cluster_env.core.utility`).
         label: what figures call the derived metric; if empty, a mean cost with the name.
         measure: the metric, where the derived one will not do: because the field measures the
             quotient and not its cost, or where it has another sign, a scale or a constant beside.
@@ -153,29 +152,6 @@ def _of_jobs(term: Callable[[JobSet], NDArray[Any]], schedule: Schedule) -> NDAr
             [term(jobset) for _, jobset in schedule.by_episode]
         )
     return values
-
-
-OBJECTIVES: Registry[Objective] = Registry("objective")
-"""Objectives by name; a registration here is all that an objective and its metric need."""
-
-OBJECTIVE_FAMILIES: Registry[Callable[[str], Objective]] = Registry("family of objectives")
-"""Objectives with parameters, by the word before the bracket.
-
-What is registered as ``late`` is given whole names such as ``late(3, 0.5)``, and returns an
-objective of that name or raises an `InputError`.
-"""
-
-
-def find_objective(name: str) -> Objective | None:
-    """The objective of that name in `OBJECTIVES` or of a family; None if there is none.
-
-    Raises:
-        InputError: if a family cannot read the parameters.
-    """
-    if name in OBJECTIVES.names():
-        return OBJECTIVES.get(name)
-    family = name.partition("(")[0].strip()
-    return OBJECTIVE_FAMILIES.get(family)(name) if family in OBJECTIVE_FAMILIES.names() else None
 
 
 def episode_cost(objective: Objective) -> Metric:

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from cluster_env.core.conditioned import ConditionedWorld, check_conditions, condition_of
 from cluster_env.core.errors import InputError
 from cluster_env.core.world import Features
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.hpc import HPC
+from rllib_configs.conditioned import ConditionedWorld, check_conditions, condition_of
 
 
 def told(names: str, objective: str) -> list[float]:
