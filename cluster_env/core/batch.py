@@ -253,12 +253,21 @@ class BatchSimulator(ABC):
         return int(self.episode.size)
 
     def load(
-        self, jobsets: Sequence[JobSet], objective: Objective, episodes_per_jobset: int = 1
+        self,
+        jobsets: Sequence[JobSet],
+        objective: Objective,
+        episodes_per_jobset: int = 1,
+        *,
+        checked: bool = False,
     ) -> None:
-        """Takes the jobs of the next episodes and resets; see `Simulator.load`."""
+        """Takes the jobs of the next episodes and resets; see `Simulator.load`.
+
+        With ``checked``, the jobs are known to be such as can run.
+        """
         self.require(objective)
         self.objective = objective
-        self.batch = Batch.load(self.world, jobsets, objective, episodes_per_jobset, self.check)
+        check = (lambda jobset: None) if checked else self.check
+        self.batch = Batch.load(self.world, jobsets, objective, episodes_per_jobset, check)
         self.episode = np.arange(self.batch.num_episodes, dtype=np.int32)
         self.allocate()
         self.show()

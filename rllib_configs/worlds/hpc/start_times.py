@@ -16,10 +16,10 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.evaluation.metrics import size_class_of
 from cluster_env.forecasting.checks import Calibration, check_starts
+from cluster_env.forecasting.moments import MachineMoment
 from cluster_env.forecasting.past import NEVER, SitePast, asked
 from cluster_env.forecasting.starts import (
     NUM_FUTURES,
-    MachineMoment,
     forecast,
     latest_starts,
     require_played,
@@ -75,8 +75,7 @@ class Foreseer:
         Raises:
             InputError: if not.
         """
-        world = machine_of_queue(self._world(queue), queue).world
-        require_played(self._make(world), world)
+        require_played(self._make(machine_of_queue(self._world(queue), queue).world))
 
     def foresee(self, queue: Queue) -> tuple[StartTime, ...]:
         """When each job that waits starts, by arrival; jobs that can never start are left out.

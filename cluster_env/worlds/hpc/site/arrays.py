@@ -113,6 +113,8 @@ STATUS = np.dtype(
         # Users, and whether the order looks at what they have used.
         ("num_users", np.int64),
         ("shares", np.bool_),
+        # Whether the nodes of jobs that have ended are kept, too, to be read afterwards.
+        ("keeps_nodes", np.bool_),
     ],
     align=True,
 )
@@ -150,6 +152,23 @@ class Results(NamedTuple):
     cut_end: Ints  # (most_cuts,)
 
 
+class Beginning(NamedTuple):
+    """A moment that an episode is brought to: the first jobs of its jobset run then, no other has.
+
+    Before it jobs only enter the queue.
+    """
+
+    time: int  # when those jobs get their nodes
+    first_pass: int  # from when on there are passes, at `time` or right after it
+    first: Ints  # (num_running + 1,), where the nodes of each begin, at least one
+    node: Indices
+    size: Indices  # processors on each
+
+
+EMPTY = Beginning(-1, 0, np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
+"""Of a machine on which nothing has happened yet."""
+
+
 class Run(NamedTuple):
     """One episode under way; a `num_jobs` is that of the largest jobset."""
 
@@ -177,7 +196,7 @@ class Run(NamedTuple):
     down: Indices  # (num_nodes,), failures that last
     clear: Ints  # (num_nodes,), until when nothing planned begins there; 0 while something lasts
     set_free: Ints  # (num_sets, num_resources), of nodes that have not failed
-    slot: Indices  # (num_jobs,), where the placement of a running job begins
+    slot: Indices  # (num_jobs,), where the placement of a job begins, -1 if it has none
     slot_next: Indices  # (num_slots,)
     slot_node: Indices
     slot_size: Indices  # processors

@@ -6,7 +6,7 @@ import numpy as np
 
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.hpc.events import NEVER, RECENT, forget, pop, push
-from cluster_env.worlds.hpc.site.arrays import FAILURE, NO_JOB, Layout, Results, Run, Work
+from cluster_env.worlds.hpc.site.arrays import FAILURE, NO_JOB, NO_SLOT, Layout, Results, Run, Work
 from cluster_env.worlds.hpc.site.bookings import look_ahead
 from cluster_env.worlds.hpc.site.placing import add_units
 
@@ -25,6 +25,7 @@ def clear(layout: Layout, work: Work, run: Run, jobset: int) -> None:
     for job in range(status.num_jobs):
         run.start[job], run.finish[job], run.eligible[job] = NO_JOB, NO_JOB, NO_JOB
         run.cuts[job], run.lost[job], run.booked[job], run.ready[job] = 0, False, 0, 0
+        run.slot[job] = NO_SLOT
         run.pending[job] = work.records[status.first + job].predecessors
     for counter in range(run.used.size):
         run.used[counter] = 0
@@ -110,7 +111,8 @@ def release(layout: Layout, work: Work, run: Run, job: int, seconds: int) -> Non
         add_units(run.free[node], layout.units[node], demand, record.exclusive, size, 1)
         add_to_sets(layout, run, node, 1)
         last, slot = slot, run.slot_next[slot]
-    run.slot_next[last], status.free_slot = status.free_slot, np.int64(run.slot[job])
+    if not status.keeps_nodes:
+        run.slot_next[last], status.free_slot = status.free_slot, np.int64(run.slot[job])
     charge(work, run, index, -1)
     end = forget(run.expected, run.expected_jobs, running, job)
     part = run.partitions[record.partition]

@@ -9,7 +9,7 @@ import numpy as np
 from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.worlds.hpc.events import NEVER, pop, push
 from cluster_env.worlds.hpc.rules import FIXED
-from cluster_env.worlds.hpc.site.arrays import Ints, Layout, Results, Run, Work
+from cluster_env.worlds.hpc.site.arrays import Beginning, Ints, Layout, Results, Run, Work
 from cluster_env.worlds.hpc.site.events import (
     change_calendar,
     clear,
@@ -18,7 +18,7 @@ from cluster_env.worlds.hpc.site.events import (
     next_instant,
     raise_outlived,
 )
-from cluster_env.worlds.hpc.site.passes import start_jobs
+from cluster_env.worlds.hpc.site.passes import bring_to, start_jobs
 from cluster_env.worlds.hpc.site.queue import Order, insert, move_overdue, rank
 
 
@@ -28,6 +28,7 @@ def play_site(
     work: Work,
     run: Run,
     order: Order,
+    beginning: Beginning,
     results: Results,
     which: Ints,
     place: Ints,
@@ -45,6 +46,8 @@ def play_site(
         status.shares, status.cut_runs = order.shares, cuts
         while True:
             instant = np.int64(next_instant(layout, work, run))
+            if now < beginning.time:
+                instant = min(instant, np.int64(beginning.time))
             if instant == NEVER:
                 break
             now = instant
@@ -56,7 +59,9 @@ def play_site(
                 raise_outlived(work, run, now)
             _let_come(layout, work, run, order, now)
             bounded = False
-            if status.waiting > 0:
+            if now == beginning.time:
+                bring_to(layout, work, run, beginning, now)
+            if status.waiting > 0 and now >= beginning.first_pass:
                 if order.kind != FIXED:
                     rank(layout, work, run, order, now)
                 if order.max_wait > 0:

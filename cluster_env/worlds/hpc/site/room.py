@@ -22,11 +22,18 @@ _MOST_CUTS = 2**20
 
 
 def room_for(
-    layout: Layout, work: Work, batch: Batch, books: bool, users: int, most_bookings: int = 0
+    layout: Layout,
+    work: Work,
+    batch: Batch,
+    books: bool,
+    users: int,
+    most_bookings: int = 0,
+    keeps_nodes: bool = False,
 ) -> Run:
     """Room in which any episode of a batch can be played.
 
-    ``books`` is for a booking a job, ``most_bookings`` that of the site's description.
+    ``books`` is for a booking a job, ``most_bookings`` that of the site's description,
+    ``keeps_nodes`` for the nodes of all jobs at once.
     """
     (num_nodes, num_resources), num_sets = layout.units.shape, layout.set_units.shape[0]
     num_jobs, num_partitions = batch.most_jobs, layout.partition_set.size
@@ -34,6 +41,10 @@ def room_for(
     status = new_records(1, STATUS)
     partitions = new_records(num_partitions, PARTITION)
     slots = int(np.minimum(layout.units[:, 0], num_jobs).sum()) + 1
+    if keeps_nodes:
+        most_nodes = np.minimum(work.records["most"], work.demand[:, 0])
+        slots = int(np.add.reduceat(most_nodes.astype(np.int64), batch.first[:-1]).max()) + 1
+    status.keeps_nodes = keeps_nodes
     # Each partition has a booking at most, or each job.
     most = min(num_jobs if books else num_partitions, num_jobs, most_bookings or num_jobs)
     checks = max(min(most, _MOST_CHECKED // (num_nodes * num_resources)), 1)

@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 from cluster_env.core.batch import BatchSimulator
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Pieces, Schedule, join_attributes
+from cluster_env.sites.placements import Placements
 from cluster_env.sites.requests import Requests
 from cluster_env.worlds.hpc.rules import BACKFILLING, FIXED, Rule, RuleTable
 from cluster_env.worlds.hpc.scorer import JOB_FEATURES, Scorer
 from cluster_env.worlds.hpc.scoring import Scoring
 from cluster_env.worlds.hpc.simulator import chance_scores, submits
-from cluster_env.worlds.hpc.site.arrays import Layout, Results, Run, Work
+from cluster_env.worlds.hpc.site.arrays import EMPTY, FAILURE, Beginning, Layout, Results, Run, Work
 from cluster_env.worlds.hpc.site.compiling import layout_of, work_of
 from cluster_env.worlds.hpc.site.play import play_site
 from cluster_env.worlds.hpc.site.queue import SCORED, Order
@@ -42,6 +43,10 @@ class SiteSimulator(BatchSimulator):
     layout: Layout
     work: Work
     results: Results
+    keeps_nodes = False
+    """Whether `nodes_of_jobs` is asked for; it is set before jobs are loaded."""
+    beginning = EMPTY
+    """A moment that all episodes are brought to at first, see `begin`."""
 
     def allocate(self) -> None:
         """See `BatchSimulator.allocate`."""
@@ -51,6 +56,7 @@ class SiteSimulator(BatchSimulator):
         self.work = work_of(site, batch, self._requests)
         self.results = results_for(self.layout, batch)
         self._runs: dict[bool, Run] = {}
+        self.beginning = EMPTY
         self.states = np.zeros((batch.num_episodes, self.world.layout.size), np.int32)
         self.active = np.ones(batch.num_episodes, np.bool_)
 
@@ -106,19 +112,28 @@ class SiteSimulator(BatchSimulator):
             InputError: if more jobs are to be booked ahead than there is room for.
         """
         order = self._scored(rule) if isinstance(rule, Scorer) else self._ruled(rule, keys)
+        if self.keeps_nodes and (self.layout.entry_kind == FAILURE).any():
+            raise InputError("nodes of jobs are kept where no node fails; leave out its failures")
         books = self.world.max_wait > 0 or order.mode == BACKFILLING.index("conservative")
         if books not in self._runs:
             users = int(self.work.records["user"].max(initial=0)) + 1
             self._runs[books] = room_for(
-                self.layout, self.work, self.batch, books, users, self.world.site.most_bookings
+                self.layout,
+                self.work,
+                self.batch,
+                books,
+                users,
+                self.world.site.most_bookings,
+                self.keeps_nodes,
             )
-        run = self._runs[books]
+        run = self._run = self._runs[books]
         run.unbooked[:] = 0
         play_site(
             self.layout,
             self.work,
             run,
             order,
+            self.beginning,
             self.results,
             self.batch.jobset.astype(np.int64),
             self.batch.place,
@@ -169,6 +184,40 @@ class SiteSimulator(BatchSimulator):
             attributes=attributes,
             pieces=self._pieces(place) if results.cuts.any() else None,
         )
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """When the jobs of all episodes started, int64 ``(num_places,)``; -1 for never."""
+        return self.results.start
+
+    def begin(self, nodes: Placements, time: int, clock: int, *, decided: bool) -> None:
+        """Lets all episodes that are loaded begin at a moment at which jobs run.
+
+        Args:
+            nodes: of the first jobs of each jobset. These start at that time, whatever the rule
+                says; before it nothing does, and jobs only enter the queue.
+            time: of the moment.
+            clock: what the site's calendar shows at time 0.
+            decided: whether the rule has decided at the moment; else it does so then.
+        """
+        self.beginning = Beginning(time, time + int(decided), *nodes)
+        self.work.shift[:] = clock
+
+    def nodes_of_jobs(self) -> Placements:
+        """The nodes of each job of the last episode, where `keeps_nodes` is set."""
+        run, slot = self._run, self._run.slot[: self.batch.num_jobs[-1]]
+        jobs, slots, left = [], [], np.flatnonzero(slot >= 0)
+        at = slot[left]
+        while left.size:
+            jobs.append(left)
+            slots.append(at)
+            more = run.slot_next[at] >= 0
+            left, at = left[more], run.slot_next[at[more]]
+        job = np.concatenate([*jobs, np.zeros(0, np.int64)])
+        order = np.argsort(job, kind="stable")
+        chosen = np.concatenate([*slots, np.zeros(0, np.int32)]).astype(np.int64)[order]
+        first = np.concatenate([[0], np.cumsum(np.bincount(job, minlength=slot.size))])
+        return Placements(first, run.slot_node[chosen], run.slot_size[chosen])
 
     def _pieces(self, place: NDArray[np.int64]) -> Pieces:
         """What jobs held, with runs that were cut short, by their rows of a schedule."""
