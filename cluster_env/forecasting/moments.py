@@ -85,8 +85,8 @@ def moment_of(jobset: JobSet, played: PlayedJobs, time: int) -> tuple[MachineMom
     )
     since = arrived.arrival
     if played.eligible is not None:
-        # Those that wait for others to end are not in the queue yet; of a closed loop, they have not
-        # even been submitted.
+        # Those that wait for others to end are not in the queue yet; those of a closed loop have
+        # not even been submitted.
         eligible = played.eligible[:num]
         loop = arrived.attributes.get("think_s", np.full(num, -1)) >= 0
         there = there[~(loop & (eligible > time))[there]]

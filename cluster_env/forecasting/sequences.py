@@ -162,7 +162,8 @@ class JobSequence:
         if self._site is not None:
             moment = self._moment
             clock = moment.time + moment.shift - self.now
-            simulator.begin(moment.nodes, self.now, clock, decided=moment.decided)
+            watched = self.num_before + self.num_waiting
+            simulator.begin(moment.nodes, self.now, clock, decided=moment.decided, watched=watched)
 
     def _of_site(self, later: Later) -> dict[str, NDArray[np.int64]]:
         """Attributes that a site reads; jobs that come again have numbers of their own."""
@@ -200,11 +201,13 @@ def _column(jobs: JobSet, name: str, default: int) -> NDArray[np.int64]:
 def _stacked(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
     """Rows below others, filled up with -1; one value a row is no row."""
     width = max(first.shape[1], second.shape[1])
+    if width == 1:
+        return np.concatenate([first[:, 0], second[:, 0]])
     rows = [
         np.pad(one, [(0, 0), (0, width - one.shape[1])], constant_values=-1)
         for one in (first, second)
     ]
-    return np.vstack(rows) if width > 1 else np.vstack(rows)[:, 0]
+    return np.vstack(rows)
 
 
 def believed(jobs: JobSet, name: str) -> Seconds:

@@ -160,12 +160,13 @@ class Beginning(NamedTuple):
 
     time: int  # when those jobs get their nodes
     first_pass: int  # from when on there are passes, at `time` or right after it
+    watched: int  # first jobs that have all started when the episode may end; 0 for all jobs to end
     first: Ints  # (num_running + 1,), where the nodes of each begin, at least one
     node: Indices
     size: Indices  # processors on each
 
 
-EMPTY = Beginning(-1, 0, np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
+EMPTY = Beginning(-1, 0, 0, np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
 """Of a machine on which nothing has happened yet."""
 
 

@@ -44,6 +44,7 @@ def play_site(
         clear(layout, work, run, which[episode])
         status, first, now = run.status[0], place[episode], np.int64(0)
         status.shares, status.cut_runs = order.shares, cuts
+        watched = np.int64(beginning.watched)  # of those, the last one that has not started
         while True:
             instant = np.int64(next_instant(layout, work, run))
             if now < beginning.time:
@@ -67,6 +68,10 @@ def play_site(
                 if order.max_wait > 0:
                     bounded = move_overdue(work, run, order, now)
                 start_jobs(layout, work, run, order, bounded, now)
+            while watched > 0 and run.start[watched - 1] >= 0:
+                watched -= 1
+            if watched == 0 and beginning.watched > 0:
+                break
         results.truncated[episode], results.time[episode] = (
             now > max_time,
             min(now, np.int64(max_time)),

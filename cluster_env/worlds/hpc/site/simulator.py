@@ -190,7 +190,9 @@ class SiteSimulator(BatchSimulator):
         """When the jobs of all episodes started, int64 ``(num_places,)``; -1 for never."""
         return self.results.start
 
-    def begin(self, nodes: Placements, time: int, clock: int, *, decided: bool) -> None:
+    def begin(
+        self, nodes: Placements, time: int, clock: int, *, decided: bool, watched: int
+    ) -> None:
         """Lets all episodes that are loaded begin at a moment at which jobs run.
 
         Args:
@@ -199,8 +201,9 @@ class SiteSimulator(BatchSimulator):
             time: of the moment.
             clock: what the site's calendar shows at time 0.
             decided: whether the rule has decided at the moment; else it does so then.
+            watched: so many first jobs are of interest: when they have started, an episode ends.
         """
-        self.beginning = Beginning(time, time + int(decided), *nodes)
+        self.beginning = Beginning(time, time + int(decided), watched, *nodes)
         self.work.shift[:] = clock
 
     def nodes_of_jobs(self) -> Placements:
