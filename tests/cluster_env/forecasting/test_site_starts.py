@@ -30,7 +30,7 @@ def nothing_known(jobset: JobSet) -> SitePast:
     return SitePast(LATE, none, np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-@pytest.mark.parametrize("name", ["fcfs:strict", "fcfs:easy", "wfp3:skip", "lcfs:conservative"])
+@pytest.mark.parametrize("name", ["fcfs:strict", "fcfs:easy", "wfp3:skip", "sjf:conservative"])
 @given(data=st.data())
 @settings(max_examples=40, deadline=None)
 def test_with_true_run_times_and_no_arrivals_it_is_the_start_itself(
