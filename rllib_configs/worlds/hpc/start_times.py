@@ -162,7 +162,7 @@ class Foreseer:
             at = (*at[:-1], at[-1] + CYCLE_S)
             words = lacks.get(job.job, ())
             if seen.never[k]:
-                at, words = None, (*words, "never starts in some futures")
+                at, words = None, (*words, "does not start in all simulations")
             latest = None if seen.latest is None else time + int(seen.latest[k])
             plan = time + int(seen.plan[k])
             rows.append(StartTime(job.job, job.expected, plan, at, latest, words))
