@@ -253,21 +253,12 @@ class BatchSimulator(ABC):
         return int(self.episode.size)
 
     def load(
-        self,
-        jobsets: Sequence[JobSet],
-        objective: Objective,
-        episodes_per_jobset: int = 1,
-        *,
-        checked: bool = False,
+        self, jobsets: Sequence[JobSet], objective: Objective, episodes_per_jobset: int = 1
     ) -> None:
-        """Takes the jobs of the next episodes and resets; see `Simulator.load`.
-
-        With ``checked``, the jobs are known to be such as can run.
-        """
+        """Takes the jobs of the next episodes and resets; see `Simulator.load`."""
         self.require(objective)
         self.objective = objective
-        check = (lambda jobset: None) if checked else self.check
-        self.batch = Batch.load(self.world, jobsets, objective, episodes_per_jobset, check)
+        self.batch = Batch.load(self.world, jobsets, objective, episodes_per_jobset, self.check)
         self.episode = np.arange(self.batch.num_episodes, dtype=np.int32)
         self.allocate()
         self.show()

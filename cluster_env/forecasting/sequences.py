@@ -158,7 +158,9 @@ class JobSequence:
 
     def load(self, simulator: Any, jobsets: Sequence[JobSet]) -> None:
         """Loads futures, to be played from the instant on."""
-        simulator.load(jobsets, get_objective("completion_time"), checked=self._site is not None)
+        # Jobs that run may be such as could not start any more.
+        simulator.checked = self._site is not None
+        simulator.load(jobsets, get_objective("completion_time"))
         if self._site is not None:
             moment = self._moment
             clock = moment.time + moment.shift - self.now

@@ -65,8 +65,8 @@ class HPCSimulator(BatchSimulator):
         return int(step_rows(*batch, rows, actions, rewards, plan))
 
     @property
-    def starts(self) -> NDArray[np.int32]:
-        """When the jobs of all episodes started, ``(num_places,)``; -1 for not yet."""
+    def starts(self) -> NDArray[np.int64]:
+        """When the jobs of all episodes started, int64 ``(num_places,)``; -1 for not yet."""
         return self.rows.start
 
     def play(self, rule: Rule | Scorer, keys: NDArray[np.uint64] | None = None) -> None:

@@ -110,7 +110,8 @@ class Foreseer:
         moment = self._moment([*machine.running, *machine.waiting], machine, queue.time)
         names = [RESOURCES[k] for k in machine.counted]
         log = _of_resources(self._log, names)
-        past = self._past(log, (log.demand <= np.asarray(world.capacity)).all(axis=1), queue.time)
+        fits = np.asarray((log.demand <= np.asarray(world.capacity)).all(axis=1))
+        past = self._past(log, fits, queue.time)
         seen = self._seen(moment, past, world, world)
         waiting = sorted(machine.waiting, key=_by_arrival)
         return self._times(waiting, seen, queue.time, {})
@@ -145,7 +146,7 @@ class Foreseer:
         levels = self._calibration(usual, past.jobs).levels[:, size]
         shown = np.rint(made.quantiles(levels)).astype(np.int64)
         longest = int(max(asked(past.jobs).max(), asked(moment.jobs).max()))
-        never = (made.after >= NEVER_STARTS_S).any(axis=0)
+        never = np.asarray((made.after >= NEVER_STARTS_S).any(axis=0))
         return _Seen(made.plan, shown, latest_starts(moment, world, longest), never)
 
     def _times(

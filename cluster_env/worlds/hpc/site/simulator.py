@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.batch import BatchSimulator
 from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Pieces, Schedule, join_attributes
 from cluster_env.sites.placements import Placements
 from cluster_env.sites.requests import Requests
@@ -45,8 +46,15 @@ class SiteSimulator(BatchSimulator):
     results: Results
     keeps_nodes = False
     """Whether `nodes_of_jobs` is asked for; it is set before jobs are loaded."""
+    checked = False
+    """Whether jobs are known to be such as can run."""
     beginning = EMPTY
     """A moment that all episodes are brought to at first, see `begin`."""
+
+    def check(self, jobset: JobSet) -> None:
+        """See `BatchSimulator.check`."""
+        if not self.checked:
+            super().check(jobset)
 
     def allocate(self) -> None:
         """See `BatchSimulator.allocate`."""
