@@ -27,7 +27,8 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
     promise to those that are overdue.
     """
     status, mode = run.status[0], order.mode
-    status.stamp += 1
+    run.stamp[0] += 1
+    status.stamp = run.stamp[0]
     status.checks, status.bookings, status.booked_nodes, status.edges = 0, 0, 0, 0
     planned = bounded or mode == CONSERVATIVE
     place, blocked, booked, begun = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
@@ -50,10 +51,10 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
         if not books:
             wants = overdue or mode in (CONSERVATIVE, STRICT)
             wants = wants or (mode == EASY and part.blocked != status.stamp)
-            fits = _may_fit(layout, work, run, index, seconds)
+            fits = may_fit(layout, work, run, index, seconds)
             skipped = run.start[job] >= 0 or run.booked[job] == status.stamp
             skipped = skipped or run.set_closed[record.set] == status.stamp
-            if skipped or not (fits or wants) or not _within_limits(work, run, index):
+            if skipped or not (fits or wants) or not within_limits(work, run, index):
                 place += 1
                 continue
             # Before anything else starts, those before it get their bookings.
@@ -75,7 +76,7 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
         place += 1
         if time == now:
             take_checked(layout, work, run, index, now, now + seconds)
-            _start(layout, work, run, job, now, seconds if planned else np.int64(record.estimate))
+            start(layout, work, run, job, now, seconds if planned else np.int64(record.estimate))
             run.begun[begun], begun = job, begun + 1
             if order.anew:
                 close_gaps(work, run)
@@ -98,6 +99,7 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
         due = due if sure else blocked
     if begun > 0:
         close_gaps(work, run)
+    status.begun = begun
     # From now on what is believed of jobs that run counts.
     for k in range(begun if planned else 0):
         job = np.int64(run.begun[k])
@@ -119,7 +121,7 @@ def bring_to(layout: Layout, work: Work, run: Run, beginning: Beginning, now: in
             run.chosen[place - begin] = beginning.node[place]
             run.chosen_size[place - begin] = beginning.size[place]
         seconds = np.int64(work.records[status.first + job].estimate)
-        _start(layout, work, run, np.int64(job), now, seconds)
+        start(layout, work, run, np.int64(job), now, seconds)
     close_gaps(work, run)
 
 
@@ -132,7 +134,7 @@ def _is_idle(work: Work, run: Run, mode: int, job: int) -> bool:
 
 
 @njit_inlined
-def _may_fit(layout: Layout, work: Work, run: Run, index: int, seconds: int) -> bool:
+def may_fit(layout: Layout, work: Work, run: Run, index: int, seconds: int) -> bool:
     """Whether a job may fit now: units are free, and none like it was found not to fit."""
     record = work.records[index]
     known = run.too_long_pass[record.form] == run.status[0].stamp
@@ -143,7 +145,7 @@ def _may_fit(layout: Layout, work: Work, run: Run, index: int, seconds: int) -> 
 
 
 @njit_inlined
-def _within_limits(work: Work, run: Run, index: int) -> bool:
+def within_limits(work: Work, run: Run, index: int) -> bool:
     """Whether no counter blocks a job."""
     within = True
     for place in range(work.charge_first[index], work.charge_first[index + 1]):
@@ -164,7 +166,7 @@ def _close(layout: Layout, run: Run, which: int) -> int:
 
 
 @njit_inlined
-def _start(layout: Layout, work: Work, run: Run, job: int, now: int, seconds: int) -> None:
+def start(layout: Layout, work: Work, run: Run, job: int, now: int, seconds: int) -> None:
     """Starts a job on the chosen nodes; it is expected to run for so many seconds."""
     status, index = run.status[0], run.status[0].first + job
     record, demand, running = work.records[index], work.demand[index], run.status[0].running
@@ -183,10 +185,10 @@ def _start(layout: Layout, work: Work, run: Run, job: int, now: int, seconds: in
     push(run.ends, run.running, running, now + record.duration, job)
     expect(run.expected, run.expected_jobs, running, now + seconds, job)
     status.running = running + 1
-    part, size = run.partitions[record.partition], np.int64(demand[0])
-    part.waiting, part.running = part.waiting - 1, part.running + 1
-    part.queue_log -= record.log
-    part.queue_work -= float(record.order_estimate) * size
-    part.run_log += record.log
-    part.run_work += float(now + record.estimate) * size
-    part.run_size += size
+    for part in (run.partitions[record.partition], run.partitions[-1]):
+        part.waiting, part.running = part.waiting - 1, part.running + 1
+        part.queue_log -= record.log
+        part.queue_work -= float(record.order_estimate) * demand[0]
+        part.run_log += record.log
+        part.run_work += float(now + record.estimate) * demand[0]
+        part.run_size += demand[0]
