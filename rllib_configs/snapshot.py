@@ -42,6 +42,9 @@ class SiteJob:
         array: of which it is an element; empty for none.
         throttle: elements of its array that may run at once; 0 for no limit.
         node_list: on which it runs.
+        exclusive: whether it has its nodes for itself.
+        nodes_named: that it must have, as the site writes them.
+        special: what else it asks for that no site's description says, in words between "; ".
     """
 
     job: str
@@ -65,6 +68,9 @@ class SiteJob:
     array: str = ""
     throttle: int = 0
     node_list: str = ""
+    exclusive: bool = False
+    nodes_named: str = ""
+    special: str = ""
 
     @property
     def demand(self) -> tuple[int, int, int]:
@@ -194,15 +200,18 @@ class StartTime:
         job: its number.
         expected: as the site itself says (squeue --start); 0 if it does not.
         plan: by the users' estimates under the policy, if nothing arrives.
-        at: in 5, 25, 50, 75 and 95 % of the cases no later than this, as foreseen.
+        at: in 5, 25, 50, 75 and 95 % of the cases no later than this, as foreseen; None where it
+            cannot be foreseen at all.
         latest: guaranteed by the bound on waits under its assumptions; None without one.
+        not_simulated: what the job asks for and the simulation lacks, in words.
     """
 
     job: str
     expected: int
     plan: int
-    at: tuple[int, int, int, int, int]
+    at: tuple[int, int, int, int, int] | None
     latest: int | None
+    not_simulated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -47,10 +47,12 @@ def command(**options: Any) -> None:
     """Print when each waiting job will start under a policy, with intervals.
 
     POLICY is the policy that starts the jobs: a rule such as fcfs:easy, or a policy that orders
-    jobs. The queue is simulated many times. Run times are drawn from the log: how far estimates of
-    the user, of similar jobs and of the site were off. Later jobs are stretches of the log. The
-    intervals are corrected by how well this worked in the log. Beside them is Slurm's own
-    expectation, and with --max-wait the latest start that the bound guarantees.
+    jobs. The queue is simulated many times, with the nodes, partitions, limits and reservations of
+    the site. Run times are drawn from the log: how far estimates of the user, of similar jobs and
+    of the site were off. Later jobs are stretches of the log. The intervals are corrected by how
+    well this worked in the log. Beside them is Slurm's own expectation, and what a job asks for
+    that is not simulated. On a record without the site's rules the machine is one pool; there
+    --max-wait adds the latest start that the bound guarantees.
 
     \b
     Examples:

@@ -10,7 +10,7 @@ conformal prediction the next week counts as one more, half of it beyond each en
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,15 +20,16 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy, ViewingPolicy
 from cluster_env.evaluation.metrics import size_class_of
+from cluster_env.forecasting.moments import PlayedJobs, moment_of
+from cluster_env.forecasting.sequences import stretch_of
 from cluster_env.forecasting.starts import (
     LEVELS,
     NUM_FUTURES,
     forecast,
-    moment_of,
     require_played,
-    stretch_of,
 )
 from cluster_env.objectives import get_objective
+from cluster_env.sites.placements import without_failures
 
 FIRST_SHARE = 0.1
 """Of a log's time: before that too little is known."""
@@ -139,7 +140,8 @@ def check_starts(
     """Foresees starts at instants of a policy's schedule, spread over its time.
 
     At each instant only what was known then is used: jobs that had been submitted, run times of
-    those that had ended, and for the correction the ranks of those that had started.
+    those that had ended, and for the correction the ranks of those that had started. A site is
+    taken without failures of its nodes, which nobody foresees.
 
     Args:
         jobset: all jobs of a log.
@@ -153,19 +155,13 @@ def check_starts(
     Raises:
         InputError: if the policy cannot be played on (`forecast`), or jobs never start.
     """
-    played = require_played(policy, world)
+    require_played(policy)
+    if world.site is not None:
+        world = replace(world, site=without_failures(world.site))
     if isinstance(policy, ViewingPolicy):
         jobset = policy.view(world, jobset)
-    simulator = world.simulator()
-    simulator.load([jobset], get_objective("completion_time"))
-    played.play(simulator, np.zeros(1, np.uint64))
-    start = simulator.rows.start.astype(np.int64)
-    if (start < 0).any():
-        raise InputError(
-            f"under {policy.name} some jobs never start before max_time, so starts cannot be "
-            f"checked; leave max_time unset"
-        )
-    finish = start + simulator.jobs.records.duration
+    played = play_whole(jobset, world, policy)
+    start = played.start
     classes = size_class_of(jobset.demand, np.asarray(world.capacity))
     rng = np.random.default_rng(seed)
     rows: list[tuple[Any, ...]] = []
@@ -173,9 +169,9 @@ def check_starts(
     known_size, known_from = np.empty(0, np.int64), np.empty(0, np.int64)
     last = int(jobset.arrival[-1])
     for count, time in enumerate(_instants(jobset, num_instants), start=1):
-        moment, past = moment_of(jobset, start, finish, time)
+        moment, past = moment_of(jobset, played, time)
         made = forecast(moment, past, world, policy, num_futures=num_futures, rng=rng)
-        waiting = np.flatnonzero((jobset.arrival <= time) & (start > time))
+        waiting = np.asarray(moment.number)[moment.waiting]
         actual, size = start[waiting] - time, classes[waiting]
         # Ranks of jobs that have not started yet are not known yet.
         seen = known_from <= time
@@ -195,6 +191,28 @@ def check_starts(
         for name, column in zip(names, zip(*rows, strict=True), strict=True)
     }
     return Checked(**columns, num_stretches=_num_stretches(last))
+
+
+def play_whole(jobset: JobSet, world: Any, policy: Policy) -> PlayedJobs:
+    """What becomes of all jobs of a jobset under a policy, from an empty machine on.
+
+    Raises:
+        InputError: if the policy cannot be played, or a job never starts.
+    """
+    simulator = world.simulator()
+    simulator.keeps_nodes = True
+    simulator.load([jobset], get_objective("completion_time"))
+    require_played(policy).play(simulator, np.zeros(1, np.uint64))
+    start = simulator.starts.astype(np.int64)
+    if (start < 0).any():
+        raise InputError(
+            f"under {policy.name} some jobs never start before max_time, so starts cannot be "
+            f"checked; leave max_time unset"
+        )
+    finish = start + simulator.batch.column("duration", np.int64)
+    if world.site is None:
+        return PlayedJobs(start, finish)
+    return PlayedJobs(start, finish, simulator.results.eligible.copy(), simulator.nodes_of_jobs())
 
 
 def _num_stretches(span: int) -> int:

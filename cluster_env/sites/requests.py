@@ -98,7 +98,8 @@ class Requests:
         names = ("partition", "features", "any_features", "reservation")
         asked = np.stack([self.columns[name] for name in names], axis=1)
         plain = np.array([[k, 0, 0, -1] for k in range(len(self.site.partitions))], np.int64)
-        kinds, index = np.unique(asked, axis=0, return_inverse=True)
+        example, index = _alike(asked)
+        kinds = asked[example]
         masks = np.array(
             [self.site.node_set(*row) for row in [*plain.tolist(), *kinds.tolist()]], np.bool_
         ).reshape(-1, self.site.num_nodes)
@@ -141,8 +142,8 @@ class Requests:
         columns = [self.sets[0], self.least, self.most, self.exclusive, *self.demand.T]
         columns.append(self.columns["reservation"])
         table = np.stack([np.asarray(column, np.int64) for column in columns], axis=1)
-        _, first, form = np.unique(table, axis=0, return_index=True, return_inverse=True)
-        return form.reshape(-1), first
+        first, form = _alike(table)
+        return form, first
 
     @cached_property
     def counted(self) -> dict[str, NDArray[np.int64]]:
@@ -202,6 +203,20 @@ class Requests:
             can = np.sort(can)[::-1][: most[job]]
             fits[form] = can.sum() >= demand[0] and (can > 0).sum() >= self.least[job]
         return fits[self.forms[0]]
+
+
+def _alike(table: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first of equal rows, in the order of rows, and the place of each row among them.
+
+    As `np.unique` by rows, which compares them byte by byte; here most columns are all the same.
+    """
+    key = np.zeros(table.shape[0], np.int64)
+    for column in table.T:
+        if column.size and column.min() < column.max():
+            values, rank = np.unique(column, return_inverse=True)
+            key = np.unique(key * values.size + rank, return_inverse=True)[1]
+    _, first, place = np.unique(key, return_index=True, return_inverse=True)
+    return first, place
 
 
 def check_site(site: Site, jobset: JobSet) -> None:

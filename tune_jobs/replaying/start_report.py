@@ -15,7 +15,6 @@ from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import find_runs, is_heuristic, load_runs
 from tune_jobs.replaying.choices import WORLD, task_of_log
 from tune_jobs.replaying.outcomes import SIZES
-from tune_jobs.replaying.pools import partition_as_pool
 from tune_jobs.replaying.replay_report import ReplayOptions
 from tune_jobs.tables.columns import COUNT, SECONDS, SHARE, Column
 from tune_jobs.tables.printing import Sheet, as_data, folded, format_sheet
@@ -67,8 +66,9 @@ def foresee_starts(options: ReplayOptions, num_instants: int, progress: Progress
         specs += [learned_spec(name, [run], options.decode) for run in runs.get(name, ())]
     if task.world.kind != WORLD:
         raise InputError(f"--starts needs the world {WORLD}, not {task.world.kind}")
-    task, words = partition_as_pool(task)
-    remarks += words
+    site: Any = getattr(task.world, "site", None)
+    if site is not None and any(one.kind == "failure" for one in site.calendar):
+        remarks.append("start times are foreseen as if no node fails: that, nobody foresees")
     protocol = EvaluationProtocol(task, num_jobsets=1)
     (jobset,) = task.jobsets(Split.HELD_OUT, [0])
     rows = []

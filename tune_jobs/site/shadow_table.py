@@ -49,14 +49,18 @@ def shadow_table(
         }
         if start_times is not None:
             one = foreseen.get(job.job)
-            cells["median"] = later(one.at[2]) if one else "-"
-            cells["most"] = f"{later(one.at[0])} - {later(one.at[4])}" if one else "-"
+            at = one.at if one else None
+            cells["median"] = later(at[2]) if at else "-"
+            cells["most"] = f"{later(at[0])} - {later(at[4])}" if at else "-"
+            cells["lacks"] = "; ".join(one.not_simulated) if one else ""
         return cells
 
     heads = {"job": "job", "user": "user", "partition": "partition", "wait": "waited"}
     heads["now"] = f"{policy} now"
     if start_times is not None:
         heads |= {"median": "starts in", "most": "90% between"}
+        if any(one.not_simulated for one in start_times):
+            heads["lacks"] = "not simulated"
     heads["slurm"] = "Slurm: in"
     order = [*decision.order, *blocked]
     rows = [row(jobs[name]) for name in order[:MOST_ROWS]]

@@ -125,6 +125,7 @@ def read_partitions(text: str) -> list[Plain]:
             "tier": count(pairs.get("PriorityTier", "1")),
             "priority": count(pairs.get("PriorityJobFactor", "1")),
             "exclusive": shared.startswith("EXCLUSIVE"),
+            "shared": shared.startswith(("FORCE", "YES")),
             "qos": pairs.get("QoS", ""),
             "default": pairs.get("Default", "").upper() == "YES",
             "available": pairs.get("State", "UP").upper() not in ("DOWN", "INACTIVE"),

@@ -31,7 +31,10 @@ JOB_FIELDS = (
     *("StartTime", "TimeLimit", "NumCPUs", "NumNodes", "NumTasks", "tres-alloc", "tres-per-job"),
     *("tres-per-node", "tres-per-socket", "tres-per-task", "PriorityLong", "NodeList"),
 )
-MORE_JOB_FIELDS = ("Account", "QOS", "Reservation", "Feature")
+MORE_JOB_FIELDS = (
+    *("Account", "QOS", "Reservation", "OverSubscribe", "ReqNodes", "ExcNodes", "Contiguous"),
+    *("Licenses", "Feature"),
+)
 """Fields that say which rules hold for a job. The last one may hold the delimiter (``a|b``)."""
 
 NODE_FIELDS = (
@@ -182,8 +185,23 @@ def _job(values: list[str], with_memory: bool) -> tuple[SiteJob | None, bool]:
         reservation=_known(field["Reservation"]),
         array=job.partition("_")[0] if "_" in job else "",
         node_list=_known(field["NodeList"]) if state != "PENDING" else "",
+        exclusive=field["OverSubscribe"] == "NO",
+        nodes_named=_known(field["ReqNodes"]) if state == "PENDING" else "",
+        special=_special(field) if state == "PENDING" else "",
     )
     return made, state == "COMPLETING"
+
+
+def _special(field: dict[str, str]) -> str:
+    """What a job asks for that no site's description says."""
+    shares = {"YES": "shares processors", "USER": "shares nodes with its user's jobs alone"}
+    words = [
+        shares.get(field["OverSubscribe"], ""),
+        f"excludes {field['ExcNodes']}" if _known(field["ExcNodes"]) else "",
+        "contiguous nodes" if field["Contiguous"] == "1" else "",
+        f"licenses {field['Licenses']}" if _known(field["Licenses"]) else "",
+    ]
+    return "; ".join(word for word in words if word)
 
 
 def _state(job: str, state: str, reason: str) -> str:

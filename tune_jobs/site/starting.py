@@ -52,7 +52,7 @@ def foresee_by(
         free = in_all(node.free for node in snapshot.nodes)
         running, waiting = snapshot.in_state(RUNNING), snapshot.in_state(WAITING)
         found: tuple[StartTime, ...] = foreseer.foresee(
-            Queue(snapshot.time, free, running, waiting, max_wait_s)
+            Queue(snapshot.time, free, running, waiting, max_wait_s), snapshot
         )
         return found
 
@@ -88,7 +88,8 @@ def report_starts(
     found = foresee(snapshot)
     text = "No job waits that the policy could start."
     if found:
-        under = [] if found[0].latest is None else ["\n".join(folded([ASSUMPTIONS]))]
+        bounded = any(one.latest is not None for one in found)
+        under = ["\n".join(folded([ASSUMPTIONS]))] if bounded else []
         text = "\n\n".join([format_sheet(_sheet(found, snapshot, policy)), *under])
     rows = list(map(asdict, found))
     return Report(
@@ -125,21 +126,27 @@ def _sheet(found: Sequence[StartTime], snapshot: Snapshot, policy: str) -> Sheet
         "half": Column("50% between"),
         "most": Column("90% between"),
     }
-    if found[0].latest is not None:
+    if any(one.latest is not None for one in found):
         columns["latest"] = Column("latest")
+    if any(one.not_simulated for one in found):
+        columns["lacks"] = Column("not simulated")
 
-    def later(time: int) -> str:
-        return duration(max(time - snapshot.time, 0))
+    def later(time: int | None) -> str:
+        return "-" if not time else duration(max(time - snapshot.time, 0))
+
+    def between(one: StartTime, low: int, high: int) -> str:
+        return "-" if one.at is None else f"{later(one.at[low])} - {later(one.at[high])}"
 
     rows = [
         {
             "job": one.job,
             "waited": duration(max(waits[one.job], 0)),
-            "site": later(one.expected) if one.expected else "-",
-            "median": later(one.at[2]),
-            "half": f"{later(one.at[1])} - {later(one.at[3])}",
-            "most": f"{later(one.at[0])} - {later(one.at[4])}",
-            "latest": "-" if one.latest is None else later(one.latest),
+            "site": later(one.expected),
+            "median": later(one.at[2] if one.at else None),
+            "half": between(one, 1, 3),
+            "most": between(one, 0, 4),
+            "latest": later(one.latest),
+            "lacks": "; ".join(one.not_simulated),
         }
         for one in found
     ]

@@ -67,6 +67,11 @@ class HPCSimulator(BatchSimulator):
         batch, plan = (self.machine, self.jobs, self.batch.costs, self.rows), self._overdue_plan
         return int(step_rows(*batch, rows, actions, rewards, plan))
 
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """When the jobs of all episodes started, int64 ``(num_places,)``; -1 for not yet."""
+        return self.rows.start
+
     def play(self, rule: Rule | Scorer, keys: NDArray[np.uint64] | None = None) -> None:
         """Plays all episodes to their ends under a rule or a scorer, which see the whole queue.
 

@@ -3,24 +3,17 @@
 The site's description, the sets of nodes and the counters of limits are those of the simulator.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.jobs import JobSet
-from cluster_env.sites.description import Limit, NodeGroup, Outage, Partition, Site
+from cluster_env.sites.description import Outage
 from cluster_env.sites.limits import Counters, charge_limits, charge_throttles
 from cluster_env.sites.requests import Requests
-from cluster_env.workloads.slurm.hosts import host_names
-from rllib_configs.snapshot import RESOURCES, SiteJob, SiteNode, Snapshot
-
-FOREVER = 2**40
-_WORD = re.compile(r"[A-Za-z_][\w.=/-]*")
-_LIST = re.compile(rf"{_WORD.pattern}(?:&{_WORD.pattern})*")
+from rllib_configs.snapshot import SiteJob, Snapshot
+from rllib_configs.worlds.hpc.live_site import FOREVER, features_of, jobset_of, site_of
 
 
 class Permits:
@@ -36,7 +29,7 @@ class Permits:
         self, snapshot: Snapshot, running: Sequence[SiteJob], waiting: Sequence[SiteJob]
     ) -> None:
         self._time = snapshot.time
-        self._site = _site_of(snapshot)
+        self._site = site_of(snapshot)
         self._names = [node.name for node in snapshot.nodes]
         places = {name: place for place, name in enumerate(self._site.partition_names)}
         # A job of several partitions has a row for each of them; a running one is in one alone.
@@ -48,7 +41,7 @@ class Permits:
                 known = known[:1] or [0]  # also on nodes that take no more jobs it counts
             self._rows[job.job] = list(range(len(rows), len(rows) + len(known)))
             rows += [(job, place) for place in known]
-        self._requests = Requests.of(self._site, _jobset_of(self._site, rows))
+        self._requests = Requests.of(self._site, jobset_of(self._site, rows))
         charges = self._charges()
         self._first, self._counters, self._amounts, self._checked, self._limits = charges
         self._used = np.zeros(len(self._limits), np.int64)
@@ -83,6 +76,11 @@ class Permits:
         """A job starts."""
         rows = self._rows[job.job]
         self._count(next((row for row in rows if not self._refusal(row, job)), rows[0]), None)
+
+    def impossible(self, job: SiteJob) -> str:
+        """Why a job can never start as the site is now; empty if it can."""
+        reasons = [self._never.get(row, "") for row in self._rows[job.job]]
+        return reasons[0] if reasons and all(reasons) else ""
 
     def _refusal(self, row: int, job: SiteJob) -> str:
         if row in self._never:
@@ -146,7 +144,7 @@ class Permits:
         never = {
             row: f"no node has the features {job.features}"
             for row, job in enumerate(jobs)
-            if _features(self._site, job.features)[1] < 0
+            if features_of(self._site, job)[1] < 0
         }
         if jobs:
             for rows, why in self._requests.impossible():
@@ -159,102 +157,3 @@ class Permits:
         charge_throttles(counters, self._requests.columns)
         self._of_limits, self._of_nodes = counters.names, counters.of_nodes
         return counters.by_job(self._requests.demand.shape[0])
-
-
-def _site_of(snapshot: Snapshot) -> Site:
-    """The description of a site as it is now: of nodes that take jobs alone."""
-    restrictions: Mapping[str, Any] = snapshot.restrictions or {}
-    names = {node.name for node in snapshot.nodes}
-    partitions = [
-        _made(Partition, data, nodes=[one for one in data.get("nodes", ()) if one in names])
-        for data in restrictions.get("partitions", ())
-        if names & set(data.get("nodes", ()))
-    ] or [
-        Partition(name, tuple(node.name for node in snapshot.nodes if name in _parts(node)))
-        for name in sorted({name for node in snapshot.nodes for name in _parts(node)})
-    ]
-    asked = {word for job in snapshot.jobs for word in _WORD.findall(job.features)}
-    limits = [_made(Limit, data) for data in restrictions.get("limits", ())]
-    known = {limit.name for limit in limits if limit.kind == "qos"}
-    used = {one.qos for one in partitions} | {job.qos for job in snapshot.jobs}
-    limits += [Limit(name) for name in sorted(used - known - {""})]
-    return Site(
-        nodes=tuple(
-            NodeGroup(
-                node.name,
-                processors=max(node.processors, 1),
-                memory=node.memory,
-                gpus=node.gpus,
-                features=tuple(one for one in node.features.split(",") if one in asked),
-            )
-            for node in snapshot.nodes
-        ),
-        partitions=tuple(partitions),
-        limits=tuple(limits),
-        calendar=tuple(_calendar(restrictions, names)),
-    )
-
-
-def _parts(node: SiteNode) -> list[str]:
-    return [name for name in node.partitions.split(",") if name]
-
-
-def _made(kind: type[Any], data: Mapping[str, Any], **others: Any) -> Any:
-    known = {entry.name for entry in fields(kind)}
-    return kind(**{**{name: value for name, value in data.items() if name in known}, **others})
-
-
-def _calendar(restrictions: Mapping[str, Any], names: set[str]) -> Iterable[Outage]:
-    """Reservations that are not over, each with those of its nodes that take jobs."""
-    for data in restrictions.get("calendar", ()):
-        hosts = [host for text in data.get("nodes", ()) for host in host_names(text)]
-        nodes = names if not hosts else names & set(hosts)
-        if nodes:
-            yield _made(Outage, data, nodes=sorted(nodes))
-
-
-def _jobset_of(site: Site, rows: Sequence[tuple[SiteJob, int]]) -> JobSet:
-    """Jobs as the site's description has them, each in one partition."""
-    users, accounts = _numbers(site.user_names), _numbers(site.account_names)
-    reserved = {outage.name: place for place, outage in enumerate(site.calendar)}
-    jobs = [job for job, _ in rows]
-    features = [_features(site, job.features) for job in jobs]
-    columns: dict[str, list[int]] = {
-        "estimate": [job.limit or FOREVER for job in jobs],
-        "partition": [place for _, place in rows],
-        "qos": [site.qos_names.index(job.qos) if job.qos else -1 for job in jobs],
-        "user": [users.setdefault(job.user, len(users)) for job in jobs],
-        "account": [accounts.setdefault(job.account, len(accounts)) for job in jobs],
-        "nodes": [job.nodes for job in jobs],
-        "features": [every for every, _ in features],
-        "any_features": [max(some, 0) for _, some in features],
-        "reservation": [reserved.get(job.reservation, -1) for job in jobs],
-        "array": [int(job.array) if job.array else -1 for job in jobs],
-        "throttle": [job.throttle for job in jobs],
-    }
-    demand = [
-        [dict(zip(RESOURCES, job.demand, strict=True))[name] for name in site.resources]
-        for job in jobs
-    ]
-    return JobSet.of(
-        np.zeros(len(jobs), np.int64),
-        np.ones(len(jobs), np.int64),
-        np.array(demand, np.int64).reshape(len(jobs), len(site.resources)),
-        attributes={name: np.array(column, np.int64) for name, column in columns.items()},
-    )
-
-
-def _numbers(names: Sequence[str]) -> dict[str, int]:
-    return {name: number for number, name in enumerate(names)}
-
-
-def _features(site: Site, text: str) -> tuple[int, int]:
-    """Features that nodes need all of, and those that they need one of; -1 if no node can do.
-
-    What is more than a list with ``&`` counts as a list with ``|``: Slurm knows more.
-    """
-    names = _WORD.findall(text)
-    known = [name for name in names if name in site.feature_names]
-    if _LIST.fullmatch(text):
-        return (site.feature_mask(known), 0) if len(known) == len(names) else (0, -1)
-    return 0, site.feature_mask(known) or -bool(names)

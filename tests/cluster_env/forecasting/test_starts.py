@@ -10,22 +10,21 @@ from hypothesis import strategies as st
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.evaluation.metrics import size_class_of
-from cluster_env.forecasting.checks import PRIOR, Calibration, check_starts
+from cluster_env.forecasting.checks import PRIOR, Calibration, check_starts, play_whole
+from cluster_env.forecasting.moments import MachineMoment, PlayedJobs, moment_of
 from cluster_env.forecasting.past import NEVER, RunTimes, SitePast
 from cluster_env.forecasting.starts import (
     LEVELS,
     Forecast,
-    MachineMoment,
     forecast,
     latest_starts,
-    moment_of,
 )
 from cluster_env.sites.description import NodeGroup, Site
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import Rule, RulePolicy
 from cluster_env.worlds.hpc.workloads import LublinWorkload
-from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
+from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, small_jobsets
 from tests.cluster_env.worlds.hpc.test_reservations import patient_jobsets
 
 WORLD = HPC(processors=PROCESSORS, kill_at_estimate=True)
@@ -48,14 +47,12 @@ def moments(
     jobset: JobSet, world: HPC, rule: Rule
 ) -> list[tuple[MachineMoment, SitePast, np.ndarray]]:
     """Every event at which somebody waits, and for how long those still do."""
-    schedule = played(world, [jobset], rule)
-    start, finish = schedule.start.astype(np.int64), schedule.finish.astype(np.int64)
+    whole = play_whole(jobset, world, RulePolicy("", rule))
     found = []
-    for time in np.unique(np.concatenate([jobset.arrival, finish])):
-        waiting = (jobset.arrival <= time) & (start > time)
-        if waiting.any():
-            moment, past = moment_of(jobset, start, finish, int(time))
-            found.append((moment, past, start[waiting] - time))
+    for time in np.unique(np.concatenate([jobset.arrival, whole.finish])):
+        moment, past = moment_of(jobset, whole, int(time))
+        if moment.waiting.size:
+            found.append((moment, past, whole.start[moment.number[moment.waiting]] - time))
     return found
 
 
@@ -203,7 +200,7 @@ def test_a_job_that_others_overtake_waits_as_long_as_they_come() -> None:
     time, size = np.arange(0, 3 * 86_400, 600), PROCESSORS // 2
     short = np.full(time.size, 1000)
     past = jobset_of(time, short, short, np.full(time.size, size))
-    moment, known = moment_of(past, time, time + 1000, int(time[-1]))
+    moment, known = moment_of(past, PlayedJobs(time, time + 1000), int(time[-1]))
     wide = jobset_of([0], [50_000], [50_000], [PROCESSORS])
     jobs = JobSet.of(
         np.append(moment.jobs.arrival, time[-1]),
@@ -236,7 +233,7 @@ def test_what_cannot_be_played_on_is_refused() -> None:
     with pytest.raises(InputError, match="more than the machine's"):
         foreseen(get_heuristic("fcfs", WORLD), HPC(processors=4))
     site = HPC(site=Site((NodeGroup("n", 2, 8),)))
-    with pytest.raises(InputError, match="leave out --site"):
+    with pytest.raises(InputError, match="need the nodes of the jobs that run"):
         foreseen(get_heuristic("fcfs", site), site)
     nobody = MachineMoment(5, jobs.select([0]), np.array([0]))
     rng = np.random.default_rng(0)

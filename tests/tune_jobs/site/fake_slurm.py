@@ -28,7 +28,7 @@ case "$*" in
         done;;
     *-O*) for job in $(ls held); do
         echo "$job|PENDING|JobHeldUser|ann|main|1795402649|N/A|N/A|5:00|1|1|1|cpu=1||||\
-|0||||||"
+|0|||||||||||"
         done;;
 esac
 """,

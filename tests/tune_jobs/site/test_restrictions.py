@@ -29,7 +29,7 @@ def said(monkeypatch):
     """What programs say by their name and the word after it; how often each is called."""
     answers = {
         "scontrol show config": CONFIG.format("associations,limits,qos"),
-        "squeue -O": f"{JOB}bio|urgent|(null)|a|b|\n",
+        "squeue -O": f"{JOB}bio|urgent|(null)|OK|||0|(null)|a|b|\n",
         "squeue -o": "5 1-7%3\n9 0-3\n",
         "sinfo -O": f"{NODE}ib,gold|\n{NODE.replace('batch*', 'express')}ib,gold|\n",
         "scontrol show partition": recorded("partitions.txt"),
@@ -98,8 +98,11 @@ def test_a_look_has_what_slurm_would_refuse_jobs_for(said):
 def test_limits_of_accounts_and_users_come_with_their_jobs(said):
     rows = recorded("assoc.txt").replace("lab|biology|mail||1||||", "lab|biology|mail||1|||cpu=7|")
     said["sacctmgr show assoc"] = rows
-    said["squeue -O"] = f"{JOB.replace('ann', 'mail')}biology|urgent|(null)||\n"
+    said["squeue -O"] = f"{JOB.replace('ann', 'mail')}biology|urgent|(null)|NO|n3||1|lab:2||\n"
     snapshot = SlurmBackend().read()
+    (job,) = snapshot.jobs
+    assert (job.exclusive, job.nodes_named) == (True, "n3")
+    assert job.special == "contiguous nodes; licenses lab:2"
     limits = {limit["name"]: limit for limit in snapshot.restrictions["limits"]}
     assert limits["biology"] == {"name": "biology", "kind": "account", "processors": 400}
     assert limits["mail"] == {"name": "mail", "kind": "user", "processors": 7}
@@ -142,4 +145,4 @@ def test_an_old_slurm_without_a_column_is_read_as_before(said):
     assert snapshot.jobs[0].qos == ""
     assert backend.read().restrictions is None
     assert len(lines) == 1
-    assert lines[0].startswith("squeue does not list Account, QOS, Reservation, Feature")
+    assert lines[0].startswith("squeue does not list Account, QOS, Reservation,")

@@ -52,6 +52,10 @@ def test_start_times_stand_in_it_if_they_are_asked_for():
     _, head, _, row, *_ = shadow_table(SNAPSHOT, DECISION, "sjf:easy", times).splitlines()
     assert "starts in  90% between" in head
     assert row.split()[-9:-2] == ["2", "min", "60", "s", "-", "2", "h"]
+    times = [StartTime("2", 0, 0, None, None, ("licenses lab:1",))]
+    _, head, _, row, *_ = shadow_table(SNAPSHOT, DECISION, "sjf:easy", times).splitlines()
+    assert "not simulated" in head
+    assert "licenses lab:1" in row
 
 
 def test_of_a_long_queue_the_first_jobs_are_shown():

@@ -1,11 +1,13 @@
 """Start times at a site: from its queue and its log, what Slurm says, and the bound."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from rllib_configs.snapshot import RUNNING, WAITING, SiteJob, SiteNode, Snapshot
+from rllib_configs.snapshot import BLOCKED, RUNNING, WAITING, SiteJob, SiteNode, Snapshot
+from rllib_configs.worlds.hpc.live_moment import LiveSite
 from tests.tune_jobs.replaying.site_log import write_site_log
 from tune_jobs import cli
 from tune_jobs.site.deciding import NO_PAST, Limits, decide
@@ -53,10 +55,15 @@ def test_a_queue_of_exact_users_starts_when_estimates_say(folder, capsys):
         "job": "2",
         "expected": NOW + 3000,
         "plan": NOW + 3000,
-        "at": [NOW + 3000] * 5,
+        "at": [*[NOW + 3000] * 4, NOW + 3060],
         "latest": None,
+        "not_simulated": [],
     }
-    assert (third["job"], third["expected"], third["at"]) == ("3", 0, [NOW + 4800] * 5)
+    assert (third["job"], third["expected"], third["at"]) == (
+        "3",
+        0,
+        [*[NOW + 4800] * 4, NOW + 4860],
+    )
 
 
 def test_people_see_slurms_own_time_and_the_guaranteed_one(folder, capsys):
@@ -107,8 +114,127 @@ def test_what_cannot_be_done_is_said_in_a_line_with_status_2(
 
 def test_a_record_of_before_slurms_own_times_were_read_has_none(folder, capsys):
     entry = json.loads(Path("seen.jsonl").read_text())
-    entry["snapshot"]["jobs"] = [row[:-1] for row in entry["snapshot"]["jobs"]]
+    entry["snapshot"]["jobs"] = [row[:13] for row in entry["snapshot"]["jobs"]]
     Path("old.jsonl").write_text(json.dumps(entry) + "\n")
     words = ("--past", "exact.csv", "--repeat", "old.jsonl", "--instants", "0", "--futures", "2")
     assert metasched("starts", "fcfs:strict", *words, "--json") == 0
     assert [one["expected"] for one in json.loads(capsys.readouterr().out)["starts"]] == [0, 0]
+
+
+def at_site(*jobs: SiteJob, limits: tuple[dict, ...] = (), **record: object) -> None:
+    """A record of four nodes, all held by job 1 for 100 s more."""
+    first = SiteJob(
+        *("1", RUNNING, "None", "ada", "main", NOW - 900, NOW - 100, 200, 32, 0, 0, 4),
+        node_list="n[1-4]",
+        exclusive=True,
+    )
+    nodes = tuple(SiteNode(f"n{k}", 8, 0, 0, 0, 0, 0, "main") for k in (1, 2, 3, 4))
+    main = {"name": "main", "nodes": [node.name for node in nodes], "shared": record.get("shared")}
+    rules = {"partitions": [main], "limits": list(limits), "calendar": []}
+    snapshot = Snapshot(NOW, (first, *jobs), nodes, restrictions=rules)
+    decision = decide(snapshot, lambda queue: _Nothing, Limits(), WAITING)
+    with Path("site.jsonl").open("w") as file:
+        entry = tick_entry(1, "", Limits(), WAITING, snapshot, NO_PAST, decision)
+        file.write(json.dumps(entry) + "\n")
+
+
+def waits(job: str, processors: int = 1, nodes: int = 1, **more) -> SiteJob:
+    times = (NOW - 50, 0, 60)
+    state, reason = more.pop("state", WAITING), more.pop("reason", "Resources")
+    partition, user = more.pop("partition", "main"), more.pop("user", "ada")
+    units = (processors, 0, 0, nodes)
+    return SiteJob(job, state, reason, user, partition, *times, *units, **more)
+
+
+def starts_at_site(capsys, rule: str = "fcfs:easy") -> dict:
+    words = ("--past", "exact.csv", "--repeat", "site.jsonl", "--instants", "0", "--futures", "3")
+    assert metasched("starts", rule, *words, "--json") == 0
+    return {one["job"]: one for one in json.loads(capsys.readouterr().out)["starts"]}
+
+
+def after(one: dict) -> list[int]:
+    return [time - NOW for time in one["at"]]
+
+
+def test_nodes_throttles_and_exclusive_jobs_are_played(folder, capsys):
+    """All run as long as they may, so that it can be followed by hand."""
+    array = [waits(f"2_{k}", array="2", throttle=1) for k in (1, 2, 3, 4)]
+    wide = [waits(job, 3, 3, exclusive=True) for job in "34"]
+    at_site(*array, *wide, waits("5", nodes_named="n1"))
+    found = starts_at_site(capsys)
+    medians = {job: after(one)[2] for job, one in found.items()}
+    assert medians == {"2_1": 100, "2_2": 160, "2_3": 220, "2_4": 280, "3": 100, "4": 160, "5": 100}
+    assert all(after(one)[4] == after(one)[2] + 60 for one in found.values())
+    assert not any(one["not_simulated"] for one in found.values())
+
+
+def test_a_job_that_a_limit_blocks_is_foreseen_and_others_that_wait_for_jobs_are_not(
+    folder, capsys
+):
+    reason = "QOSMaxJobsPerUserLimit"
+    blocked = waits("2", qos="one", state=BLOCKED, reason=reason)
+    other = waits("3", state=BLOCKED, reason="Dependency")
+    limit = {"name": "one", "kind": "qos", "jobs_per_user": 1}
+    at_site(waits("4", qos="one"), blocked, other, limits=(limit,))
+    found = starts_at_site(capsys)
+    assert {job: after(one)[2] for job, one in found.items()} == {"4": 100}  # no limit blocks 2 now
+    runs = replace(waits("6", qos="one"), state=RUNNING, start=NOW - 20, node_list="n9")
+    at_site(waits("4", qos="one"), blocked, other, runs, limits=(limit,))
+    found = starts_at_site(capsys)
+    assert {job: after(one)[2] for job, one in found.items()} == {"2": 100, "4": 160}
+
+
+def test_what_no_site_describes_is_said_beside_the_job(folder, capsys):
+    at_site(
+        waits("2", special="contiguous nodes; licenses lab:2"),
+        waits("3", 2, 2, nodes_named="n1"),
+        waits("4", features="[a*1&b*2]"),
+        waits("5", partition="main,long"),
+        waits("6", 64, 8),
+        waits("7", partition="gone"),
+        waits("8", reservation="course"),
+        shared=True,
+    )
+    found = starts_at_site(capsys)
+    shared = "jobs of its partition share processors"
+    assert found["2"]["not_simulated"] == ["contiguous nodes", "licenses lab:2", shared]
+    assert found["3"]["not_simulated"] == [shared, "needs n1 among its nodes"]
+    assert found["5"]["not_simulated"][0] == "waits in 2 partitions, simulated in one"
+    assert found["8"]["not_simulated"] == [shared, "reservation course"]
+    for job, why in (
+        ("4", "no node has the features"),
+        ("6", "a number of nodes"),
+        ("7", "no nodes"),
+    ):
+        assert found[job]["at"] is None
+        assert why in found[job]["not_simulated"][0]
+    words = ("--past", "exact.csv", "--repeat", "site.jsonl", "--instants", "0", "--futures", "2")
+    assert metasched("starts", "fcfs:easy", *words) == 0
+    _, head, *rows = capsys.readouterr().out.splitlines()
+    assert head.endswith("not simulated")
+    assert "contiguous nodes; licenses lab:2" in rows[0]
+
+
+def test_jobs_on_nodes_that_take_no_more_count_and_free_nothing(folder, capsys):
+    """Job 6 runs on a drained node and, unevenly, on n1, whose other jobs nobody lists."""
+    snapshot = Snapshot(
+        NOW,
+        (
+            SiteJob(
+                *("6", RUNNING, "", "ada", "main", 1, NOW, 100, 10, 0, 0, 2), node_list="n[1,9]"
+            ),
+            SiteJob(*("7", RUNNING, "", "ada", "main", 1, NOW, 50, 2, 0, 0), node_list="n2"),
+            waits("8", 16, 2),
+            waits("9", 4),
+        ),
+        (SiteNode("n1", 8, 0, 0, 4, 0, 0, "main"), SiteNode("n2", 8, 0, 0, 4, 0, 0, "main")),
+        restrictions={"partitions": [], "limits": [], "calendar": []},
+    )
+    live = LiveSite(snapshot)
+    assert [job.job for job in live.running] == ["6", "7"]
+    assert live.site.node_names == ("n1", "n2", "n9")
+    # n2 is two processors smaller, which somebody holds.
+    assert live.site.units[:, 0].tolist() == [8, 6, 6]
+    assert live.nodes.first.tolist() == [0, 2, 3]
+    assert live.nodes.size.tolist() == [4, 6, 2]
+    assert not live.never()

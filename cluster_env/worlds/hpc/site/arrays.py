@@ -122,6 +122,8 @@ STATUS = np.dtype(
         # Users, and whether the order looks at what they have used.
         ("num_users", np.int64),
         ("shares", np.bool_),
+        # Whether the nodes of jobs that have ended are kept, too, to be read afterwards.
+        ("keeps_nodes", np.bool_),
     ],
     align=True,
 )
@@ -166,6 +168,24 @@ class Results(NamedTuple):
     lost: NDArray[np.bool_]  # (num_places,)
 
 
+class Beginning(NamedTuple):
+    """A moment that an episode is brought to: the first jobs of its jobset run then, no other has.
+
+    Before it jobs only enter the queue.
+    """
+
+    time: int  # when those jobs get their nodes
+    first_pass: int  # from when on there are passes, at `time` or right after it
+    watched: int  # first jobs that have all started when the episode may end; 0 for all jobs to end
+    first: Ints  # (num_running + 1,), where the nodes of each begin, at least one
+    node: Indices
+    size: Indices  # processors on each
+
+
+EMPTY = Beginning(-1, 0, 0, np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
+"""Of a machine on which nothing has happened yet."""
+
+
 class SiteRows(NamedTuple):
     """What episodes under way are made of beside `Results`, from one event to the next."""
 
@@ -180,7 +200,7 @@ class SiteRows(NamedTuple):
     later_jobs: Indices
     pending: Indices  # (num_places,), jobs that must end before it, -1 if one did not end well
     ready: Ints  # (num_places,), when the last of them has ended, and the think time is over
-    slot: Indices  # (num_places,), where the placement of a running job begins
+    slot: Indices  # (num_places,), where the placement of a job begins, -1 if it has none
     at_arrival: Indices  # (num_places, 4), see `AT_ARRIVAL`, or of no place
     used: Ints  # (num_rows, num_counters)
     held: Indices  # (num_rows, counters of nodes, num_nodes), how many of their jobs are on a node

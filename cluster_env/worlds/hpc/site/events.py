@@ -17,7 +17,7 @@ from cluster_env.worlds.hpc.events import (
     pop,
     push,
 )
-from cluster_env.worlds.hpc.site.arrays import FAILURE, NO_JOB, Layout, Run, Work
+from cluster_env.worlds.hpc.site.arrays import FAILURE, NO_JOB, NO_SLOT, Layout, Run, Work
 from cluster_env.worlds.hpc.site.bookings import look_ahead
 from cluster_env.worlds.hpc.site.placing import add_units
 
@@ -33,6 +33,7 @@ def clear(layout: Layout, work: Work, run: Run) -> None:
     for job in range(status.num_jobs):
         run.start[job], run.finish[job], run.eligible[job] = NO_JOB, NO_JOB, NO_JOB
         run.cuts[job], run.lost[job], run.ready[job] = 0, False, 0
+        run.slot[job] = NO_SLOT
         run.pending[job] = work.records[status.first + job].predecessors
     clear_counters(run)
     for user in range(run.usage.size):
@@ -136,7 +137,8 @@ def release_nodes(layout: Layout, work: Work, run: Run, job: int) -> None:
         add_units(run.free[node], layout.units[node], demand, record.exclusive, size, 1)
         add_to_sets(layout, run, node, 1)
         last, slot = slot, run.slot_next[slot]
-    run.slot_next[last], status.free_slot = status.free_slot, np.int64(run.slot[job])
+    if not status.keeps_nodes:
+        run.slot_next[last], status.free_slot = status.free_slot, np.int64(run.slot[job])
 
 
 @njit_inlined

@@ -13,7 +13,7 @@ import numpy as np
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.hpc.events import NEVER, expect, forget, push
 from cluster_env.worlds.hpc.rules import CONSERVATIVE, EASY, STRICT
-from cluster_env.worlds.hpc.site.arrays import NO_SLOT, Layout, Run, Work
+from cluster_env.worlds.hpc.site.arrays import NO_SLOT, Beginning, Layout, Run, Work
 from cluster_env.worlds.hpc.site.bookings import book, find, take_checked
 from cluster_env.worlds.hpc.site.events import add_to_sets, charge
 from cluster_env.worlds.hpc.site.placing import add_units
@@ -111,6 +111,21 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
             forget(run.expected, run.expected_jobs, status.running, job)
             end = now + record.estimate
             expect(run.expected, run.expected_jobs, status.running - 1, end, job)
+
+
+@njit_inlined
+def bring_to(layout: Layout, work: Work, run: Run, beginning: Beginning, now: int) -> None:
+    """Lets the first jobs run as they do at a moment; see `Beginning`."""
+    status = run.status[0]
+    for job in range(beginning.first.size - 1):
+        begin, end = beginning.first[job], beginning.first[job + 1]
+        status.chosen = end - begin
+        for place in range(begin, end):
+            run.chosen[place - begin] = beginning.node[place]
+            run.chosen_size[place - begin] = beginning.size[place]
+        seconds = np.int64(work.records[status.first + job].estimate)
+        start(layout, work, run, np.int64(job), now, seconds)
+    close_gaps(work, run)
 
 
 @njit_inlined

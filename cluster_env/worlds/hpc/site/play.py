@@ -9,7 +9,16 @@ import numpy as np
 from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.worlds.hpc.events import NEVER, pop, push
 from cluster_env.worlds.hpc.rules import FIXED, Scores
-from cluster_env.worlds.hpc.site.arrays import Layout, Results, Run, Site, SiteRows, Work, run_of
+from cluster_env.worlds.hpc.site.arrays import (
+    Beginning,
+    Layout,
+    Results,
+    Run,
+    Site,
+    SiteRows,
+    Work,
+    run_of,
+)
 from cluster_env.worlds.hpc.site.events import (
     change_calendar,
     clear,
@@ -19,12 +28,19 @@ from cluster_env.worlds.hpc.site.events import (
     note_arrival,
     raise_outlived,
 )
-from cluster_env.worlds.hpc.site.passes import start_jobs
+from cluster_env.worlds.hpc.site.passes import bring_to, start_jobs
 from cluster_env.worlds.hpc.site.queue import Order, insert, move_overdue, rank
 
 
 @njit_kernel
-def play_site(site: Site, results: Results, rows: SiteRows, order: Order, max_time: int) -> None:
+def play_site(
+    site: Site,
+    results: Results,
+    rows: SiteRows,
+    order: Order,
+    beginning: Beginning,
+    max_time: int,
+) -> None:
     """Plays one episode after the other to its end, in the one row of ``rows``."""
     layout, work = site.layout, site.work
     for row in range(results.status.size):
@@ -32,8 +48,11 @@ def play_site(site: Site, results: Results, rows: SiteRows, order: Order, max_ti
         clear(layout, work, run)
         status, now = run.status[0], np.int64(0)
         status.shares = order.shares
+        watched = np.int64(beginning.watched)  # of those, the last one that has not started
         while True:
             instant = np.int64(next_instant(layout, work, run))
+            if now < beginning.time:
+                instant = min(instant, np.int64(beginning.time))
             if instant == NEVER:
                 break
             now = instant
@@ -41,12 +60,18 @@ def play_site(site: Site, results: Results, rows: SiteRows, order: Order, max_ti
                 break
             advance(layout, work, run, order.score, now)
             bounded = False
-            if status.waiting > 0:
+            if now == beginning.time:
+                bring_to(layout, work, run, beginning, now)
+            if status.waiting > 0 and now >= beginning.first_pass:
                 if order.kind != FIXED:
                     rank(layout, work, run, order, now)
                 if order.max_wait > 0:
                     bounded = move_overdue(work, run, order, now)
                 start_jobs(layout, work, run, order, bounded, now)
+            while watched > 0 and run.start[watched - 1] >= 0:
+                watched -= 1
+            if watched == 0 and beginning.watched > 0:
+                break
         status.active, status.truncated = False, now > max_time
         status.time = min(now, np.int64(max_time))
 

@@ -36,14 +36,24 @@ def _indices(*shape: int) -> NDArray[np.int32]:
 
 
 def rows_for(
-    layout: Layout, work: Work, num_rows: int, num_places: int, most_jobs: int, seen: bool = False
+    layout: Layout,
+    work: Work,
+    num_rows: int,
+    num_places: int,
+    most_jobs: int,
+    seen: bool = False,
+    keeps_nodes: bool = False,
 ) -> SiteRows:
     """Room for so many episodes, and jobs of all of them, with at most so many of one.
 
-    ``seen`` says whether states show what was true when a job arrived.
+    ``seen`` says whether states show what was true when a job arrived, ``keeps_nodes`` whether
+    there is room for the nodes of all jobs at once.
     """
     (num_nodes, num_resources), num_sets = layout.units.shape, layout.set_units.shape[0]
     slots = int(np.minimum(layout.units[:, 0], most_jobs).sum()) + 1
+    if keeps_nodes:
+        most_nodes = np.minimum(work.records["most"], work.demand[:, 0]).astype(np.int64)
+        slots = int(np.add.reduceat(most_nodes, work.first[:-1]).max()) + 1
     users = int(work.records["user"].max(initial=0)) + 1
     return SiteRows(
         partitions=new_records((num_rows, layout.partition_set.size + 1), PARTITION),

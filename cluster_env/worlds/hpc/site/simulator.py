@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from cluster_env.core.batch import BatchSimulator
 from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Pieces, Schedule, join_attributes
+from cluster_env.sites.placements import Placements
 from cluster_env.sites.requests import Requests
 from cluster_env.worlds.hpc.decisions import machine_of, reset_rows, step_rows
 from cluster_env.worlds.hpc.events import Jobs
@@ -16,7 +18,17 @@ from cluster_env.worlds.hpc.rules import BACKFILLING, CHANCE, FIXED, Rule, RuleT
 from cluster_env.worlds.hpc.scorer import JOB_FEATURES, Scorer
 from cluster_env.worlds.hpc.seen import Scoring
 from cluster_env.worlds.hpc.simulator import chance_scores, submits
-from cluster_env.worlds.hpc.site.arrays import Layout, Results, Scratch, Site, Work
+from cluster_env.worlds.hpc.site.arrays import (
+    EMPTY,
+    FAILURE,
+    Beginning,
+    Layout,
+    Results,
+    Scratch,
+    Site,
+    SiteRows,
+    Work,
+)
 from cluster_env.worlds.hpc.site.compiling import layout_of, work_of
 from cluster_env.worlds.hpc.site.deciding import SiteBatch, choose_at_site, take_over_rows
 from cluster_env.worlds.hpc.site.play import play_site
@@ -43,11 +55,23 @@ class SiteSimulator(BatchSimulator):
     site: Site
     results: Results
     jobs: Jobs
+    keeps_nodes = False
+    """Whether `nodes_of_jobs` is asked for; it is set before jobs are played."""
+    checked = False
+    """Whether jobs are known to be such as can run."""
+    beginning = EMPTY
+    """A moment that all episodes are brought to at first, see `begin`."""
 
     def __init__(self, world: Any) -> None:
         super().__init__(world)
         self.machine = machine_of(world)
         self._rows: SiteBatch | None = None
+        self._played: SiteRows
+
+    def check(self, jobset: JobSet) -> None:
+        """See `BatchSimulator.check`."""
+        if not self.checked:
+            super().check(jobset)
 
     def allocate(self) -> None:
         """See `BatchSimulator.allocate`."""
@@ -60,7 +84,7 @@ class SiteSimulator(BatchSimulator):
         self.jobs = Jobs(work.first, batch.window, work.records, work.demand)
         self.results = results_for(work, batch.jobset, batch.place, batch.num_places)
         self.site = Site(layout, work, self._scratch(layout, work, False), cuts_for(layout, batch))
-        self._rows = None
+        self._rows, self.beginning = None, EMPTY
         self._orders: dict[Rule | Scorer, Order] = {}
 
     def _scratch(self, layout: Layout, work: Work, books: bool) -> Scratch:
@@ -177,6 +201,8 @@ class SiteSimulator(BatchSimulator):
             InputError: if more jobs are to be booked ahead than there is room for.
         """
         order, site = self._order(rule), self.site
+        if self.keeps_nodes and (site.layout.entry_kind == FAILURE).any():
+            raise InputError("nodes of jobs are kept where no node fails; leave out its failures")
         if order.kind == CHANCE:  # drawn once, so that it is a fixed one here
             order = order._replace(kind=FIXED, score=chance_scores(self.batch, keys))
         if order.mode == BACKFILLING.index("conservative") and not self.world.max_wait:
@@ -184,8 +210,9 @@ class SiteSimulator(BatchSimulator):
         site.scratch.unbooked[:] = 0
         site.cut.number[0] = 0
         most = self.batch.most_jobs
-        rows = rows_for(site.layout, site.work, 1, most, most)
-        play_site(site, self.results, rows, order, self.world.max_time)
+        rows = rows_for(site.layout, site.work, 1, most, most, keeps_nodes=self.keeps_nodes)
+        self._played, self.status.keeps_nodes = rows, self.keeps_nodes
+        play_site(site, self.results, rows, order, self.beginning, self.world.max_time)
         self._rows = None
         bookings, nodes = site.scratch.unbooked
         room = site.scratch.book_job.size
@@ -195,6 +222,43 @@ class SiteSimulator(BatchSimulator):
                 f"nodes (room for {room:,}); give the site fewer most_bookings, as Slurm's "
                 "bf_max_job_test, or take a rule that ends in :easy"
             )
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """When the jobs of all episodes started, int64 ``(num_places,)``; -1 for never."""
+        return self.results.start
+
+    def begin(
+        self, nodes: Placements, time: int, clock: int, *, decided: bool, watched: int
+    ) -> None:
+        """Lets all episodes that are loaded begin at a moment at which jobs run; see `play`.
+
+        Args:
+            nodes: of the first jobs of each jobset. These start at that time, whatever the rule
+                says; before it nothing does, and jobs only enter the queue.
+            time: of the moment.
+            clock: what the site's calendar shows at time 0.
+            decided: whether the rule has decided at the moment; else it does so then.
+            watched: so many first jobs are of interest: when they have started, an episode ends.
+        """
+        self.beginning = Beginning(time, time + int(decided), watched, *nodes)
+        self.status.shift[:] = clock
+
+    def nodes_of_jobs(self) -> Placements:
+        """The nodes of each job of the last episode, where `keeps_nodes` is set."""
+        rows, slot = self._played, self._played.slot[: self.batch.num_jobs[-1]]
+        jobs, slots, left = [], [], np.flatnonzero(slot >= 0)
+        at = slot[left]
+        while left.size:
+            jobs.append(left)
+            slots.append(at)
+            more = rows.slot_next[0, at] >= 0
+            left, at = left[more], rows.slot_next[0, at[more]]
+        job = np.concatenate([*jobs, np.zeros(0, np.int64)])
+        order = np.argsort(job, kind="stable")
+        chosen = np.concatenate([*slots, np.zeros(0, np.int32)]).astype(np.int64)[order]
+        first = np.concatenate([[0], np.cumsum(np.bincount(job, minlength=slot.size))])
+        return Placements(first, rows.slot_node[0, chosen], rows.slot_size[0, chosen])
 
     def schedule(self) -> Schedule:
         """The jobs that have entered the queue in each episode, and what became of them.
