@@ -110,9 +110,19 @@ STATUS = np.dtype(
         *((name, np.int64) for name in ("free_slot", "chosen")),
         # Of the present pass: times at which room is checked, bookings, their nodes and edges.
         *((name, np.int64) for name in ("checks", "bookings", "booked_nodes", "edges")),
+        # Of the present pass, too: jobs that are blocked, of which so many are booked, and so many
+        # are to be before anything else; the place of the last one in the queue, -1 for none.
+        *((name, np.int64) for name in ("blocked", "booked", "due", "last")),
+        # Whether it holds from now on, or only for this instant; whether it has closed any nodes.
+        *((name, np.bool_) for name in ("holds", "fleeting", "closes")),
+        # Jobs that have come at this instant, and the place of the last one; no job that waits asks
+        # for fewer processors than `narrowest`.
+        *((name, np.int64) for name in ("new_jobs", "new_place", "narrowest")),
         # Users, and whether the order looks at what they have used.
         ("num_users", np.int64),
         ("shares", np.bool_),
+        # Whether the sums of `PARTITION` are kept.
+        ("counts", np.bool_),
     ],
     align=True,
 )
@@ -163,6 +173,7 @@ class Run(NamedTuple):
     lost: NDArray[np.bool_]
     queue: Indices  # (num_jobs,), waiting jobs in order
     keys: NDArray[np.float64]  # (num_jobs,), their scores, lower first
+    widths: Indices  # (num_jobs,), their processors
     ends: Ints  # (num_jobs,), heap of true ends, and whose they are
     running: Indices
     expected: Ints  # (num_jobs,), expected ends in falling order, and whose they are

@@ -22,6 +22,9 @@ def clear(layout: Layout, work: Work, run: Run, jobset: int) -> None:
     status.change, status.down, status.cut_runs, status.faded = 0, 0, 0, 0
     status.stamp, status.checks, status.bookings = 1, 0, 0
     status.booked_nodes, status.edges, status.chosen = 0, 0, 0
+    status.blocked, status.booked, status.due, status.last = 0, 0, 0, NO_JOB
+    status.holds, status.fleeting, status.closes = False, False, False
+    status.new_jobs, status.new_place, status.narrowest = 0, 0, NEVER
     for job in range(status.num_jobs):
         run.start[job], run.finish[job], run.eligible[job] = NO_JOB, NO_JOB, NO_JOB
         run.cuts[job], run.lost[job], run.booked[job], run.ready[job] = 0, False, 0, 0
@@ -113,21 +116,25 @@ def release(layout: Layout, work: Work, run: Run, job: int, seconds: int) -> Non
     run.slot_next[last], status.free_slot = status.free_slot, np.int64(run.slot[job])
     charge(work, run, index, -1)
     end = forget(run.expected, run.expected_jobs, running, job)
-    part = run.partitions[record.partition]
-    part.running -= 1
-    part.run_log -= record.log
-    part.run_work -= float(end) * demand[0]
-    part.run_size -= demand[0]
-    run.usage[record.user] += float(seconds) * demand[0]
-    status.running = running - 1
+    if status.counts:
+        part = run.partitions[record.partition]
+        part.running -= 1
+        part.run_log -= record.log
+        part.run_work -= float(end) * demand[0]
+        part.run_size -= demand[0]
+    if status.shares:
+        run.usage[record.user] += float(seconds) * demand[0]
+    status.running, status.holds = running - 1, False
 
 
 @njit_inlined
 def tell_followers(work: Work, run: Run, job: int, now: int) -> None:
     """Lets jobs know that one they wait for has ended; those that need no other become ready."""
     status = run.status[0]
-    ended_well = not (work.records[status.first + job].failed or run.lost[job])
     index = status.first + job
+    if work.next_first[index] == work.next_first[index + 1]:
+        return
+    ended_well = not (work.records[index].failed or run.lost[job])
     for place in range(work.next_first[index], work.next_first[index + 1]):
         other = work.next_jobs[place]
         record = work.records[status.first + other]
@@ -151,7 +158,7 @@ def tell_followers(work: Work, run: Run, job: int, now: int) -> None:
 def raise_outlived(work: Work, run: Run, now: int) -> None:
     """Moves expected ends that have passed, see `cluster_env.worlds.hpc.events.raise_outlived`."""
     status, times, jobs = run.status[0], run.expected, run.expected_jobs
-    place = status.running - 1
+    place, status.holds = status.running - 1, False
     while place >= 0 and times[place] <= now:
         job = jobs[place]
         record, start = work.records[status.first + job], run.start[job]
@@ -168,8 +175,9 @@ def raise_outlived(work: Work, run: Run, now: int) -> None:
             times[hole], jobs[hole] = times[hole - 1], jobs[hole - 1]
             hole -= 1
         times[hole], jobs[hole] = end, job
-        added = float(end - before) * work.demand[status.first + job, 0]
-        run.partitions[record.partition].run_work += added
+        if status.counts:
+            added = float(end - before) * work.demand[status.first + job, 0]
+            run.partitions[record.partition].run_work += added
 
 
 @njit_inlined
@@ -247,7 +255,7 @@ def change_calendar(
         and layout.change_time[status.change] - status.shift <= now
     ):
         entry, time = layout.change_entry[status.change], layout.change_time[status.change]
-        status.change += 1
+        status.change, status.holds = status.change + 1, False
         if layout.entry_kind[entry] != FAILURE:
             look_ahead(layout, run, entry, now)
         elif time == layout.entry_start[entry]:
@@ -267,8 +275,10 @@ def count_arrival(work: Work, run: Run, job: int, now: int) -> None:
     record = work.records[run.status[0].first + job]
     size = np.int64(work.demand[run.status[0].first + job, 0])
     part, log = run.partitions[record.partition], record.log
-    area, effort = log + math.log(size), float(record.order_estimate) * size
     part.waiting += 1
+    if not run.status[0].counts:
+        return
+    area, effort = log + math.log(size), float(record.order_estimate) * size
     part.queue_log += log
     part.queue_work += effort
     if run.cuts[job] > 0:  # it has come before

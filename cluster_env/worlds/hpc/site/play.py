@@ -18,8 +18,8 @@ from cluster_env.worlds.hpc.site.events import (
     next_instant,
     raise_outlived,
 )
-from cluster_env.worlds.hpc.site.passes import start_jobs
-from cluster_env.worlds.hpc.site.queue import Order, insert, move_overdue, rank
+from cluster_env.worlds.hpc.site.passes import some_may_start, start_jobs
+from cluster_env.worlds.hpc.site.queue import SCORED, Order, insert, move_overdue, rank
 
 
 @njit_kernel
@@ -42,7 +42,7 @@ def play_site(
     for episode in range(which.size):
         clear(layout, work, run, which[episode])
         status, first, now = run.status[0], place[episode], np.int64(0)
-        status.shares, status.cut_runs = order.shares, cuts
+        status.shares, status.counts, status.cut_runs = order.shares, order.kind == SCORED, cuts
         while True:
             instant = np.int64(next_instant(layout, work, run))
             if instant == NEVER:
@@ -56,7 +56,7 @@ def play_site(
                 raise_outlived(work, run, now)
             _let_come(layout, work, run, order, now)
             bounded = False
-            if status.waiting > 0:
+            if some_may_start(run):
                 if order.kind != FIXED:
                     rank(layout, work, run, order, now)
                 if order.max_wait > 0:
@@ -80,6 +80,7 @@ def play_site(
 def _let_come(layout: Layout, work: Work, run: Run, order: Order, now: int) -> None:
     """Lets jobs enter the queue: those that arrive alone, and those that waited for others."""
     status = run.status[0]
+    status.new_jobs = 0
     while True:
         arrives = status.coming < status.num_jobs
         arrives = arrives and work.records[status.first + status.coming].arrival <= now

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
+from cluster_env.worlds.hpc.queue import shift_down, shift_up
 from cluster_env.worlds.hpc.rules import AGE_S, CHANCE, FIXED, PRIORITY, moving_score
 from cluster_env.worlds.hpc.scoring import (
     Recent,
@@ -71,32 +72,39 @@ def _goes_before(work: Work, run: Run, job: int, key: float, other: int, other_k
 def insert(work: Work, run: Run, job: int, key: float) -> None:
     """Puts a job into its place in the queue."""
     status, queue, keys = run.status[0], run.queue, run.keys
-    low, high = np.int64(0), status.waiting
+    low, high, size = np.int64(0), status.waiting, work.brief[run.status[0].first + job, 0]
+    # Most jobs of most orders come last.
+    if high > 0 and not _goes_before(
+        work, run, job, key, np.int64(queue[high - 1]), keys[high - 1]
+    ):
+        low = high
     while low < high:
         middle = (low + high) >> 1
         if _goes_before(work, run, job, key, np.int64(queue[middle]), keys[middle]):
             high = middle
         else:
             low = middle + 1
-    for place in range(status.waiting, low, -1):
-        queue[place], keys[place] = queue[place - 1], keys[place - 1]
-    queue[low], keys[low] = job, key
     status.waiting += 1
+    shift_up(queue[low : status.waiting])
+    shift_up(keys[low : status.waiting])
+    shift_up(run.widths[low : status.waiting])
+    queue[low], keys[low], run.widths[low] = job, key, size
     run.set_waiting[work.brief[status.first + job, 1]] += 1
+    # A job before others that are blocked, or one of several, is not all that is to be looked at.
+    status.holds = status.holds and status.new_jobs == 0 and low > status.last
+    status.new_jobs, status.new_place = status.new_jobs + 1, low
+    status.narrowest = min(status.narrowest, np.int64(size))
 
 
 @njit_inlined
-def close_gaps(work: Work, run: Run) -> None:
-    """Takes jobs that have started out of the queue."""
-    status, kept = run.status[0], np.int64(0)
-    for place in range(status.waiting):
-        job = run.queue[place]
-        if run.start[job] < 0:
-            run.queue[kept], run.keys[kept] = job, run.keys[place]
-            kept += 1
-        else:
-            run.set_waiting[work.brief[status.first + job, 1]] -= 1
-    status.waiting = kept
+def leave(work: Work, run: Run, place: int) -> None:
+    """Takes the job at a place out of the queue."""
+    status = run.status[0]
+    run.set_waiting[work.brief[status.first + run.queue[place], 1]] -= 1
+    shift_down(run.queue[place : status.waiting])
+    shift_down(run.keys[place : status.waiting])
+    shift_down(run.widths[place : status.waiting])
+    status.waiting -= 1
 
 
 @njit_inlined
@@ -117,6 +125,8 @@ def move_overdue(work: Work, run: Run, order: Order, now: int) -> bool:
             run.queue[hole], run.keys[hole] = run.queue[hole - 1], run.keys[hole - 1]
             hole -= 1
         run.queue[hole], run.keys[hole] = job, _OVERDUE
+        for k in range(hole, place + 1):
+            run.widths[k] = work.brief[run.status[0].first + run.queue[k], 0]
     return some
 
 
@@ -148,6 +158,8 @@ def rank(layout: Layout, work: Work, run: Run, order: Order, now: int) -> None:
         if budget < 0:
             _sort(work, run)
             break
+    for place in range(status.waiting):
+        run.widths[place] = work.brief[status.first + queue[place], 0]
 
 
 @njit_inlined

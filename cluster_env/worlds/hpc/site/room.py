@@ -56,6 +56,7 @@ def room_for(
         lost=np.zeros(num_jobs, np.bool_),
         queue=indices(num_jobs),
         keys=np.zeros(num_jobs),
+        widths=indices(num_jobs),
         ends=ints(num_jobs),
         running=indices(num_jobs),
         expected=ints(num_jobs),
