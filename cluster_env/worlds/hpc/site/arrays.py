@@ -100,8 +100,9 @@ STATUS = np.dtype(
     [
         # The first job of the jobset, their number, and what the log's clock shows at time 0.
         *((name, np.int64) for name in ("first", "num_jobs", "shift")),
-        # Waiting jobs are queue[:waiting]; jobs that run, that come by themselves, or after others.
-        *((name, np.int64) for name in ("waiting", "running", "coming", "later")),
+        # Where the waiting jobs begin in the queue, and how many they are; jobs that run, that come
+        # by themselves, or after others.
+        *((name, np.int64) for name in ("head", "waiting", "running", "coming", "later")),
         # The next change of the calendar; nodes that have failed; runs that were cut short.
         *((name, np.int64) for name in ("change", "down", "cut_runs")),
         # To which clock what users have used has faded, and the number of the present pass.
@@ -111,12 +112,12 @@ STATUS = np.dtype(
         # Of the present pass: times at which room is checked, bookings, their nodes and edges.
         *((name, np.int64) for name in ("checks", "bookings", "booked_nodes", "edges")),
         # Of the present pass, too: jobs that are blocked, of which so many are booked, and so many
-        # are to be before anything else; the place of the last one in the queue, -1 for none.
+        # are to be before anything else; the place of the last one behind the head, -1 for none.
         *((name, np.int64) for name in ("blocked", "booked", "due", "last")),
         # Whether it holds from now on, or only for this instant; whether it has closed any nodes.
         *((name, np.bool_) for name in ("holds", "fleeting", "closes")),
-        # Jobs that have come at this instant, and the place of the last one; no job that waits asks
-        # for fewer processors than `narrowest`.
+        # Jobs that have come at this instant, and the place of the last one behind the head; no job
+        # that waits asks for fewer processors than `narrowest`.
         *((name, np.int64) for name in ("new_jobs", "new_place", "narrowest")),
         # Users, and whether the order looks at what they have used.
         ("num_users", np.int64),
@@ -171,7 +172,7 @@ class Run(NamedTuple):
     eligible: Ints
     cuts: Indices
     lost: NDArray[np.bool_]
-    queue: Indices  # (num_jobs,), waiting jobs in order
+    queue: Indices  # (num_jobs,), waiting jobs in order, from `head` on
     keys: NDArray[np.float64]  # (num_jobs,), their scores, lower first
     widths: Indices  # (num_jobs,), their processors
     ends: Ints  # (num_jobs,), heap of true ends, and whose they are

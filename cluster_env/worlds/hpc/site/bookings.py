@@ -53,6 +53,8 @@ def find(
     if record.reservation >= 0:
         # It may begin at any time in its reservation, as in Slurm, which kills it at the end.
         latest = layout.entry_end[record.reservation] - status.shift - 1
+    # What it can have on a node is what is free there, or has to be worked out.
+    plain = not exclusive and demand.size == 1
     time, free, check, not_before = np.int64(now), run.free, np.int64(0), np.int64(now)
     place, edge, block = status.running - 1, np.int64(0), np.int64(0)
     total = run.set_free[record.set, 0]  # at most so much in all can it have
@@ -78,9 +80,10 @@ def find(
             for r in range(layout.units.shape[1]):
                 for node in range(layout.units.shape[0]):
                     free[node, r] = run.free[node, r]
-            for k in range(nodes.size):
-                run.can[k] = size if run.down[nodes[k]] == 0 else 0
-            total = np.int64(lower(layout, run.can, nodes, demand, exclusive, free))
+            if not plain:
+                for k in range(nodes.size):
+                    run.can[k] = size if run.down[nodes[k]] == 0 else 0
+                total = np.int64(lower(layout, run.can, nodes, demand, exclusive, free))
             while block < layout.block_ends.size and layout.block_ends[block] - status.shift <= now:
                 block += 1
         # On to the next time at which something becomes free.
@@ -106,6 +109,7 @@ def find(
                     run,
                     free,
                     job,
+                    plain,
                     inside,
                     run.slot_node[slot],
                     other,
@@ -124,6 +128,7 @@ def find(
                     run,
                     free,
                     job,
+                    plain,
                     inside,
                     run.book_node[k],
                     other,
@@ -141,6 +146,7 @@ def _change(
     run: Run,
     free: Ints,
     job: int,
+    plain: bool,
     inside: NDArray[np.bool_],
     node: int,
     other: int,
@@ -152,12 +158,14 @@ def _change(
     Returns how much more a job can have there; 0 on a node outside its set, or that has failed.
     """
     units, demand = layout.units[node], work.demand[job]
-    exclusive, more = work.records[job].exclusive, np.int64(0)
+    exclusive, more, before = work.records[job].exclusive, np.int64(0), free[node, 0]
     counts = inside[node] and run.down[node] == 0
-    if counts:
+    if counts and not plain:
         more -= can_hold(demand, exclusive, free[node], units)
     add_units(free[node], units, work.demand[other], work.records[other].exclusive, size, sign)
-    if counts:
+    if counts and plain:
+        more += free[node, 0] - before
+    elif counts:
         more += can_hold(demand, exclusive, free[node], units)
     return int(more)
 

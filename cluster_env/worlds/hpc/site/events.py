@@ -18,7 +18,7 @@ def clear(layout: Layout, work: Work, run: Run, jobset: int) -> None:
     status.first, status.shift = work.first[jobset], work.shift[jobset]
     status.num_jobs = work.first[jobset + 1] - work.first[jobset]
     status.num_users = work.num_users[jobset]
-    status.waiting, status.running, status.coming, status.later = 0, 0, 0, 0
+    status.head, status.waiting, status.running, status.coming, status.later = 0, 0, 0, 0, 0
     status.change, status.down, status.cut_runs, status.faded = 0, 0, 0, 0
     status.stamp, status.checks, status.bookings = 1, 0, 0
     status.booked_nodes, status.edges, status.chosen = 0, 0, 0

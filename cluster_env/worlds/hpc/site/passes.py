@@ -38,16 +38,12 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
     if status.holds and status.new_jobs == 0:
         return
     # From which place to which; jobs whose sets are not closed; partitions without a blocked job.
-    whole, place, open_jobs, unblocked = (
-        not status.holds,
-        status.new_place,
-        np.int64(1),
-        np.int64(1),
-    )
-    stop = place + 1
+    whole, place, open_jobs = not status.holds, status.head + status.new_place, np.int64(1)
+    stop, unblocked = place + 1, np.int64(1)
     if whole:
         _begin(run)
-        place, stop, open_jobs, unblocked = np.int64(0), status.waiting, status.waiting, np.int64(0)
+        place, open_jobs, unblocked = np.int64(status.head), status.waiting, np.int64(0)
+        stop = place + status.waiting
         for k in range(run.partitions.size):
             unblocked += run.partitions[k].waiting > 0
     begun, idle = np.int64(0), not planned and mode != STRICT
@@ -100,19 +96,20 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
             _start(layout, work, run, job, now, seconds if planned else np.int64(record.estimate))
             _note_start(layout, work, run, index, now, seconds, planned)
             take_checked(layout, work, run, index, now, now + seconds)
+            head = status.head
             leave(work, run, place)
-            stop -= 1
+            place, stop = place + status.head - head, stop + status.head - head - 1
             run.begun[begun], begun = job, begun + 1
             if order.anew:
                 rank(layout, work, run, order, now)
-                place = np.int64(0)
+                place = np.int64(status.head)
             continue
         place += 1
         if fits:
             run.too_long[record.form], run.too_long_pass[record.form] = seconds, status.stamp
         if not wants:
             continue
-        status.last = place - 1
+        status.last = place - 1 - status.head
         # A booking can wait until another job could start, unless it is not sure that there is one.
         sure = status.down == 0 and record.reservation < 0
         if sure and mode == STRICT and not overdue:
@@ -133,9 +130,9 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
             end = now + record.estimate
             expect(run.expected, run.expected_jobs, status.running - 1, end, job)
     status.holds = not (bounded or status.fleeting) and order.kind == FIXED
-    if whole:
+    if whole and place == stop:
         narrowest = _WIDEST
-        for k in range(status.waiting):
+        for k in range(status.head, stop):
             narrowest = min(narrowest, run.widths[k])
         status.narrowest = narrowest
 

@@ -65,11 +65,11 @@ def lower(
         if demand[r] > 0:
             for k in range(nodes.size):
                 can[k] = min(can[k], free[nodes[k], r] * size // demand[r])
+    if exclusive:
+        for k in range(nodes.size):
+            can[k] = can[k] if free[nodes[k], 0] == layout.units[nodes[k], 0] else 0
     for k in range(nodes.size):
-        units = free[nodes[k], 0]
-        if exclusive and units != layout.units[nodes[k], 0]:
-            units = np.int64(0)
-        can[k] = min(can[k], units)
+        can[k] = min(can[k], free[nodes[k], 0])
         total += can[k]
     return int(total)
 
@@ -116,12 +116,14 @@ def _choose_equal(
         level, place = np.int64(_MANY), np.int64(0)
         if layout.best_fit:
             for other in range(nodes.size):
-                rank = _rank(layout, free, nodes[other])
-                if run.can[other] >= share and above < rank < level:
-                    level, place = np.int64(rank), np.int64(other)
+                if run.can[other] >= share:
+                    rank = _rank(layout, free, nodes[other])
+                    if above < rank < level:
+                        level, place = np.int64(rank), np.int64(other)
         while taken < count and place < nodes.size:
-            same = not layout.best_fit or _rank(layout, free, nodes[place]) == level
-            if same and run.can[place] >= share:
+            if run.can[place] >= share and (
+                not layout.best_fit or _rank(layout, free, nodes[place]) == level
+            ):
                 run.chosen[taken] = nodes[place]
                 run.chosen_size[taken] = size // count + (1 if taken < size % count else 0)
                 taken += 1
@@ -180,16 +182,16 @@ def _choose_largest(
             if left == 0 or taken == most:
                 break
             part = min(level, left - _kept(least, taken))
-            last = place
+            last = np.int64(place)
             if part == left:  # the rest fits on one
+                rank = _rank(layout, free, nodes[place])
                 for other in range(nodes.size):
                     # Those with more are taken already, but for equal ones before this place.
                     fits = run.can[other] >= left and (
                         run.can[other] < level or (run.can[other] == level and other > place)
                     )
-                    rank = _rank(layout, free, nodes[other])
-                    if fits and rank < _rank(layout, free, nodes[last]):
-                        last = other
+                    if fits and _rank(layout, free, nodes[other]) < rank:
+                        last, rank = np.int64(other), _rank(layout, free, nodes[other])
             run.chosen[taken], run.chosen_size[taken] = nodes[last], part
             left, taken = left - part, taken + 1
         level = below
