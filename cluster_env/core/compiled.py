@@ -9,12 +9,21 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.extending import overload
 
 from cluster_env.core.kernel_cache import KernelCache
 
-__all__ = ["ZERO", "new_records", "njit", "njit_inlined", "njit_kernel"]
+__all__ = ["ZERO", "new_records", "njit", "njit_either", "njit_inlined", "njit_kernel"]
 
 Function = Callable[..., Any]
+
+_INLINED = {
+    "nogil": True,
+    "_nrt": False,
+    "forceinline": True,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
 
 ZERO: int = np.int64(0)  # type: ignore[assignment]
 """A 0 that kernels begin with. To numba the literal 0 is of a type of its own: a function that is
@@ -58,7 +67,26 @@ def njit_inlined(function: Function) -> Function:
     A real call hands over every field of every array that a named tuple holds, hundreds of words.
     There is no way in from Python and nothing is kept on disk, which halves the time to compile.
     """
-    compiled: Function = numba.njit(
-        nogil=True, _nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
-    )(function)
+    compiled: Function = numba.njit(**_INLINED)(function)
     return compiled
+
+
+def njit_either(without: Any, having: Any, field: str, at: int = 0) -> Function:
+    """One function for kernels, of two parts of them with the same arguments.
+
+    ``without`` is called where a field of the argument at a place, a named tuple, is None, and
+    ``having`` where it is not. Types decide that, so that a kernel has the code of one alone.
+    """
+
+    def chosen(*args: Any) -> Any:
+        return (without if getattr(args[at], field) is None else having)(*args)
+
+    if not numba.config.DISABLE_JIT:
+
+        @overload(chosen, jit_options=_INLINED, strict=False)
+        def _of_types(*args: Any) -> Any:
+            kind = args[at]
+            absent = isinstance(kind.types[kind.fields.index(field)], numba.types.NoneType)
+            return (without if absent else having).py_func
+
+    return chosen

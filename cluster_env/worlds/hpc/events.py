@@ -148,6 +148,8 @@ class Episode(NamedTuple):
     spare: NDArray[np.int64]  # beside the first waiting job at its reservation
     usage: NDArray[np.float64]  # (users,), processor seconds of finished jobs, which fade
     status: Records  # (1,), see `STATUS`
+    sums: Records  # (1,), the sums of `STATUS`; the same record, but at a site
+    site: Any  # None; at a site `cluster_env.worlds.hpc.site.deciding.SiteEpisode`
 
 
 @njit_inlined

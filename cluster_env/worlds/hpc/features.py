@@ -27,8 +27,8 @@ STRETCH, LOG_WAITED, LOG_GAPS, BACKFILLS, INDEX = range(8, len(ITEM))
 def item_names(resources: tuple[str, ...]) -> tuple[str, ...]:
     """Names of a waiting job's features, in order.
 
-    ln is the natural logarithm, N the processors of the machine, m and s mean and standard
-    deviation over jobs that arrived lately.
+    ln is the natural logarithm, N the processors of the machine, or of the job's partition at a
+    site, m and s mean and standard deviation over jobs that arrived lately.
 
     * ``present``: 1.
     * ``log_estimate``: ln(estimate) / 12.
@@ -77,9 +77,11 @@ def describe(
     items: NDArray[np.float32],
     context: NDArray[np.float32],
     allowed: NDArray[np.bool_],
+    site: bool,
 ) -> None:
     """Fills features of states; see `item_names`, `context_names` and `HPC.features`."""
     queue, job_size = items.shape[1], header.DEMAND + capacity.size
+    job_size += len(header.SITE_JOB) if site else 0
     for i in range(states.shape[0]):
         state = states[i]
         _describe_context(state, capacity, queue, context[i])
@@ -88,14 +90,14 @@ def describe(
         some = False
         for slot in range(seen):
             job = state[jobs_at + slot * job_size : jobs_at + (slot + 1) * job_size]
-            fit = _describe_job(state, job, capacity, items[i, slot])
+            fit = _describe_job(state, job, capacity, items[i, slot], site)
             items[i, slot, INDEX] = slot / max(queue - 1, 1)
             allowed[i, slot] = fit
             some = some or fit
-        # Empty places; and waiting, which an empty machine may not.
+        # Empty places; and waiting, which an empty machine may not where all that wait fit.
         items[i, seen:] = 0.0
         allowed[i, seen:queue] = False
-        allowed[i, queue] = state[header.RUNNING] > 0 or not some
+        allowed[i, queue] = site or state[header.RUNNING] > 0 or not some
 
 
 @njit_inlined
@@ -104,14 +106,20 @@ def _describe_job(
     job: NDArray[np.int32],
     capacity: NDArray[np.int64],
     out: NDArray[np.float32],
+    site: bool,
 ) -> bool:
     """Fills the features of one job but its place in the queue; returns whether it fits."""
     # May it start, and would it delay the oldest waiting job?
-    fit = True
+    fit, processors, free = True, float(capacity[0]), float(state[header.FREE])
     for r in range(capacity.size):
         fit = fit and job[header.DEMAND + r] <= state[header.FREE + r]
     in_time = job[header.ESTIMATE] <= state[header.RESERVATION] or state[header.RESERVATION] == 0
     backfills = fit and (in_time or job[header.DEMAND] <= state[header.SPARE])
+    if site:  # its partition is its machine
+        own = job[header.DEMAND + capacity.size :]
+        fit, backfills = own[header.MAY_START] > 0, own[header.BACKFILLS] > 0
+        processors = float(own[header.PARTITION_PROCESSORS])
+        free = float(own[header.PARTITION_FREE])
     # The job by itself, beside the machine, beside those that came lately, and in the queue.
     estimate, waited = float(job[header.ESTIMATE]), float(job[header.WAITED])
     size = float(job[header.DEMAND])
@@ -119,9 +127,9 @@ def _describe_job(
     log_gap = state[header.RECENT_LOG_GAP] / 1000.0
     out[PRESENT] = 1.0
     out[LOG_ESTIMATE] = log / _LOG_TIME
-    out[LOG_SIZE] = log_size / math.log(max(float(capacity[0]), 2.0))
-    out[SIZE] = size / capacity[0]
-    out[OF_FREE] = min(size / max(float(state[header.FREE]), 1.0), 2.0)
+    out[LOG_SIZE] = log_size / math.log(max(processors, 2.0))
+    out[SIZE] = size / processors
+    out[OF_FREE] = min(size / max(free, 1.0), 2.0)
     out[FITS] = 1.0 if fit else 0.0
     out[RELATIVE_ESTIMATE] = _relative(
         log, state[header.RECENT_LOG], state[header.RECENT_LOG_DEVIATION]

@@ -157,7 +157,8 @@ def moving_score(
     # How well the job's demands go with what is free, as shares of the machine.
     alignment = 0.0
     for r in range(free.size):
-        alignment += float(free[r]) / capacity[r] * demand[r] / capacity[r]
+        if capacity[r] > 0:  # a partition may have no GPU
+            alignment += float(free[r]) / capacity[r] * demand[r] / capacity[r]
     return -alignment if kind == PACKER else -0.5 * (alignment + 1.0 / estimate)
 
 

@@ -35,15 +35,20 @@ def scorer_features(
     present = jobs[:, :, header.ESTIMATE] > 0
     estimate = np.where(present, jobs[:, :, header.ESTIMATE], 1.0)
     size = np.where(present, jobs[:, :, header.DEMAND], 1.0)
-    log, log_size, log_processors = np.log(estimate), np.log(size), math.log(world.processors)
+    free, processors = head[header.FREE], np.full_like(size, world.processors)
+    if world.layout.site:  # a job's partition is its machine
+        own = jobs[:, :, header.DEMAND + world.layout.num_resources :]
+        free = own[:, :, header.PARTITION_FREE]
+        processors = np.where(present, own[:, :, header.PARTITION_PROCESSORS], world.processors)
+    log, log_size, log_processors = np.log(estimate), np.log(size), np.log(processors)
     of_jobs = (
         log / 4.0,
         (log_size - log_processors) / 4.0,
-        log_size / max(log_processors, math.log(2.0)),
+        log_size / np.maximum(log_processors, math.log(2.0)),
         (log - head[header.RECENT_LOG] / 1000.0) / deviation,
         np.log(1.0 + jobs[:, :, header.WAITED] / estimate) / 4.0,
-        size / world.processors,
-        np.minimum(size / np.maximum(head[header.FREE], 1.0), 2.0),
+        size / processors,
+        np.minimum(size / np.maximum(free, 1.0), 2.0),
         fits,
         (log + log_size - head[header.RECENT_LOG_AREA] / 1000.0) / area_deviation,
         (log - head[header.RECENT_LOG_GAP] / 1000.0) / 4.0,

@@ -5,7 +5,7 @@ fit, those that fit in the modes that skip, and all that wait where the first of
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ from cluster_env.worlds.hpc.events import (
 from cluster_env.worlds.hpc.features import BACKFILLS, FITS
 from cluster_env.worlds.hpc.queue import enqueue, move_overdue, start_waiting
 from cluster_env.worlds.hpc.reservations import (
-    Plan,
     book,
     book_overdue,
     delays_nobody,
@@ -36,10 +35,20 @@ from cluster_env.worlds.hpc.reservations import (
     take_spare,
 )
 from cluster_env.worlds.hpc.scheduler import rewind, slot_of
-from cluster_env.worlds.hpc.scorer import LEAST_DEVIATION, SIZE, Scorer
-
-ALL, FITTING, BACKFILLING = range(3)
-"""Which waiting jobs are looked at."""
+from cluster_env.worlds.hpc.scorer import LEAST_DEVIATION, Scorer
+from cluster_env.worlds.hpc.seen import (
+    ALL,
+    BACKFILLING,
+    FITTING,
+    Factors,
+    Recent,
+    Scoring,
+    Situation,
+    describe_state,
+    deviation_of,
+    score_job,
+    weigh,
+)
 
 LOOK, BLOCKED, SHADOW, BOUNDED, OVERDUE = range(5)
 """Places of an instant: which jobs are looked at, the one that has a reservation, and its time;
@@ -48,72 +57,6 @@ their reservations in it."""
 
 _NONE = -1
 _WIDEST = 2**31 - 1
-_LOG_2 = math.log(2.0)
-
-
-class Scoring(NamedTuple):
-    """A scorer, and what it works with."""
-
-    weights: NDArray[np.float64]  # (SIZE, SIZE)
-    first_look: int  # which jobs are looked at when an instant begins
-    strict: bool  # whether the first job blocks the others
-    bilinear: bool  # whether what counts of a job depends on the state
-    state: NDArray[np.float64]  # (SIZE,), features of the state and 1
-    job: NDArray[np.float64]  # (SIZE,), what each feature of a job counts
-    instant: NDArray[np.int64]  # (5,), what has been decided at the present instant
-    max_wait: int  # seconds after which a job is overdue, 0 for never
-    plan: Plan  # of overdue jobs
-
-    @classmethod
-    def of(cls, scorer: Scorer, max_wait: int = 0, plan: Plan | None = None) -> "Scoring":
-        """A scorer with room to work in; a bound on waits needs room for a plan."""
-        return cls(
-            np.ascontiguousarray(scorer.weights, np.float64),
-            FITTING if scorer.mode == "skip" else ALL,
-            scorer.mode == "strict",
-            scorer.is_bilinear,
-            np.ones(SIZE),
-            np.zeros(SIZE),
-            np.zeros(5, np.int64),
-            max_wait,
-            plan or Plan.of(0, 1),
-        )
-
-
-class Situation(NamedTuple):
-    """What a scorer sees of machine and queue, before it is brought to scale."""
-
-    free: float  # share of the processors
-    waiting: float  # jobs
-    queued_work: float  # seconds of the whole machine
-    next_end: float  # seconds
-    queue_log: float  # mean of ln(estimate)
-    running_work: float  # seconds of the whole machine
-    running: float  # jobs
-    running_log: float  # mean of ln(estimate)
-    load: float  # ln of it
-
-
-class Recent(NamedTuple):
-    """What a scorer sees of the last arrivals, before it is brought to scale."""
-
-    log: float  # mean of ln(estimate)
-    deviation: float
-    area: float  # mean of ln(estimate x processors)
-    area_deviation: float
-    log_gap: float  # mean of ln(1 + seconds between them)
-
-
-class Factors(NamedTuple):
-    """Numbers that a decision takes from weights and state, so that a score is a short sum."""
-
-    log: float  # of ln(estimate)
-    log_size: float  # of ln(processors)
-    wait: float  # of ln(estimate + waited)
-    size: float  # of processors
-    of_free: float
-    fits: float
-    constant: float
 
 
 @njit_kernel
@@ -260,59 +203,6 @@ def _look(episode: Episode, scoring: Scoring, now: int) -> Factors:
 
 
 @njit_inlined
-def deviation_of(mean: float, square: float) -> float:
-    """A standard deviation from the means of values and of their squares."""
-    return max(math.sqrt(max(square - mean * mean, 0.0)), LEAST_DEVIATION)
-
-
-@njit_inlined
-def describe_state(seen: Situation, deviation: float, out: NDArray[np.float64]) -> None:
-    """Writes the features of the state, in the order of `scorer.STATE_FEATURES`."""
-    values = (
-        seen.free,
-        math.log(1.0 + seen.waiting) / 4.0,
-        math.log(1.0 + seen.queued_work) / 8.0,
-        math.log(1.0 + seen.next_end) / 8.0,
-        seen.queue_log / 4.0,
-        math.log(1.0 + seen.running_work) / 8.0,
-        math.log(1.0 + seen.running) / 4.0,
-        seen.running_log / 4.0,
-        seen.load / 2.0,
-        deviation / 2.0,
-    )
-    for column in range(len(values)):
-        out[column] = values[column]
-
-
-@njit_inlined
-def weigh(scoring: Scoring, recent: Recent, processors: float) -> Factors:
-    """Works out what counts of a job, so that its score is a short sum."""
-    weights, w, last = scoring.weights, scoring.job, SIZE - 1
-    for row in range(SIZE):
-        w[row] = weights[row, last]
-        if scoring.bilinear or row == last:
-            for column in range(last):
-                w[row] += weights[row, column] * scoring.state[column]
-    # What each feature of a job counts, in the order of `scorer.JOB_FEATURES`; the logarithm of
-    # 1 + waited / estimate is the difference of those of estimate + waited and of the estimate.
-    log_estimate, log_share, log_size, relative_estimate, stretch = w[0], w[1], w[2], w[3], w[4]
-    share, of_free, fit, relative_area, log_gaps = w[5], w[6], w[7], w[8], w[9]
-    log_processors = math.log(processors)
-    of_estimate = relative_estimate / recent.deviation
-    of_area = relative_area / recent.area_deviation
-    means = log_share * log_processors + log_gaps * recent.log_gap
-    return Factors(
-        log=(log_estimate - stretch + log_gaps) / 4.0 + of_estimate + of_area,
-        log_size=log_share / 4.0 + log_size / max(log_processors, _LOG_2) + of_area,
-        wait=stretch / 4.0,
-        size=share / processors,
-        of_free=of_free,
-        fits=fit,
-        constant=w[last] - means / 4.0 - of_estimate * recent.log - of_area * recent.area,
-    )
-
-
-@njit_inlined
 def _best(episode: Episode, factors: Factors, scoring: Scoring, now: int) -> int:
     """Place of the job with the lowest score among those looked at; -1 if none may start."""
     instant, free = scoring.instant, episode.free[0]
@@ -356,24 +246,6 @@ def _best(episode: Episode, factors: Factors, scoring: Scoring, now: int) -> int
     return int(best)
 
 
-@njit_inlined
-def score_job(
-    factors: Factors, log: float, log_size: float, size: float, lasting: float, share: float
-) -> float:
-    """The score of a job, but for whether it fits.
-
-    ``lasting`` is the seconds that it has waited, and its estimate; ``share`` 1 over the free
-    processors.
-    """
-    score = factors.constant + factors.log * log + factors.log_size * log_size
-    score += factors.size * size
-    if factors.wait != 0.0:
-        score += factors.wait * math.log(lasting)
-    if factors.of_free != 0.0:
-        score += factors.of_free * min(size * share, 2.0)
-    return score
-
-
 def score_states(
     scorer: Scorer, world: Any, states: NDArray[np.int32]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -394,6 +266,7 @@ def score_states(
         states,
         layout.jobs_at,
         layout.job_size,
+        layout.num_resources if layout.site else 0,
         world.processors,
         Scoring.of(scorer),
         fitting,
@@ -414,12 +287,16 @@ def _score_all(
     states: NDArray[np.int32],
     jobs_at: int,
     job_size: int,
+    site_at: int,
     processors: int,
     scoring: Scoring,
     fitting: NDArray[np.float32],
     scores: NDArray[np.float64],
 ) -> None:
-    """Writes the scores of the jobs that states show, ``(n, queue)``; others are left."""
+    """Writes the scores of the jobs that states show, ``(n, queue)``; others are left.
+
+    ``site_at`` says where what a site shows of a job begins behind its first demand; 0 for a pool.
+    """
     for i in range(states.shape[0]):
         state = states[i]
         free = float(state[header.FREE])
@@ -447,6 +324,10 @@ def _score_all(
         for slot in range(min(np.int64(state[header.WAITING]), scores.shape[1])):
             job = state[jobs_at + slot * job_size :]
             estimate, size = float(job[header.ESTIMATE]), float(job[header.DEMAND])
+            if site_at > 0:  # its partition is its machine
+                own = job[header.DEMAND + site_at :]
+                free = float(own[header.PARTITION_FREE])
+                factors = weigh(scoring, recent, float(own[header.PARTITION_PROCESSORS]))
             scores[i, slot] = factors.fits * fitting[i, slot] + score_job(
                 factors,
                 math.log(estimate),

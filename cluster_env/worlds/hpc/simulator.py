@@ -11,13 +11,15 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import uniforms as uniforms_of
 from cluster_env.worlds.hpc.alike import keeps_order, number_alike
-from cluster_env.worlds.hpc.episodes import Rows, machine_of, reset_rows, step_rows
+from cluster_env.worlds.hpc.decisions import machine_of, reset_rows, step_rows
+from cluster_env.worlds.hpc.episodes import Rows
 from cluster_env.worlds.hpc.events import JOB, Jobs
 from cluster_env.worlds.hpc.reservations import Plan
 from cluster_env.worlds.hpc.rules import FIXED, Rule, RuleTable
 from cluster_env.worlds.hpc.scheduler import choose_by_rule, play_rule
 from cluster_env.worlds.hpc.scorer import Scorer
-from cluster_env.worlds.hpc.scoring import Scoring, choose_by_scorer, play_scorer
+from cluster_env.worlds.hpc.scoring import choose_by_scorer, play_scorer
+from cluster_env.worlds.hpc.seen import Scoring
 
 _FOR_RULES = np.uint64(0x5EED)
 
@@ -49,7 +51,8 @@ class HPCSimulator(BatchSimulator):
 
     def show(self) -> None:
         """See `BatchSimulator.show`."""
-        self.states, status = self.rows.states, self.rows.status
+        self.states, self.status = self.rows.states, self.rows.status
+        status = self.status
         self.time, self.active, self.truncated = status.time, status.active, status.truncated
 
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:

@@ -167,6 +167,18 @@ def _partition_alone(task: Any) -> Mapping[str, Any]:
     return {} if site is None else {"world.site": asdict(site.only(str(task.workload.partition)))}
 
 
+_SITE = {
+    "nodes": [
+        {"name": "thin", "count": 12, "processors": 16},
+        {"name": "fat", "count": 2, "processors": 32},
+    ],
+    "partitions": [{"name": "all"}, {"name": "fat", "nodes": ["fat"], "tier": 2}],
+    "calendar": [
+        {"start": 900, "end": 1800, "nodes": ["fat"], "kind": "failure"},
+        {"start": 2400, "end": 3600, "nodes": ["thin"], "kind": "planned"},
+    ],
+}
+
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     **{name: {"backfilling": name} for name in ("strict", "skip", "conservative")},
     "bound": {"max_wait": 600},
@@ -174,8 +186,10 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "few seen": {"queue": 4},
     "a horizon": {"horizon": 8, "horizon_step": 60},
     "its end": {"max_time": 4000},
+    "a site": {"site": _SITE},
+    "a site and a bound": {"site": _SITE, "max_wait": 600},
 }
-"""Kinds of backfilling, the bound on waits, what a policy sees, and an end of time."""
+"""Kinds of backfilling, the bound on waits, what a policy sees, an end of time, and nodes."""
 
 
 def warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
@@ -338,7 +352,7 @@ SPEC = WorldSpec(
         warm=warm,
         futures=Futures(
             workload=lambda workload, jobs: workload.after(jobs),
-            arrived=lambda simulator: simulator.rows.status.coming,
+            arrived=lambda simulator: simulator.status.coming,
             reach=64,
             check=_check_mixed,
         ),

@@ -8,11 +8,12 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit_inlined
+from cluster_env.core.compiled import ZERO, njit_either, njit_inlined
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import LARGEST
 from cluster_env.worlds.hpc.events import AT_ARRIVAL, Episode, Machine, fits, log_thousandths
 from cluster_env.worlds.hpc.reservations import reserve
+from cluster_env.worlds.hpc.site import deciding as at_site
 
 State = NDArray[np.int32]  # (state_size,)
 States = NDArray[np.int32]  # (n, state_size), or a part of it
@@ -45,6 +46,17 @@ JOB = ("estimate", "waited")
 
 ESTIMATE, WAITED, DEMAND = range(len(JOB) + 1)
 
+SITE_JOB = (
+    "may_start",  # 1 if it may start now, by nodes, limits and calendar
+    "backfills",  # 1 if it may start and delays the first job of no partition
+    "partition_free",  # processors of its partition that are free
+    "partition_processors",  # all of them
+    "limit_room",  # how many jobs that count as much its limits let start now
+)
+"""What a state at a site has of each job that a policy sees, behind its demands."""
+
+MAY_START, BACKFILLS, PARTITION_FREE, PARTITION_PROCESSORS, LIMIT_ROOM = range(len(SITE_JOB))
+
 CLOCK = ("time", "remaining_work")
 """What stands behind the jobs of a state with a horizon: seconds, and the work that is expected of
 running jobs, see `log_thousandths`. Then come rows, each with its offset in seconds and the units
@@ -62,11 +74,13 @@ class StateLayout:
         num_resources: what jobs ask for.
         queue: waiting jobs that a state shows, in order of arrival.
         horizon: rows of what is expected, see `CLOCK`; 0 for a state that ends with its jobs.
+        site: whether it is that of a site, see `SITE_JOB`.
     """
 
     num_resources: int
     queue: int
     horizon: int = 0
+    site: bool = False
 
     def __post_init__(self) -> None:
         if self.horizon != 0 and not 2 <= self.horizon <= 4096:
@@ -86,7 +100,7 @@ class StateLayout:
     @property
     def job_size(self) -> int:
         """Numbers of each job."""
-        return len(JOB) + self.num_resources
+        return len(JOB) + self.num_resources + (len(SITE_JOB) if self.site else 0)
 
     @property
     def clock_at(self) -> int:
@@ -134,47 +148,87 @@ class StateLayout:
 
 
 @njit_inlined
-def show(machine: Machine, episode: Episode, out: State) -> None:
-    """Writes the state of an episode."""
-    status, options = episode.status[0], machine.options[0]
-    now = status.time
-    waiting, running = status.tail - status.head, status.running
-    processors = float(episode.capacity[0])
-    for k in range(out.size):
-        out[k] = 0
-    out[WAITING], out[RUNNING] = waiting, running
-    # What runs, as expected.
-    remaining = status.run_work - now * status.run_size
-    if running > 0:
-        out[NEXT_END] = _whole(max(episode.expected[running - 1] - now, 1))
-        out[RUNNING_WORK] = _whole(max(remaining, 0.0) / processors)
-        out[RUNNING_LOG] = _whole(1000 * status.run_log / running)
-    # What waits, and when the oldest can start.
-    if waiting > 0:
-        oldest = episode.queue[status.head]
+def _span_in_pool(episode: Episode) -> tuple[int, int]:
+    """Where jobs stand in the queue that wait: from the first place up to before the second."""
+    return episode.status[0].head, episode.status[0].tail
+
+
+@njit_inlined
+def _came_to_pool(episode: Episode, job: int) -> int:
+    """When a job entered the queue: waits count from then on."""
+    return int(episode.jobs[job].arrival)
+
+
+@njit_inlined
+def _show_places_in_pool(machine: Machine, episode: Episode, seen: int, out: State) -> int:
+    """Writes when the oldest job can start; returns how many numbers more are shown of each job."""
+    if seen > 0:
+        now, oldest = episode.status[0].time, episode.queue[episode.status[0].head]
         if fits(episode.demand, oldest, episode.free):
             out[SPARE] = episode.free[0] - episode.demand[oldest, 0]
         else:
             out[RESERVATION] = _whole(reserve(episode, oldest, now) - now)
             out[SPARE] = episode.spare[0]
-        out[QUEUED_WORK] = _whole(max(status.queue_work, 0.0) / processors)
-        out[QUEUE_LOG] = _whole(1000 * status.queue_log / waiting)
+    return ZERO
+
+
+@njit_inlined
+def _show_places_at_site(machine: Machine, episode: Episode, seen: int, out: State) -> int:
+    size = DEMAND + episode.free.size
+    places = out[machine.options[0].jobs_at + size :]
+    reservation, spare = at_site.show_jobs(episode, places, size + len(SITE_JOB), seen)
+    out[RESERVATION], out[SPARE] = reservation, spare
+    return len(SITE_JOB)
+
+
+@njit_inlined
+def _whole(value: float) -> int:
+    return int(min(max(round(value), -LARGEST), LARGEST))
+
+
+span = njit_either(_span_in_pool, at_site.span, "site")
+came = njit_either(_came_to_pool, at_site.came, "site")
+_show_places = njit_either(_show_places_in_pool, _show_places_at_site, "site", at=1)
+
+
+@njit_inlined
+def show(machine: Machine, episode: Episode, out: State) -> None:
+    """Writes the state of an episode."""
+    status, sums, options = episode.status[0], episode.sums[0], machine.options[0]
+    now, size = status.time, DEMAND + episode.free.size
+    head, tail = span(episode)
+    waiting, running = tail - head, status.running
+    processors = float(episode.capacity[0])
+    for k in range(out.size):
+        out[k] = 0
+    out[WAITING], out[RUNNING] = waiting, running
+    # What runs, as expected.
+    remaining = sums.run_work - now * sums.run_size
+    if running > 0:
+        out[NEXT_END] = _whole(max(episode.expected[running - 1] - now, 1))
+        out[RUNNING_WORK] = _whole(max(remaining, 0.0) / processors)
+        out[RUNNING_LOG] = _whole(1000 * sums.run_log / running)
+    # What waits, and when the oldest can start.
+    seen = min(waiting, options.queue)
+    size += _show_places(machine, episode, seen, out)
+    if waiting > 0:
+        out[QUEUED_WORK] = _whole(max(sums.queue_work, 0.0) / processors)
+        out[QUEUE_LOG] = _whole(1000 * sums.queue_log / waiting)
     # What has arrived lately.
-    out[RECENT_LOG] = _whole(1000 * status.log)
-    out[RECENT_LOG_DEVIATION] = _whole(1000 * _deviation(status.log, status.log_square))
-    out[RECENT_LOG_AREA] = _whole(1000 * status.area)
-    out[RECENT_LOG_AREA_DEVIATION] = _whole(1000 * _deviation(status.area, status.area_square))
-    out[RECENT_LOG_GAP] = _whole(1000 * status.log_gap)
-    load = status.work / processors / max(status.gap, 1.0)
+    out[RECENT_LOG] = _whole(1000 * sums.log)
+    out[RECENT_LOG_DEVIATION] = _whole(1000 * _deviation(sums.log, sums.log_square))
+    out[RECENT_LOG_AREA] = _whole(1000 * sums.area)
+    out[RECENT_LOG_AREA_DEVIATION] = _whole(1000 * _deviation(sums.area, sums.area_square))
+    out[RECENT_LOG_GAP] = _whole(1000 * sums.log_gap)
+    load = sums.work / processors / max(sums.gap, 1.0)
     out[RECENT_LOAD] = _whole(1000 * math.log(max(load, 1e-6)))
     # Free units, and the jobs that are seen.
     for r in range(episode.free.size):
         out[options.jobs_at - episode.free.size + r] = episode.free[r]
-    size = DEMAND + episode.free.size
-    for slot in range(min(waiting, options.queue)):
-        job, shown = episode.queue[status.head + slot], options.jobs_at + slot * size
+    for slot in range(seen):
+        job, shown = episode.queue[head + slot], options.jobs_at + slot * size
         out[shown + ESTIMATE] = episode.jobs[job].order_estimate
-        out[shown + WAITED] = now - episode.jobs[job].arrival
+        out[shown + WAITED] = now - came(episode, job)
         for r in range(episode.free.size):
             out[shown + DEMAND + r] = episode.demand[job, r]
         if options.horizon > 0:
@@ -220,8 +274,3 @@ def _show_horizon(machine: Machine, episode: Episode, out: State) -> None:
 @njit_inlined
 def _deviation(mean: float, square: float) -> float:
     return math.sqrt(max(square - mean**2, 0.0))
-
-
-@njit_inlined
-def _whole(value: float) -> int:
-    return int(min(max(round(value), -LARGEST), LARGEST))

@@ -18,7 +18,7 @@ from cluster_env.sites.reading import read_site
 from cluster_env.sites.requests import check_site
 from cluster_env.sites.weights import Weights
 from cluster_env.workloads.run_times import BELIEVED
-from cluster_env.worlds.hpc.episodes import REWARDS
+from cluster_env.worlds.hpc.decisions import REWARDS
 from cluster_env.worlds.hpc.features import context_names, describe, item_names
 from cluster_env.worlds.hpc.rules import BACKFILLING
 from cluster_env.worlds.hpc.simulator import HPCSimulator
@@ -204,7 +204,7 @@ class HPC:
     @cached_property
     def layout(self) -> StateLayout:
         """Where the parts of a state lie."""
-        return StateLayout(len(self.capacity), self.queue, self.horizon)
+        return StateLayout(len(self.capacity), self.queue, self.horizon, self.site is not None)
 
     @cached_property
     def state_space(self) -> spaces.Box:
@@ -285,7 +285,7 @@ class HPC:
             ((n, len(of_context)), np.float32),
             ((n, self.num_actions), np.bool_),
         )
-        describe(states, self._units, self.layout.jobs_at, *arrays)
+        describe(states, self._units, self.layout.jobs_at, *arrays, self.site is not None)
         return Features(*arrays)
 
     @cached_property

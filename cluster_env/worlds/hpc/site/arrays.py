@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.compiled import njit_inlined
+
 FAILURE, PLANNED, RESERVATION = range(3)
 """Kinds of entries of a calendar."""
 
@@ -98,21 +100,27 @@ class Work(NamedTuple):
 
 STATUS = np.dtype(
     [
+        # Which jobset an episode runs, where its jobs begin among places, and its clock.
+        *((name, np.int64) for name in ("jobset", "place", "time")),
         # The first job of the jobset, their number, and what the log's clock shows at time 0.
         *((name, np.int64) for name in ("first", "num_jobs", "shift")),
-        # Where the waiting jobs begin in the queue, and how many they are; jobs that run, that come
-        # by themselves, or after others.
+        # Where the waiting jobs begin in the queue (at 0 where single decisions are taken), and how
+        # many they are; jobs that run, that come by themselves, or after others.
         *((name, np.int64) for name in ("head", "waiting", "running", "coming", "later")),
-        # The next change of the calendar; nodes that have failed; runs that were cut short.
-        *((name, np.int64) for name in ("change", "down", "cut_runs")),
-        # To which clock what users have used has faded, and the number of the present pass.
+        # The next change of the calendar, and nodes that have failed.
+        *((name, np.int64) for name in ("change", "down")),
+        # As in `cluster_env.worlds.hpc.events.STATUS`.
+        *((name, np.int64) for name in ("event", "decided")),
+        *((name, np.bool_) for name in ("active", "truncated")),
+        ("reward", np.float64),
+        # To which clock what users have used has faded, and the number of the last pass.
         *((name, np.int64) for name in ("faded", "stamp")),
         # The arena of placements: its first free slot. What `choose` has chosen.
         *((name, np.int64) for name in ("free_slot", "chosen")),
-        # Of the present pass: times at which room is checked, bookings, their nodes and edges.
-        *((name, np.int64) for name in ("checks", "bookings", "booked_nodes", "edges")),
-        # Of the present pass, too: jobs that are blocked, of which so many are booked, and so many
-        # are to be before anything else; the place of the last one behind the head, -1 for none.
+        # Of the last pass: times at which room is checked, bookings, their nodes and edges; starts.
+        *((name, np.int64) for name in ("checks", "bookings", "booked_nodes", "edges", "begun")),
+        # Of it, too: jobs that are blocked, of which so many are booked, and so many are to be
+        # before anything else; the place of the last one behind the head, -1 for none.
         *((name, np.int64) for name in ("blocked", "booked", "due", "last")),
         # Whether it holds from now on, or only for this instant; whether it has closed any nodes.
         *((name, np.bool_) for name in ("holds", "fleeting", "closes")),
@@ -140,62 +148,70 @@ PARTITION = np.dtype(
         *((name, np.float64) for name in ("run_log", "run_work", "run_size")),
         *((name, np.float64) for name in ("log", "log_square", "area", "area_square")),
         *((name, np.float64) for name in ("log_gap", "work", "gap")),
+        *((f"first_{name}", np.float64) for name in ("queue_log", "queue_work")),
+        *((f"first_{name}", np.float64) for name in ("run_log", "run_work", "run_size")),
     ],
     align=True,
 )
-"""Of a partition: what a scorer sees of it."""
+"""Of a partition, or of all: what a scorer sees of it."""
+
+
+class Cuts(NamedTuple):
+    """The runs that failures have cut short in all episodes, in the order in which it happened."""
+
+    number: Ints  # (1,), how many; those beyond the room for them are counted alone
+    place: Ints  # (most_cuts,), place of the job of each
+    begin: Ints  # (most_cuts,)
+    end: Ints  # (most_cuts,)
 
 
 class Results(NamedTuple):
     """What has become of the jobs of all episodes, by place, and of the episodes."""
 
+    status: Records  # (num_rows,), see `STATUS`
     start: Ints  # (num_places,), of the last run, -1 for never
     finish: Ints  # (num_places,), of a lost job when it died, -1 for never
     eligible: Ints  # (num_places,), when it entered the queue, -1 for never
     cuts: Indices  # (num_places,), how many runs a failure has cut short
     lost: NDArray[np.bool_]  # (num_places,)
-    time: Ints  # (num_episodes,)
-    truncated: NDArray[np.bool_]  # (num_episodes,)
-    cut_place: Ints  # (most_cuts,), place of the job of each run that was cut short
-    cut_begin: Ints  # (most_cuts,)
-    cut_end: Ints  # (most_cuts,)
 
 
-class Run(NamedTuple):
-    """One episode under way; a `num_jobs` is that of the largest jobset."""
+class SiteRows(NamedTuple):
+    """What episodes under way are made of beside `Results`, from one event to the next."""
 
-    status: Records  # (1,), see `STATUS`
-    unbooked: Ints  # (2,), how often no booking was left, and no room for the nodes of one
-    partitions: Records  # (num_partitions,), see `PARTITION`
-    start: Ints  # (num_jobs,), as in `Results`, and the next four
-    finish: Ints
-    eligible: Ints
-    cuts: Indices
-    lost: NDArray[np.bool_]
-    queue: Indices  # (num_jobs,), waiting jobs in order, from `head` on
-    keys: NDArray[np.float64]  # (num_jobs,), their scores, lower first
-    widths: Indices  # (num_jobs,), their processors
-    ends: Ints  # (num_jobs,), heap of true ends, and whose they are
+    partitions: Records  # (num_rows, num_partitions + 1), see `PARTITION`; the last one is of all
+    queue: Indices  # (num_places,), waiting jobs in order, from `head` on
+    keys: NDArray[np.float64]  # (num_places,), their scores, lower first
+    widths: Indices  # (num_places,), their processors
+    ends: Ints  # (num_places,), heap of true ends, and whose they are
     running: Indices
-    expected: Ints  # (num_jobs,), expected ends in falling order, and whose they are
+    expected: Ints  # (num_places,), expected ends in falling order, and whose they are
     expected_jobs: Indices
-    later: Ints  # (num_jobs,), heap of times at which jobs enter the queue, and who does
+    later: Ints  # (num_places,), heap of times at which jobs enter the queue, and who does
     later_jobs: Indices
-    pending: Indices  # (num_jobs,), jobs that must end before it, -1 if one did not end well
-    ready: Ints  # (num_jobs,), when the last of them has ended, and the think time is over
-    used: Ints  # (num_counters,)
-    usage: NDArray[np.float64]  # (users,), processor seconds of finished jobs, which fade
-    free: Ints  # (num_nodes, num_resources)
-    down: Indices  # (num_nodes,), failures that last
-    clear: Ints  # (num_nodes,), until when nothing planned begins there; 0 while something lasts
-    set_free: Ints  # (num_sets, num_resources), of nodes that have not failed
-    slot: Indices  # (num_jobs,), where the placement of a running job begins
-    slot_next: Indices  # (num_slots,)
+    pending: Indices  # (num_places,), jobs that must end before it, -1 if one did not end well
+    ready: Ints  # (num_places,), when the last of them has ended, and the think time is over
+    slot: Indices  # (num_places,), where the placement of a running job begins
+    at_arrival: Indices  # (num_places, 4), see `AT_ARRIVAL`, or of no place
+    used: Ints  # (num_rows, num_counters)
+    usage: NDArray[np.float64]  # (num_rows, users), processor seconds of finished jobs, which fade
+    free: Ints  # (num_rows, num_nodes, num_resources)
+    down: Indices  # (num_rows, num_nodes), failures that last
+    clear: Ints  # (num_rows, num_nodes), until when nothing planned begins; 0 while it lasts
+    set_free: Ints  # (num_rows, num_sets, num_resources), of nodes that have not failed
+    set_waiting: Ints  # (num_rows, num_sets), jobs in the queue
+    slot_next: Indices  # (num_rows, num_slots)
     slot_node: Indices
     slot_size: Indices  # processors
+
+
+class Scratch(NamedTuple):
+    """Room for what lasts for one pass, or less; a `num_jobs` is that of the largest jobset."""
+
+    stamp: Ints  # (1,), the number of the last pass over any queue
+    unbooked: Ints  # (2,), how often no booking was left, and no room for the nodes of one
     closed: Ints  # (num_nodes,), the pass in which a node was closed for later jobs
     set_closed: Ints  # (num_sets,)
-    set_waiting: Ints  # (num_sets,), jobs in the queue
     failing: NDArray[np.bool_]  # (num_nodes,)
     too_long: Ints  # (num_forms,), seconds from which a form does not fit in a pass, and the pass
     too_long_pass: Ints
@@ -218,3 +234,150 @@ class Run(NamedTuple):
     edge_time: Ints  # (2 * most_checks,), where bookings begin and end, rising
     edge_booking: Indices
     edge_sign: Indices
+
+
+class Run(NamedTuple):
+    """One episode under way: views of its row, and the room that it works in.
+
+    `Results`, `SiteRows` and `Scratch` say what the fields are.
+    """
+
+    status: Records
+    partitions: Records
+    start: Ints
+    finish: Ints
+    eligible: Ints
+    cuts: Indices
+    lost: NDArray[np.bool_]
+    queue: Indices
+    keys: NDArray[np.float64]
+    widths: Indices
+    ends: Ints
+    running: Indices
+    expected: Ints
+    expected_jobs: Indices
+    later: Ints
+    later_jobs: Indices
+    pending: Indices
+    ready: Ints
+    slot: Indices
+    at_arrival: Indices
+    used: Ints
+    usage: NDArray[np.float64]
+    free: Ints
+    down: Indices
+    clear: Ints
+    set_free: Ints
+    set_waiting: Ints
+    slot_next: Indices
+    slot_node: Indices
+    slot_size: Indices
+    stamp: Ints
+    unbooked: Ints
+    closed: Ints
+    set_closed: Ints
+    failing: NDArray[np.bool_]
+    too_long: Ints
+    too_long_pass: Ints
+    booked: Ints
+    blocked: Indices
+    begun: Indices
+    can: Ints
+    offers: Ints
+    chosen: Indices
+    chosen_size: Indices
+    future: Ints
+    check_time: Ints
+    check_row: Indices
+    check_free: Ints
+    check_sets: Ints
+    book_job: Indices
+    book_first: Ints
+    book_node: Indices
+    book_size: Indices
+    edge_time: Ints
+    edge_booking: Indices
+    edge_sign: Indices
+    cut: Cuts
+
+
+class Site(NamedTuple):
+    """What all episodes at a site share: what does not change, and the room for passes."""
+
+    layout: Layout
+    work: Work
+    scratch: Scratch
+    cut: Cuts
+
+
+@njit_inlined
+def run_of(site: Site, results: Results, row: int, rows: SiteRows, room: int, place: int) -> Run:
+    """The views of the episode of a row, which is played in the room of a row of ``rows``.
+
+    What belongs to its jobs begins at ``place`` there.
+    """
+    status, scratch = results.status[row], site.scratch
+    first, num_jobs = (
+        status.place,
+        site.work.first[status.jobset + 1] - site.work.first[status.jobset],
+    )
+    last, end = first + num_jobs, place + num_jobs
+    return Run(
+        results.status[row : row + 1],
+        rows.partitions[room],
+        results.start[first:last],
+        results.finish[first:last],
+        results.eligible[first:last],
+        results.cuts[first:last],
+        results.lost[first:last],
+        rows.queue[place:end],
+        rows.keys[place:end],
+        rows.widths[place:end],
+        rows.ends[place:end],
+        rows.running[place:end],
+        rows.expected[place:end],
+        rows.expected_jobs[place:end],
+        rows.later[place:end],
+        rows.later_jobs[place:end],
+        rows.pending[place:end],
+        rows.ready[place:end],
+        rows.slot[place:end],
+        rows.at_arrival[place:end],
+        rows.used[room],
+        rows.usage[room],
+        rows.free[room],
+        rows.down[room],
+        rows.clear[room],
+        rows.set_free[room],
+        rows.set_waiting[room],
+        rows.slot_next[room],
+        rows.slot_node[room],
+        rows.slot_size[room],
+        scratch.stamp,
+        scratch.unbooked,
+        scratch.closed,
+        scratch.set_closed,
+        scratch.failing,
+        scratch.too_long,
+        scratch.too_long_pass,
+        scratch.booked,
+        scratch.blocked,
+        scratch.begun,
+        scratch.can,
+        scratch.offers,
+        scratch.chosen,
+        scratch.chosen_size,
+        scratch.future,
+        scratch.check_time,
+        scratch.check_row,
+        scratch.check_free,
+        scratch.check_sets,
+        scratch.book_job,
+        scratch.book_first,
+        scratch.book_node,
+        scratch.book_size,
+        scratch.edge_time,
+        scratch.edge_booking,
+        scratch.edge_sign,
+        site.cut,
+    )

@@ -5,49 +5,54 @@ import math
 import numpy as np
 
 from cluster_env.core.compiled import njit_inlined
-from cluster_env.worlds.hpc.events import NEVER, RECENT, forget, pop, push
-from cluster_env.worlds.hpc.site.arrays import FAILURE, NO_JOB, Layout, Results, Run, Work
+from cluster_env.worlds.hpc.events import (
+    FREE_PROCESSORS,
+    NEVER,
+    QUEUE_SIZE,
+    QUEUED_WORK,
+    RECENT,
+    REMAINING_WORK,
+    forget,
+    log_thousandths,
+    pop,
+    push,
+)
+from cluster_env.worlds.hpc.site.arrays import FAILURE, NO_JOB, Layout, Run, Work
 from cluster_env.worlds.hpc.site.bookings import look_ahead
 from cluster_env.worlds.hpc.site.placing import add_units
 
 
 @njit_inlined
-def clear(layout: Layout, work: Work, run: Run, jobset: int) -> None:
-    """Puts everything back to where nothing has happened yet in a jobset."""
+def clear(layout: Layout, work: Work, run: Run) -> None:
+    """Puts an episode back to where nothing has happened yet."""
     status = run.status[0]
-    status.first, status.shift = work.first[jobset], work.shift[jobset]
-    status.num_jobs = work.first[jobset + 1] - work.first[jobset]
-    status.num_users = work.num_users[jobset]
     status.head, status.waiting, status.running, status.coming, status.later = 0, 0, 0, 0, 0
-    status.change, status.down, status.cut_runs, status.faded = 0, 0, 0, 0
-    status.stamp, status.checks, status.bookings = 1, 0, 0
-    status.booked_nodes, status.edges, status.chosen = 0, 0, 0
-    status.blocked, status.booked, status.due, status.last = 0, 0, 0, NO_JOB
-    status.holds, status.fleeting, status.closes = False, False, False
-    status.new_jobs, status.new_place, status.narrowest = 0, 0, NEVER
+    status.change, status.down, status.faded = 0, 0, 0
+    status.time, status.event, status.decided = 0, 0, -1
+    status.active, status.truncated, status.reward = True, False, 0.0
+    status.shares, status.counts = True, True
+    status.holds, status.closes, status.last = False, False, NO_JOB
+    status.narrowest, status.new_jobs = NEVER, 0
     for job in range(status.num_jobs):
         run.start[job], run.finish[job], run.eligible[job] = NO_JOB, NO_JOB, NO_JOB
-        run.cuts[job], run.lost[job], run.booked[job], run.ready[job] = 0, False, 0, 0
+        run.cuts[job], run.lost[job], run.ready[job] = 0, False, 0
         run.pending[job] = work.records[status.first + job].predecessors
     for counter in range(run.used.size):
         run.used[counter] = 0
     for user in range(run.usage.size):
         run.usage[user] = 0.0
     for node in range(layout.units.shape[0]):
-        run.down[node], run.clear[node], run.closed[node] = 0, NEVER, 0
-        run.failing[node] = False
+        run.down[node], run.clear[node] = 0, NEVER
         for r in range(layout.units.shape[1]):
             run.free[node, r] = layout.units[node, r]
     for k in range(layout.set_units.shape[0]):
         for r in range(layout.units.shape[1]):
             run.set_free[k, r] = layout.set_units[k, r]
-    for k in range(run.set_closed.size):
-        run.set_closed[k], run.set_waiting[k] = 0, 0
+    for k in range(run.set_waiting.size):
+        run.set_waiting[k] = 0
     for slot in range(run.slot_next.size):
         run.slot_next[slot] = slot + 1
     status.free_slot = 0
-    for form in range(run.too_long.size):
-        run.too_long_pass[form] = 0
     for k in range(run.partitions.size):
         part = run.partitions[k]
         part.waiting, part.running, part.arrived, part.last_arrival = 0, 0, 0, 0
@@ -100,11 +105,10 @@ def fade(layout: Layout, run: Run, now: int) -> None:
 
 
 @njit_inlined
-def release(layout: Layout, work: Work, run: Run, job: int, seconds: int) -> None:
-    """Gives back what a job held (counted in its jobset), and counts it for its user."""
-    status = run.status[0]
-    index = status.first + job
-    record, demand, running = work.records[index], work.demand[index], status.running
+def release_nodes(layout: Layout, work: Work, run: Run, job: int) -> None:
+    """Gives back the nodes that a job holds, and its place in the arena."""
+    status, index = run.status[0], run.status[0].first + job
+    record, demand = work.records[index], work.demand[index]
     slot, last = run.slot[job], run.slot[job]
     while slot >= 0:
         node = run.slot_node[slot]
@@ -114,14 +118,23 @@ def release(layout: Layout, work: Work, run: Run, job: int, seconds: int) -> Non
         add_to_sets(layout, run, node, 1)
         last, slot = slot, run.slot_next[slot]
     run.slot_next[last], status.free_slot = status.free_slot, np.int64(run.slot[job])
+
+
+@njit_inlined
+def release(layout: Layout, work: Work, run: Run, job: int, seconds: int) -> None:
+    """Gives back what a job held (counted in its jobset), and counts it for its user."""
+    status = run.status[0]
+    index = status.first + job
+    record, demand, running = work.records[index], work.demand[index], status.running
+    release_nodes(layout, work, run, job)
     charge(work, run, index, -1)
     end = forget(run.expected, run.expected_jobs, running, job)
     if status.counts:
-        part = run.partitions[record.partition]
-        part.running -= 1
-        part.run_log -= record.log
-        part.run_work -= float(end) * demand[0]
-        part.run_size -= demand[0]
+        for part in (run.partitions[record.partition], run.partitions[-1]):
+            part.running -= 1
+            part.run_log -= record.log
+            part.run_work -= float(end) * demand[0]
+            part.run_size -= demand[0]
     if status.shares:
         run.usage[record.user] += float(seconds) * demand[0]
     status.running, status.holds = running - 1, False
@@ -130,8 +143,7 @@ def release(layout: Layout, work: Work, run: Run, job: int, seconds: int) -> Non
 @njit_inlined
 def tell_followers(work: Work, run: Run, job: int, now: int) -> None:
     """Lets jobs know that one they wait for has ended; those that need no other become ready."""
-    status = run.status[0]
-    index = status.first + job
+    status, index = run.status[0], run.status[0].first + job
     if work.next_first[index] == work.next_first[index + 1]:
         return
     ended_well = not (work.records[index].failed or run.lost[job])
@@ -178,6 +190,7 @@ def raise_outlived(work: Work, run: Run, now: int) -> None:
         if status.counts:
             added = float(end - before) * work.demand[status.first + job, 0]
             run.partitions[record.partition].run_work += added
+            run.partitions[-1].run_work += added
 
 
 @njit_inlined
@@ -194,10 +207,8 @@ def finish_jobs(layout: Layout, work: Work, run: Run, now: int) -> None:
 
 
 @njit_inlined
-def fail_nodes(
-    layout: Layout, work: Work, run: Run, results: Results, entry: int, place: int, now: int
-) -> None:
-    """Nodes fail, and what runs there ends; ``place`` is that of the first job in `results`."""
+def fail_nodes(layout: Layout, work: Work, run: Run, entry: int, now: int) -> None:
+    """Nodes fail, and what runs there ends."""
     status = run.status[0]
     for k in range(layout.entry_first[entry], layout.entry_first[entry + 1]):
         run.failing[layout.entry_nodes[k]] = True
@@ -222,11 +233,11 @@ def fail_nodes(
         run.ends[0], run.running[0] = now, job
         pop(run.ends, run.running, status.running)
         release(layout, work, run, job, now - run.start[job])
-        cut = status.cut_runs
-        if cut < results.cut_place.size:
-            results.cut_place[cut], results.cut_end[cut] = place + job, now
-            results.cut_begin[cut] = run.start[job]
-        status.cut_runs += 1
+        cut = run.cut.number[0]
+        if cut < run.cut.place.size:
+            run.cut.place[cut], run.cut.end[cut] = status.place + job, now
+            run.cut.begin[cut] = run.start[job]
+        run.cut.number[0] += 1
         run.cuts[job] += 1
         if layout.lost:
             run.finish[job], run.lost[job] = now, True
@@ -245,9 +256,7 @@ def fail_nodes(
 
 
 @njit_inlined
-def change_calendar(
-    layout: Layout, work: Work, run: Run, results: Results, place: int, now: int
-) -> None:
+def change_calendar(layout: Layout, work: Work, run: Run, now: int) -> None:
     """Lets all of the calendar happen that does up to now."""
     status = run.status[0]
     while (
@@ -259,7 +268,7 @@ def change_calendar(
         if layout.entry_kind[entry] != FAILURE:
             look_ahead(layout, run, entry, now)
         elif time == layout.entry_start[entry]:
-            fail_nodes(layout, work, run, results, entry, place, now)
+            fail_nodes(layout, work, run, entry, now)
         else:
             for k in range(layout.entry_first[entry], layout.entry_first[entry + 1]):
                 node = layout.entry_nodes[k]
@@ -274,22 +283,35 @@ def count_arrival(work: Work, run: Run, job: int, now: int) -> None:
     """Brings the sums and recent means of its partition up to date when a job enters the queue."""
     record = work.records[run.status[0].first + job]
     size = np.int64(work.demand[run.status[0].first + job, 0])
-    part, log = run.partitions[record.partition], record.log
-    part.waiting += 1
     if not run.status[0].counts:
+        run.partitions[record.partition].waiting += 1
         return
-    area, effort = log + math.log(size), float(record.order_estimate) * size
-    part.queue_log += log
-    part.queue_work += effort
-    if run.cuts[job] > 0:  # it has come before
-        return
-    gap = float(now - part.last_arrival) if part.arrived > 0 else 0.0
-    part.arrived, part.last_arrival = part.arrived + 1, now
-    share = 1.0 / min(float(part.arrived), float(RECENT))
-    part.log += share * (log - part.log)
-    part.log_square += share * (log * log - part.log_square)
-    part.area += share * (area - part.area)
-    part.area_square += share * (area * area - part.area_square)
-    part.log_gap += share * (math.log(1.0 + gap) - part.log_gap)
-    part.work += share * (effort - part.work)
-    part.gap += share * (gap - part.gap)
+    log, effort = record.log, float(record.order_estimate) * size
+    area, new = log + math.log(size), run.cuts[job] == 0  # else it has come before
+    for part in (run.partitions[record.partition], run.partitions[-1]):
+        part.waiting += 1
+        part.queue_log += log
+        part.queue_work += effort
+        if new:
+            gap = float(now - part.last_arrival) if part.arrived > 0 else 0.0
+            part.arrived, part.last_arrival = part.arrived + 1, now
+            share = 1.0 / min(float(part.arrived), float(RECENT))
+            part.log += share * (log - part.log)
+            part.log_square += share * (log * log - part.log_square)
+            part.area += share * (area - part.area)
+            part.area_square += share * (area * area - part.area_square)
+            part.log_gap += share * (math.log(1.0 + gap) - part.log_gap)
+            part.work += share * (effort - part.work)
+            part.gap += share * (gap - part.gap)
+
+
+@njit_inlined
+def note_arrival(layout: Layout, run: Run, job: int, now: int) -> None:
+    """Keeps what is true when a job enters the queue, see `AT_ARRIVAL`."""
+    sums, seen, free = run.partitions[-1], run.at_arrival[job], np.int64(0)
+    for node in range(layout.units.shape[0]):
+        free += run.free[node, 0] if run.down[node] == 0 else 0
+    seen[QUEUE_SIZE] = run.status[0].waiting
+    seen[QUEUED_WORK] = log_thousandths(sums.queue_work)
+    seen[FREE_PROCESSORS] = free
+    seen[REMAINING_WORK] = log_thousandths(sums.run_work - now * sums.run_size)

@@ -44,7 +44,7 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
         _begin(run)
         place, open_jobs, unblocked = np.int64(status.head), status.waiting, np.int64(0)
         stop = place + status.waiting
-        for k in range(run.partitions.size):
+        for k in range(run.partitions.size - 1):  # the last one is of all
             unblocked += run.partitions[k].waiting > 0
     begun, idle = np.int64(0), not planned and mode != STRICT
     while (place < stop and open_jobs > 0) or status.booked < status.due:
@@ -68,9 +68,9 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
         if not books:
             wants = overdue or mode in (CONSERVATIVE, STRICT)
             wants = wants or (mode == EASY and part.blocked != status.stamp)
-            fits = _may_fit(layout, work, run, index, seconds)
+            fits = may_fit(layout, work, run, index, seconds)
             skipped = run.booked[job] == status.stamp or run.set_closed[record.set] == status.stamp
-            if skipped or not (fits or wants) or not _within_limits(work, run, index):
+            if skipped or not (fits or wants) or not within_limits(work, run, index):
                 place += 1
                 continue
             # Before anything else starts, those before it get their bookings.
@@ -93,7 +93,7 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
                 book(layout, work, run, index, time, time + seconds)
             continue
         if time == now:
-            _start(layout, work, run, job, now, seconds if planned else np.int64(record.estimate))
+            start(layout, work, run, job, now, seconds if planned else np.int64(record.estimate))
             _note_start(layout, work, run, index, now, seconds, planned)
             take_checked(layout, work, run, index, now, now + seconds)
             head = status.head
@@ -121,6 +121,7 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
             part.blocked = status.stamp
             unblocked -= 1
         status.due = status.due if sure else status.blocked
+    status.begun = begun
     # From now on what is believed of jobs that run counts.
     for k in range(begun if planned else 0):
         job = np.int64(run.begun[k])
@@ -157,7 +158,8 @@ def _most_free(run: Run) -> int:
 def _begin(run: Run) -> None:
     """Begins a pass over the whole queue, of which nothing is known."""
     status = run.status[0]
-    status.stamp += 1
+    run.stamp[0] += 1
+    status.stamp = run.stamp[0]
     status.checks, status.bookings, status.booked_nodes, status.edges = 0, 0, 0, 0
     status.blocked, status.booked, status.due, status.last = 0, 0, 0, -1
     status.fleeting, status.closes = False, False
@@ -172,7 +174,7 @@ def _is_idle(work: Work, run: Run, mode: int, job: int) -> bool:
 
 
 @njit_inlined
-def _may_fit(layout: Layout, work: Work, run: Run, index: int, seconds: int) -> bool:
+def may_fit(layout: Layout, work: Work, run: Run, index: int, seconds: int) -> bool:
     """Whether a job may fit now: units are free, and none like it was found not to fit."""
     record = work.records[index]
     known = run.too_long_pass[record.form] == run.status[0].stamp
@@ -183,7 +185,7 @@ def _may_fit(layout: Layout, work: Work, run: Run, index: int, seconds: int) -> 
 
 
 @njit_inlined
-def _within_limits(work: Work, run: Run, index: int) -> bool:
+def within_limits(work: Work, run: Run, index: int) -> bool:
     """Whether no counter blocks a job."""
     within = True
     for place in range(work.charge_first[index], work.charge_first[index + 1]):
@@ -222,7 +224,7 @@ def _note_start(
 
 
 @njit_inlined
-def _start(layout: Layout, work: Work, run: Run, job: int, now: int, seconds: int) -> None:
+def start(layout: Layout, work: Work, run: Run, job: int, now: int, seconds: int) -> None:
     """Starts a job on the chosen nodes; it is expected to run for so many seconds."""
     status, index = run.status[0], run.status[0].first + job
     record, demand, running = work.records[index], work.demand[index], status.running
@@ -241,13 +243,13 @@ def _start(layout: Layout, work: Work, run: Run, job: int, now: int, seconds: in
     push(run.ends, run.running, running, now + record.duration, job)
     expect(run.expected, run.expected_jobs, running, now + seconds, job)
     status.running = running + 1
-    part = run.partitions[record.partition]
-    part.waiting -= 1
-    if status.counts:
-        size = np.int64(demand[0])
-        part.running += 1
+    if not status.counts:
+        run.partitions[record.partition].waiting -= 1
+        return
+    for part in (run.partitions[record.partition], run.partitions[-1]):
+        part.waiting, part.running = part.waiting - 1, part.running + 1
         part.queue_log -= record.log
-        part.queue_work -= float(record.order_estimate) * size
+        part.queue_work -= float(record.order_estimate) * demand[0]
         part.run_log += record.log
-        part.run_work += float(now + record.estimate) * size
-        part.run_size += size
+        part.run_work += float(now + record.estimate) * demand[0]
+        part.run_size += demand[0]

@@ -8,14 +8,15 @@ import numpy as np
 
 from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.worlds.hpc.events import NEVER, pop, push
-from cluster_env.worlds.hpc.rules import FIXED
-from cluster_env.worlds.hpc.site.arrays import Ints, Layout, Results, Run, Work
+from cluster_env.worlds.hpc.rules import FIXED, Scores
+from cluster_env.worlds.hpc.site.arrays import Layout, Results, Run, Site, SiteRows, Work, run_of
 from cluster_env.worlds.hpc.site.events import (
     change_calendar,
     clear,
     count_arrival,
     finish_jobs,
     next_instant,
+    note_arrival,
     raise_outlived,
 )
 from cluster_env.worlds.hpc.site.passes import some_may_start, start_jobs
@@ -23,26 +24,14 @@ from cluster_env.worlds.hpc.site.queue import SCORED, Order, insert, move_overdu
 
 
 @njit_kernel
-def play_site(
-    layout: Layout,
-    work: Work,
-    run: Run,
-    order: Order,
-    results: Results,
-    which: Ints,
-    place: Ints,
-    max_time: int,
-) -> None:
-    """Plays one episode after the other to its end and writes `Results`.
-
-    ``which`` is the jobset of each episode, ``place`` where its jobs stand in the results, both
-    int64 ``(num_episodes,)``.
-    """
-    cuts = np.int64(0)
-    for episode in range(which.size):
-        clear(layout, work, run, which[episode])
-        status, first, now = run.status[0], place[episode], np.int64(0)
-        status.shares, status.counts, status.cut_runs = order.shares, order.kind == SCORED, cuts
+def play_site(site: Site, results: Results, rows: SiteRows, order: Order, max_time: int) -> None:
+    """Plays one episode after the other to its end, in the one row of ``rows``."""
+    layout, work = site.layout, site.work
+    for row in range(results.status.size):
+        run = run_of(site, results, row, rows, 0, 0)
+        clear(layout, work, run)
+        status, now = run.status[0], np.int64(0)
+        status.shares, status.counts = order.shares, order.kind == SCORED
         while True:
             instant = np.int64(next_instant(layout, work, run))
             if instant == NEVER:
@@ -50,11 +39,7 @@ def play_site(
             now = instant
             if now > max_time:
                 break
-            finish_jobs(layout, work, run, now)
-            change_calendar(layout, work, run, results, first, now)
-            if status.running > 0 and run.expected[status.running - 1] <= now:
-                raise_outlived(work, run, now)
-            _let_come(layout, work, run, order, now)
+            advance(layout, work, run, order.score, now)
             bounded = False
             if some_may_start(run):
                 if order.kind != FIXED:
@@ -62,22 +47,26 @@ def play_site(
                 if order.max_wait > 0:
                     bounded = move_overdue(work, run, order, now)
                 start_jobs(layout, work, run, order, bounded, now)
-        results.truncated[episode], results.time[episode] = (
-            now > max_time,
-            min(now, np.int64(max_time)),
-        )
-        cuts = status.cut_runs
-        for job in range(status.num_jobs):
-            results.start[first + job], results.finish[first + job] = (
-                run.start[job],
-                run.finish[job],
-            )
-            results.eligible[first + job] = run.eligible[job]
-            results.cuts[first + job], results.lost[first + job] = run.cuts[job], run.lost[job]
+        status.active, status.truncated = False, now > max_time
+        status.time = min(now, np.int64(max_time))
 
 
 @njit_inlined
-def _let_come(layout: Layout, work: Work, run: Run, order: Order, now: int) -> None:
+def advance(layout: Layout, work: Work, run: Run, score: Scores, now: int) -> None:
+    """Lets all happen that happens at one instant before anybody decides.
+
+    Jobs enter the queue by their scores, float64 ``(num_jobs,)`` of all jobsets.
+    """
+    status = run.status[0]
+    finish_jobs(layout, work, run, now)
+    change_calendar(layout, work, run, now)
+    if status.running > 0 and run.expected[status.running - 1] <= now:
+        raise_outlived(work, run, now)
+    _let_come(layout, work, run, score, now)
+
+
+@njit_inlined
+def _let_come(layout: Layout, work: Work, run: Run, score: Scores, now: int) -> None:
     """Lets jobs enter the queue: those that arrive alone, and those that waited for others."""
     status = run.status[0]
     status.new_jobs = 0
@@ -103,5 +92,7 @@ def _let_come(layout: Layout, work: Work, run: Run, order: Order, now: int) -> N
                 push(run.later, run.later_jobs, status.later, begin, job)
                 status.later += 1
                 continue
+        if run.at_arrival.shape[0] > 0:
+            note_arrival(layout, run, job, now)
         count_arrival(work, run, job, now)
-        insert(work, run, job, order.score[status.first + job])
+        insert(work, run, job, score[status.first + job])

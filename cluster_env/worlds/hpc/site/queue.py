@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.hpc.queue import shift_down, shift_up
 from cluster_env.worlds.hpc.rules import AGE_S, CHANCE, FIXED, PRIORITY, moving_score
-from cluster_env.worlds.hpc.scoring import (
+from cluster_env.worlds.hpc.seen import (
     Recent,
     Scoring,
     Situation,
@@ -152,7 +152,7 @@ def rank(layout: Layout, work: Work, run: Run, order: Order, now: int) -> None:
     head, tail = status.head, status.head + status.waiting
     queue, keys = run.queue[head:tail], run.keys[head:tail]
     if order.kind == SCORED:
-        for part in range(run.partitions.size):
+        for part in range(run.partitions.size - 1):  # the last one is of all
             if run.partitions[part].waiting > 0:
                 _score_partition(layout, work, run, order, part, now)
     else:

@@ -1,16 +1,22 @@
-"""Room for an episode under way, and for what becomes of all."""
+"""Room for episodes under way, for passes, and for what becomes of all jobs."""
+
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cluster_env.core.batch import Batch
 from cluster_env.core.compiled import new_records
+from cluster_env.worlds.hpc.events import AT_ARRIVAL
 from cluster_env.worlds.hpc.site.arrays import (
     FAILURE,
     PARTITION,
     STATUS,
+    Cuts,
     Layout,
     Results,
-    Run,
+    Scratch,
+    SiteRows,
     Work,
 )
 
@@ -21,106 +27,117 @@ _MOST_BOOKED = 2**20
 _MOST_CUTS = 2**20
 
 
-def room_for(
-    layout: Layout, work: Work, batch: Batch, books: bool, users: int, most_bookings: int = 0
-) -> Run:
-    """Room in which any episode of a batch can be played.
+def _ints(*shape: int) -> NDArray[np.int64]:
+    return np.zeros(shape, np.int64)
+
+
+def _indices(*shape: int) -> NDArray[np.int32]:
+    return np.zeros(shape, np.int32)
+
+
+def rows_for(
+    layout: Layout, work: Work, num_rows: int, num_places: int, most_jobs: int, seen: bool = False
+) -> SiteRows:
+    """Room for so many episodes, and jobs of all of them, with at most so many of one.
+
+    ``seen`` says whether states show what was true when a job arrived.
+    """
+    (num_nodes, num_resources), num_sets = layout.units.shape, layout.set_units.shape[0]
+    slots = int(np.minimum(layout.units[:, 0], most_jobs).sum()) + 1
+    users = int(work.records["user"].max(initial=0)) + 1
+    return SiteRows(
+        partitions=new_records((num_rows, layout.partition_set.size + 1), PARTITION),
+        queue=_indices(num_places),
+        keys=np.zeros(num_places),
+        widths=_indices(num_places),
+        ends=_ints(num_places),
+        running=_indices(num_places),
+        expected=_ints(num_places),
+        expected_jobs=_indices(num_places),
+        later=_ints(num_places),
+        later_jobs=_indices(num_places),
+        pending=_indices(num_places),
+        ready=_ints(num_places),
+        slot=_indices(num_places),
+        at_arrival=_indices(num_places if seen else 0, len(AT_ARRIVAL)),
+        used=_ints(num_rows, work.counter_limit.size),
+        usage=np.zeros((num_rows, users)),
+        free=_ints(num_rows, num_nodes, num_resources),
+        down=_indices(num_rows, num_nodes),
+        clear=_ints(num_rows, num_nodes),
+        set_free=_ints(num_rows, num_sets, num_resources),
+        set_waiting=_ints(num_rows, num_sets),
+        slot_next=_indices(num_rows, slots),
+        slot_node=_indices(num_rows, slots),
+        slot_size=_indices(num_rows, slots),
+    )
+
+
+def scratch_for(
+    layout: Layout, work: Work, most_jobs: int, books: bool, most_bookings: int = 0
+) -> Scratch:
+    """Room for passes over a queue of at most so many jobs.
 
     ``books`` is for a booking a job, ``most_bookings`` that of the site's description.
     """
     (num_nodes, num_resources), num_sets = layout.units.shape, layout.set_units.shape[0]
-    num_jobs, num_partitions = batch.most_jobs, layout.partition_set.size
-    num_forms = int(work.records["form"].max(initial=0))
-    status = new_records(1, STATUS)
-    partitions = new_records(num_partitions, PARTITION)
-    slots = int(np.minimum(layout.units[:, 0], num_jobs).sum()) + 1
+    num_partitions, num_forms = layout.partition_set.size, int(work.records["form"].max(initial=0))
     # Each partition has a booking at most, or each job.
-    most = min(num_jobs if books else num_partitions, num_jobs, most_bookings or num_jobs)
+    most = min(most_jobs if books else num_partitions, most_jobs, most_bookings or most_jobs)
     checks = max(min(most, _MOST_CHECKED // (num_nodes * num_resources)), 1)
     booked = min(checks * num_nodes, max(_MOST_BOOKED, num_nodes))
-
-    def ints(*shape: int) -> np.ndarray:
-        return np.zeros(shape, np.int64)
-
-    def indices(*shape: int) -> np.ndarray:
-        return np.zeros(shape, np.int32)
-
-    return Run(
-        status=status,
-        unbooked=ints(2),
-        partitions=partitions,
-        start=ints(num_jobs),
-        finish=ints(num_jobs),
-        eligible=ints(num_jobs),
-        cuts=indices(num_jobs),
-        lost=np.zeros(num_jobs, np.bool_),
-        queue=indices(num_jobs),
-        keys=np.zeros(num_jobs),
-        widths=indices(num_jobs),
-        ends=ints(num_jobs),
-        running=indices(num_jobs),
-        expected=ints(num_jobs),
-        expected_jobs=indices(num_jobs),
-        later=ints(num_jobs),
-        later_jobs=indices(num_jobs),
-        pending=indices(num_jobs),
-        ready=ints(num_jobs),
-        used=ints(work.counter_limit.size),
-        usage=np.zeros(users),
-        free=ints(num_nodes, num_resources),
-        down=indices(num_nodes),
-        clear=ints(num_nodes),
-        set_free=ints(num_sets, num_resources),
-        slot=indices(num_jobs),
-        slot_next=indices(slots),
-        slot_node=indices(slots),
-        slot_size=indices(slots),
-        closed=ints(num_nodes),
-        set_closed=ints(num_sets),
-        set_waiting=ints(num_sets),
+    return Scratch(
+        stamp=_ints(1),
+        unbooked=_ints(2),
+        closed=_ints(num_nodes),
+        set_closed=_ints(num_sets),
         failing=np.zeros(num_nodes, np.bool_),
-        too_long=ints(num_forms + 1),
-        too_long_pass=ints(num_forms + 1),
-        booked=ints(num_jobs),
-        blocked=indices(num_jobs),
-        begun=indices(num_jobs),
-        can=ints(num_nodes),
-        offers=ints(num_nodes),
-        chosen=indices(num_nodes),
-        chosen_size=indices(num_nodes),
-        future=ints(num_nodes, num_resources),
-        check_time=ints(checks),
-        check_row=indices(checks),
-        check_free=ints(checks, num_nodes, num_resources),
-        check_sets=ints(checks, num_sets),
-        book_job=indices(checks),
-        book_first=ints(checks + 1),
-        book_node=indices(booked),
-        book_size=indices(booked),
-        edge_time=ints(2 * checks),
-        edge_booking=indices(2 * checks),
-        edge_sign=indices(2 * checks),
+        too_long=_ints(num_forms + 1),
+        too_long_pass=_ints(num_forms + 1),
+        booked=_ints(most_jobs),
+        blocked=_indices(most_jobs),
+        begun=_indices(most_jobs),
+        can=_ints(num_nodes),
+        offers=_ints(num_nodes),
+        chosen=_indices(num_nodes),
+        chosen_size=_indices(num_nodes),
+        future=_ints(num_nodes, num_resources),
+        check_time=_ints(checks),
+        check_row=_indices(checks),
+        check_free=_ints(checks, num_nodes, num_resources),
+        check_sets=_ints(checks, num_sets),
+        book_job=_indices(checks),
+        book_first=_ints(checks + 1),
+        book_node=_indices(booked),
+        book_size=_indices(booked),
+        edge_time=_ints(2 * checks),
+        edge_booking=_indices(2 * checks),
+        edge_sign=_indices(2 * checks),
     )
 
 
-def results_for(layout: Layout, batch: Batch) -> Results:
-    """Room for what becomes of all jobs."""
-    # A failure ends at most what its nodes can hold.
-    failures = np.flatnonzero(layout.entry_kind == FAILURE)
+def results_for(work: Work, jobset: NDArray[Any], place: NDArray[Any], num_places: int) -> Results:
+    """Room for what becomes of the jobs of episodes, of a jobset and a place each."""
+    status = new_records(jobset.size, STATUS)
+    status.jobset, status.place = jobset, place
+    status.first, status.shift = work.first[jobset], work.shift[jobset]
+    status.num_jobs = work.first[jobset + 1] - work.first[jobset]
+    status.num_users, status.shares = work.num_users[jobset], True
+    return Results(
+        status=status,
+        start=np.full(num_places, -1, np.int64),
+        finish=np.full(num_places, -1, np.int64),
+        eligible=np.full(num_places, -1, np.int64),
+        cuts=np.zeros(num_places, np.int32),
+        lost=np.zeros(num_places, np.bool_),
+    )
+
+
+def cuts_for(layout: Layout, batch: Batch) -> Cuts:
+    """Room for runs that are cut short: a failure ends at most what its nodes can hold."""
     most = 0
-    for entry in failures:
+    for entry in np.flatnonzero(layout.entry_kind == FAILURE):
         nodes = layout.entry_nodes[layout.entry_first[entry] : layout.entry_first[entry + 1]]
         most += int(np.minimum(layout.units[nodes, 0], batch.most_jobs).sum())
-    cuts = min(most * batch.num_episodes, _MOST_CUTS)
-    return Results(
-        start=np.full(batch.num_places, -1, np.int64),
-        finish=np.full(batch.num_places, -1, np.int64),
-        eligible=np.full(batch.num_places, -1, np.int64),
-        cuts=np.zeros(batch.num_places, np.int32),
-        lost=np.zeros(batch.num_places, np.bool_),
-        time=np.zeros(batch.num_episodes, np.int64),
-        truncated=np.zeros(batch.num_episodes, np.bool_),
-        cut_place=np.zeros(cuts, np.int64),
-        cut_begin=np.zeros(cuts, np.int64),
-        cut_end=np.zeros(cuts, np.int64),
-    )
+    most = min(most * batch.num_episodes, _MOST_CUTS)
+    return Cuts(_ints(1), _ints(most), _ints(most), _ints(most))

@@ -9,20 +9,21 @@ from cluster_env.core.batch import BatchSimulator
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Pieces, Schedule, join_attributes
 from cluster_env.sites.requests import Requests
-from cluster_env.worlds.hpc.rules import BACKFILLING, FIXED, Rule, RuleTable
+from cluster_env.worlds.hpc.decisions import machine_of, reset_rows, step_rows
+from cluster_env.worlds.hpc.events import Jobs
+from cluster_env.worlds.hpc.reservations import Plan
+from cluster_env.worlds.hpc.rules import BACKFILLING, CHANCE, FIXED, Rule, RuleTable
 from cluster_env.worlds.hpc.scorer import JOB_FEATURES, Scorer
-from cluster_env.worlds.hpc.scoring import Scoring
+from cluster_env.worlds.hpc.seen import Scoring
 from cluster_env.worlds.hpc.simulator import chance_scores, submits
-from cluster_env.worlds.hpc.site.arrays import Layout, Results, Run, Work
+from cluster_env.worlds.hpc.site.arrays import Layout, Results, Scratch, Site, Work
 from cluster_env.worlds.hpc.site.compiling import layout_of, work_of
+from cluster_env.worlds.hpc.site.deciding import SiteBatch, choose_at_site, take_over_rows
 from cluster_env.worlds.hpc.site.play import play_site
 from cluster_env.worlds.hpc.site.queue import SCORED, Order
-from cluster_env.worlds.hpc.site.room import results_for, room_for
+from cluster_env.worlds.hpc.site.room import cuts_for, results_for, rows_for, scratch_for
 
-_WHOLE = (
-    "a world with a site plays whole jobsets under rules and linear scorers, as in compare and "
-    "replay; it takes no single decisions, as training and networks do: leave out its site for that"
-)
+_NO_PLAN = Plan.of(0, 1)  # bookings take its place
 
 
 class SiteSimulator(BatchSimulator):
@@ -39,42 +40,100 @@ class SiteSimulator(BatchSimulator):
     here, since nodes and limits break it.
     """
 
-    layout: Layout
-    work: Work
+    site: Site
     results: Results
+    jobs: Jobs
+
+    def __init__(self, world: Any) -> None:
+        super().__init__(world)
+        self.machine = machine_of(world)
+        self._rows: SiteBatch | None = None
 
     def allocate(self) -> None:
         """See `BatchSimulator.allocate`."""
         batch, site = self.batch, self.world.site
         self._requests = Requests.of(site, *batch.jobsets)
-        self.layout = layout_of(site, self._requests)
-        self.work = work_of(site, batch, self._requests)
-        self.results = results_for(self.layout, batch)
-        self._runs: dict[bool, Run] = {}
-        self.states = np.zeros((batch.num_episodes, self.world.layout.size), np.int32)
-        self.active = np.ones(batch.num_episodes, np.bool_)
+        layout, work = (
+            layout_of(site, self._requests),
+            work_of(site, batch, self._requests),
+        )
+        self.jobs = Jobs(work.first, batch.window, work.records, work.demand)
+        self.results = results_for(work, batch.jobset, batch.place, batch.num_places)
+        self.site = Site(layout, work, self._scratch(layout, work, False), cuts_for(layout, batch))
+        self._rows = None
+        self._orders: dict[Rule | Scorer, Order] = {}
+
+    def _scratch(self, layout: Layout, work: Work, books: bool) -> Scratch:
+        """Room for passes; ``books`` says whether each job may be booked."""
+        return scratch_for(
+            layout,
+            work,
+            self.batch.most_jobs,
+            books or self.world.max_wait > 0,
+            self.world.site.most_bookings,
+        )
+
+    def _batch(self) -> SiteBatch:
+        """The episodes decision by decision; there is room for that once it is asked for."""
+        if self._rows is None:
+            batch = self.batch
+            self._rows = self._batch_of(self.results, batch.num_episodes, batch.num_places)
+            every = np.arange(batch.num_episodes, dtype=np.int32)
+            reset_rows(self.machine, self.jobs, batch.costs, self._rows, every)
+        return self._rows
+
+    def _batch_of(self, results: Results, num_rows: int, num_places: int) -> SiteBatch:
+        layout, seen = self.world.layout, self.world.horizon > 0
+        shape = (num_rows, self.machine.capacity.size)
+        most = self.batch.most_jobs
+        return SiteBatch(
+            site=self.site,
+            results=results,
+            rows=rows_for(self.site.layout, self.site.work, num_rows, num_places, most, seen),
+            order=self._order(Rule("fcfs", "easy")),
+            status=results.status,
+            states=np.zeros((num_rows, layout.size), np.int32),
+            free=np.zeros(shape, np.int64),
+            spare=np.zeros(shape, np.int64),
+        )
+
+    @property
+    def states(self) -> NDArray[np.int32]:  # type: ignore[override]  # there when asked for
+        """See `Simulator.states`."""
+        return self._batch().states
 
     def show(self) -> None:
         """See `BatchSimulator.show`."""
-        self.time, self.truncated = self.results.time, self.results.truncated
+        self.status = status = self.results.status
+        self.time, self.active, self.truncated = status.time, status.active, status.truncated
 
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:
         """Puts all episodes, or the given ones, back to the beginning of their jobsets."""
         which = self.episode if rows is None else rows
+        self._forget_cuts(which)
+        if self._rows is not None:
+            reset_rows(self.machine, self.jobs, self.batch.costs, self._rows, which)
+            return
         places = self.batch.places(which)
         for column in (self.results.start, self.results.finish, self.results.eligible):
             column[places] = -1
         self.active[which], self.time[which], self.truncated[which] = True, 0, False
 
+    def _forget_cuts(self, which: NDArray[np.int32]) -> None:
+        """Leaves out the runs of some episodes that have been cut short."""
+        cut = self.site.cut
+        count = min(int(cut.number[0]), cut.place.size)
+        kept = np.flatnonzero(~np.isin(cut.place[:count], self.batch.places(which)))
+        for column in (cut.place, cut.begin, cut.end):
+            column[: kept.size] = column[kept]
+        cut.number[0] = kept.size
+
     def step(
         self, rows: NDArray[np.int32], actions: NDArray[np.int32], rewards: NDArray[np.float64]
     ) -> int:
-        """Refused: see `SiteSimulator`.
-
-        Raises:
-            InputError: always.
-        """
-        raise InputError(_WHOLE)
+        """Takes one decision in some episodes; see `Simulator.step`."""
+        batch = (self.machine, self.jobs, self.batch.costs, self._batch())
+        return int(step_rows(*batch, rows, actions, rewards, _NO_PLAN))
 
     def choose(
         self,
@@ -82,20 +141,32 @@ class SiteSimulator(BatchSimulator):
         rows: NDArray[np.int32],
         uniforms: NDArray[np.float64] | None = None,
     ) -> NDArray[np.int32]:
-        """Refused: see `SiteSimulator`.
+        """What a rule or a scorer does in some episodes under way; see `HPCSimulator.choose`."""
+        batch, actions = self._batch(), np.empty(rows.size, np.int32)
+        order = self._order(rule)
+        books = order.mode == BACKFILLING.index("conservative")
+        most = self.batch.most_jobs
+        one = results_for(self.site.work, self.batch.jobset[:1], np.zeros(1, np.int64), most)
+        copy = self._batch_of(one, 1, most)
+        if books:
+            copy = copy._replace(
+                site=self.site._replace(
+                    scratch=self._scratch(self.site.layout, self.site.work, True)
+                )
+            )
+        chances = np.zeros(rows.size) if uniforms is None else uniforms
+        if rule.__class__ is Rule and rule.order == "random":
+            order = order._replace(kind=CHANCE)
+        choose_at_site(self.machine, self.jobs, batch, rows, chances, order, copy, actions)
+        return actions
 
-        Raises:
-            InputError: always.
-        """
-        raise InputError(_WHOLE)
-
-    def take_over(self, other: Any, source: NDArray[np.int32], target: NDArray[np.int32]) -> None:
-        """Refused: see `SiteSimulator`.
-
-        Raises:
-            InputError: always.
-        """
-        raise InputError(_WHOLE)
+    def take_over(
+        self, other: "SiteSimulator", source: NDArray[np.int32], target: NDArray[np.int32]
+    ) -> None:
+        """Copies the states of episodes under way; see `Simulator.take_over`."""
+        self.reset(target)
+        here, there = (self.jobs, self._batch()), (other.jobs, other._batch())
+        take_over_rows(self.machine, *there, source, *here, target)
 
     def play(self, rule: Rule | Scorer, keys: NDArray[np.uint64] | None = None) -> None:
         """Plays all episodes to their ends under a rule or a scorer, see `HPCSimulator.play`.
@@ -105,32 +176,24 @@ class SiteSimulator(BatchSimulator):
         Raises:
             InputError: if more jobs are to be booked ahead than there is room for.
         """
-        order = self._scored(rule) if isinstance(rule, Scorer) else self._ruled(rule, keys)
-        books = self.world.max_wait > 0 or order.mode == BACKFILLING.index("conservative")
-        if books not in self._runs:
-            users = int(self.work.records["user"].max(initial=0)) + 1
-            self._runs[books] = room_for(
-                self.layout, self.work, self.batch, books, users, self.world.site.most_bookings
-            )
-        run = self._runs[books]
-        run.unbooked[:] = 0
-        play_site(
-            self.layout,
-            self.work,
-            run,
-            order,
-            self.results,
-            self.batch.jobset.astype(np.int64),
-            self.batch.place,
-            self.world.max_time,
-        )
-        self.active[:] = False
-        bookings, nodes = run.unbooked
-        if nodes or (bookings and run.book_job.size != self.world.site.most_bookings):
+        order, site = self._order(rule), self.site
+        if order.kind == CHANCE:  # drawn once, so that it is a fixed one here
+            order = order._replace(kind=FIXED, score=chance_scores(self.batch, keys))
+        if order.mode == BACKFILLING.index("conservative") and not self.world.max_wait:
+            site = site._replace(scratch=self._scratch(site.layout, site.work, True))
+        site.scratch.unbooked[:] = 0
+        site.cut.number[0] = 0
+        most = self.batch.most_jobs
+        rows = rows_for(site.layout, site.work, 1, most, most)
+        play_site(site, self.results, rows, order, self.world.max_time)
+        self._rows = None
+        bookings, nodes = site.scratch.unbooked
+        room = site.scratch.book_job.size
+        if nodes or (bookings and room != self.world.site.most_bookings):
             raise InputError(
                 f"more jobs wait at once than can be booked ahead on {self.world.site.num_nodes:,} "
-                f"nodes (room for {run.book_job.size:,}); give the site fewer most_bookings, as "
-                "Slurm's bf_max_job_test, or take a rule that ends in :easy"
+                f"nodes (room for {room:,}); give the site fewer most_bookings, as Slurm's "
+                "bf_max_job_test, or take a rule that ends in :easy"
             )
 
     def schedule(self) -> Schedule:
@@ -151,7 +214,7 @@ class SiteSimulator(BatchSimulator):
         duration = batch.column("duration", np.int64)[index]
         joined = join_attributes([one.attributes for one in batch.jobsets])
         attributes = {name: column[index] for name, column in joined.items()}
-        if results.cut_place.size:
+        if self.site.cut.place.size:
             attributes |= {"lost": lost.astype(np.int8), "restarts": results.cuts[place] - lost}
         return Schedule(
             episode=episode,
@@ -161,7 +224,7 @@ class SiteSimulator(BatchSimulator):
             finish=finish.astype(np.int32),
             duration=np.where(lost, finish - start, duration).astype(np.int32),
             demand=batch.column("demand", np.int32)[index],
-            end=results.time.astype(np.int32),
+            end=self.time.astype(np.int32),
             window=batch.window[batch.jobset].astype(np.int32),
             jobset=batch.jobset.copy(),
             capacity=np.asarray(self.world.capacity, np.int32),
@@ -172,23 +235,23 @@ class SiteSimulator(BatchSimulator):
 
     def _pieces(self, place: NDArray[np.int64]) -> Pieces:
         """What jobs held, with runs that were cut short, by their rows of a schedule."""
-        batch, results = self.batch, self.results
+        batch, results, cut = self.batch, self.results, self.site.cut
         row = np.full(batch.num_places, -1, np.int64)
         row[place] = np.arange(place.size)
-        episode_end = np.repeat(results.time, batch.num_jobs)[place]
+        episode_end = np.repeat(self.time, batch.num_jobs)[place]
         start, finish = results.start[place], results.finish[place]
         last = np.flatnonzero((start >= 0) & ~results.lost[place])
-        count = int(results.cuts.sum())
-        if count > results.cut_place.size:
+        count = int(cut.number[0])
+        if count > cut.place.size:
             raise InputError(
                 f"failures of nodes cut {count:,} runs short, more than are kept "
-                f"({results.cut_place.size:,}); play fewer jobsets at once"
+                f"({cut.place.size:,}); play fewer jobsets at once"
             )
-        jobs = np.concatenate([row[results.cut_place[:count]], last])
+        jobs = np.concatenate([row[cut.place[:count]], last])
         ends = np.where(finish >= 0, finish, episode_end)[last]
         demand = batch.column("demand", np.int32)[batch.job_of_place[place]]
-        begin = np.concatenate([results.cut_begin[:count], start[last]])
-        end = np.concatenate([results.cut_end[:count], ends])
+        begin = np.concatenate([cut.begin[:count], start[last]])
+        end = np.concatenate([cut.end[:count], ends])
         real = end > begin
         return Pieces(
             job=jobs[real].astype(np.int32),
@@ -197,14 +260,18 @@ class SiteSimulator(BatchSimulator):
             units=demand[jobs[real]],
         )
 
-    def _ruled(self, rule: Rule, keys: NDArray[np.uint64] | None) -> Order:
-        """A rule for the jobs that are loaded."""
+    def _order(self, rule: Rule | Scorer) -> Order:
+        """A rule or a scorer for the jobs that are loaded."""
+        if rule not in self._orders:
+            self._orders[rule] = (
+                self._scored(rule) if isinstance(rule, Scorer) else self._ruled(rule)
+            )
+        return self._orders[rule]
+
+    def _ruled(self, rule: Rule) -> Order:
         batch, site, columns = self.batch, self.world.site, self._requests.columns
-        records, size = self.work.records, self.work.demand[:, 0]
+        records, size = self.jobs.records, self.jobs.demand[:, 0]
         table = RuleTable.of(rule, records.order_estimate, size, submits(batch))
-        kind, score = table.kind, table.score
-        if rule.order == "random":  # drawn once, so that it is a fixed one here
-            kind, score = FIXED, chance_scores(batch, keys)
         # Priorities of partitions and QOS, each over the highest.
         of_partition = np.array([one.priority for one in site.partitions], np.float64)
         of_qos = np.array([one.priority for one in site.limits if one.kind == "qos"] + [0.0])
@@ -214,9 +281,9 @@ class SiteSimulator(BatchSimulator):
             + rule.weights.qos * (of_qos / max(of_qos.max(), 1.0))[columns["qos"]]
         )
         return Order(
-            kind=kind,
+            kind=table.kind,
             mode=table.mode,
-            score=score,
+            score=table.score,
             weights=table.weights,
             bonus=bonus,
             max_wait=self.world.max_wait,
@@ -226,7 +293,6 @@ class SiteSimulator(BatchSimulator):
         )
 
     def _scored(self, scorer: Scorer) -> Order:
-        """A scorer for the jobs that are loaded."""
         num_jobs = int(self.batch.first[-1])
         moving = [JOB_FEATURES.index(name) for name in ("of_free", "fits")]
         return Order(

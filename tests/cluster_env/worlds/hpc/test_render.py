@@ -85,9 +85,9 @@ def test_every_episode_of_a_vector_is_drawn() -> None:
     assert np.array_equal(vector.render()[1], environment().render())
 
 
-def test_the_end_of_a_replay_at_a_site_can_be_drawn() -> None:
-    """A site takes no single decisions, but its schedule is there."""
+def test_an_episode_at_a_site_can_be_drawn() -> None:
     world = {**MACHINE, "site": {"nodes": [{"count": 2, "processors": 4}]}}
     env = ClusterEnv(world=world, render_mode="rgb_array")
     env.reset(options={"jobset": JOBS})
+    env.step(0)
     assert draw(env.simulator, 0).shape[2] == 3

@@ -361,11 +361,3 @@ def test_of_limits_of_a_single_job_that_of_the_partition_s_qos_goes_first(
         check(**{first: 2}, **behind)
         with pytest.raises(InputError, match=why):
             check(**{first: 1}, **dict.fromkeys(behind, 9))
-
-
-def test_single_decisions_are_refused() -> None:
-    world = HPC(site=Site((FOUR,)))
-    simulator = world.simulator()
-    assert (world.processors, world.memory, world.gpus) == (4, 0, 0)
-    with pytest.raises(InputError, match="plays whole jobsets"):
-        simulator.choose(Rule(), np.zeros(1, np.int32))

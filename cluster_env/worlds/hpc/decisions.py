@@ -1,0 +1,349 @@
+"""Decision by decision: when a policy is asked, what it may do, and what its reward is.
+
+The same for one pool and for a site. Where these differ there are two functions, and the type of
+the episode says which of them is meant (`njit_either`).
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.batch import CostTable
+from cluster_env.core.compiled import new_records, njit_either, njit_inlined, njit_kernel
+from cluster_env.worlds.hpc.episodes import Rows, episode_of
+from cluster_env.worlds.hpc.events import (
+    NEVER,
+    OPTIONS,
+    Episode,
+    Jobs,
+    Machine,
+    advance,
+    begin_instant,
+    clear,
+    fits,
+    is_overdue_at,
+    next_event,
+)
+from cluster_env.worlds.hpc.queue import start_waiting
+from cluster_env.worlds.hpc.reservations import Plan, book_overdue, has_room, plan_running
+from cluster_env.worlds.hpc.site import deciding as at_site
+from cluster_env.worlds.hpc.state import came, show, span
+
+AT_START, SYSTEM, WINDOW = range(3)
+
+REWARDS = {
+    "at_start": (AT_START, True),
+    "base": (SYSTEM, True),
+    "sparse": (SYSTEM, False),
+    "reduced": (WINDOW, False),
+    "options": (WINDOW, True),
+}
+"""Whose cost counts, and whether all the time between two decisions does; see the docstring of
+`cluster_env.worlds.hpc.world.HPC`."""
+
+
+def machine_of(world: Any) -> Machine:
+    """An `HPC` as compiled code reads it."""
+    options, layout = new_records(1, OPTIONS), world.layout
+    for name in ("queue", "horizon", "jobs_at", "clock_at", "rows_at", "arrivals_at"):
+        options[name] = getattr(layout, name)
+    for name in ("horizon_step", "max_time", "time_step", "every_step", "max_wait"):
+        options[name] = getattr(world, name)
+    options.scope, options.whole = REWARDS[world.reward]
+    options.discount = world.reward_discount if world.reward == "options" else 1.0
+    return Machine(np.asarray(world.capacity, np.int64), options)
+
+
+@njit_inlined
+def _charge_run(
+    machine: Machine,
+    jobs: Jobs,
+    costs: CostTable,
+    episode: Episode,
+    job: int,
+    finish: int,
+    sign: int,
+) -> None:
+    """Charges what a job that runs now will have cost when it finishes then; it is known now.
+
+    With sign -1 the charge is taken back.
+    """
+    status, max_time = episode.status[0], machine.options[0].max_time
+    index, until = jobs.first[status.jobset] + job, min(finish, max_time)
+    status.reward -= sign * _cost(costs, index, until - came(episode, job))
+    if finish <= max_time:
+        status.reward += sign * costs.finish_gain[index]
+    if costs.utilization_gain != 0:
+        inside = min(until, jobs.window[status.jobset]) - status.time
+        share = 0.0
+        for r in range(episode.free.size):
+            share += episode.demand[job, r] / machine.capacity[r] / episode.free.size
+        status.reward += sign * costs.utilization_gain * share * max(inside, 0)
+
+
+@njit_inlined
+def _cost(costs: CostTable, index: int, seconds: int) -> float:
+    """What a job costs that is in the system for so long."""
+    total = costs.rate[index] * seconds
+    for late in range(costs.late_rate.shape[0]):
+        overtime = max(0, seconds - costs.late_after[late, index])
+        total += costs.late_rate[late, index] * overtime
+    return total
+
+
+@njit_inlined
+def _charge_time(
+    machine: Machine, costs: CostTable, first: int, episode: Episode, began: int, until: int
+) -> None:
+    """Charges what jobs cost from the clock on, as long as nothing happens (eqs. 4.1 and 2.18)."""
+    status, options = episode.status[0], machine.options[0]
+    now, discount = status.time, options.discount
+    # Those that wait, all or as many as the policy sees, and then those that run.
+    head, tail = span(episode)
+    waiting, running = tail - head, status.running
+    if options.scope == WINDOW:
+        waiting, running = min(waiting, options.queue), np.int64(0)
+    for k in range(waiting + running):
+        job = episode.queue[head + k] if k < waiting else episode.running[k - waiting]
+        index = first + job
+        total = costs.rate[index] * _weight(now, until, began, discount)
+        for late in range(costs.late_rate.shape[0]):
+            after = came(episode, job) + costs.late_after[late, index]
+            begin_late = max(now, after)
+            seconds = _weight(begin_late, until, began, discount)
+            total += costs.late_rate[late, index] * seconds
+        status.reward -= total
+
+
+@njit_inlined
+def _weight(begin: int, end: int, origin: int, discount: float) -> float:
+    """The sum of ``discount ** (t - origin)`` over the seconds t from begin to before end."""
+    if end <= begin:
+        return 0.0
+    if discount == 1.0:
+        return float(end - begin)
+    first, last = discount ** float(begin - origin), discount ** float(end - origin)
+    return (first - last) / (1.0 - discount)
+
+
+@njit_inlined
+def _episode_in_pool(machine: Machine, jobs: Jobs, rows: Rows, row: int) -> Episode:
+    return episode_of(machine, jobs, rows, row, rows, row)
+
+
+@njit_inlined
+def _place_in_pool(machine: Machine, episode: Episode, plan: Plan, action: int) -> int:
+    """Place in the queue of the job that an action starts, -1 for none.
+
+    An action starts a job that is seen and fits; any other waits.
+    """
+    options, status = machine.options[0], episode.status[0]
+    if is_overdue_at(episode, status.head, status.time, options.max_wait):
+        action = _bounded(machine, episode, plan, action)
+    place = status.head + action
+    seen = status.head <= place < min(status.tail, status.head + options.queue)
+    starts = seen and fits(episode.demand, episode.queue[place], episode.free)
+    return int(place if starts else np.int64(-1))
+
+
+@njit_inlined
+def _start_in_pool(episode: Episode, place: int) -> None:
+    start_waiting(episode, place, episode.status[0].time)
+
+
+@njit_inlined
+def _first_in_pool(machine: Machine, episode: Episode) -> int:
+    """Place of the first job that the policy sees and that fits; -1 if there is none."""
+    place = episode.status[0].head
+    last = min(episode.status[0].tail, place + machine.options[0].queue)
+    while place < last and not fits(episode.demand, episode.queue[place], episode.free):
+        place += 1
+    return int(place if place < last else np.int64(-1))
+
+
+@njit_inlined
+def _bounded(machine: Machine, episode: Episode, plan: Plan, action: int) -> int:
+    """What becomes of an action where jobs are overdue; the queue is in order of arrival.
+
+    The first of these that may start does so; else what delays none of them may.
+    """
+    options, status = machine.options[0], episode.status[0]
+    plan_running(episode, plan, status.time)
+    place = book_overdue(episode, plan, options.max_wait, status.head, status.time)
+    if is_overdue_at(episode, place, status.time, options.max_wait):
+        return int(place - status.head)
+    if not place - status.head <= action < status.tail - status.head:
+        return int(options.queue)
+    job = episode.queue[status.head + action]
+    seconds = episode.jobs[job].limit
+    free = has_room(plan, episode.demand[job], seconds, status.time)
+    return int(action) if free else int(options.queue)
+
+
+@njit_inlined
+def _waits_in_vain_in_pool(episode: Episode) -> bool:
+    """Whether an empty machine may not wait; in a pool, all that wait fit."""
+    return True
+
+
+@njit_inlined
+def _waits_in_vain_at_site(episode: Episode) -> bool:
+    return bool(at_site.next_event(episode) == NEVER)
+
+
+@njit_inlined
+def _is_over_in_pool(machine: Machine, episode: Episode) -> bool:
+    """Whether nothing more happens, and there is nothing to decide."""
+    status = episode.status[0]
+    over = status.coming == episode.jobs.size and status.running == 0
+    return bool(over and not (machine.options[0].every_step and status.tail > status.head))
+
+
+@njit_inlined
+def _is_over_at_site(machine: Machine, episode: Episode) -> bool:
+    over = at_site.next_event(episode) == NEVER
+    decides = machine.options[0].every_step and at_site.first_that_fits(machine, episode) >= 0
+    return bool(over and not decides)
+
+
+@njit_inlined
+def _advance_in_pool(machine: Machine, jobs: Jobs, costs: CostTable, episode: Episode) -> None:
+    """Lets all happen that happens now; jobs that come wait behind all others."""
+    status, first_new = episode.status[0], episode.status[0].coming
+    advance(episode, status.time, True, True, True)
+    for job in range(first_new, status.coming):
+        size = episode.demand[job, 0]
+        episode.queue[status.tail], episode.widths[status.tail] = job, size
+        status.tail += 1
+        status.narrowest = min(status.narrowest, np.int64(size))
+
+
+@njit_inlined
+def _advance_at_site(machine: Machine, jobs: Jobs, costs: CostTable, episode: Episode) -> None:
+    """Lets all happen that happens now; runs that are cut short are charged anew."""
+    run, status = episode.site.run, episode.status[0]
+    cut, first = run.cut, run.cut.number[0]
+    at_site.advance_episode(episode)
+    # A run was charged to its end when it began; a lost job has cost what it has until now.
+    for k in range(first, min(cut.number[0], cut.place.size)):
+        if machine.options[0].scope == AT_START:
+            job = int(cut.place[k] - status.place)
+            finish = cut.begin[k] + episode.jobs[job].duration
+            _charge_run(machine, jobs, costs, episode, job, finish, -1)
+            if run.lost[job]:
+                _charge_run(machine, jobs, costs, episode, job, status.time, 1)
+
+
+_episode = njit_either(_episode_in_pool, at_site.episode_of, "site", at=2)
+_clear = njit_either(clear, at_site.clear_episode, "site")
+_begin_instant = njit_either(begin_instant, at_site.begin_instant, "site")
+_next_event = njit_either(next_event, at_site.next_event, "site")
+_place = njit_either(_place_in_pool, at_site.place_of, "site", at=1)
+_start = njit_either(_start_in_pool, at_site.start_at, "site")
+_waits_in_vain = njit_either(_waits_in_vain_in_pool, _waits_in_vain_at_site, "site")
+_first_that_fits = njit_either(_first_in_pool, at_site.first_that_fits, "site", at=1)
+_is_over = njit_either(_is_over_in_pool, _is_over_at_site, "site", at=1)
+_advance = njit_either(_advance_in_pool, _advance_at_site, "site", at=3)
+
+
+@njit_kernel
+def reset_rows(
+    machine: Machine, jobs: Jobs, costs: CostTable, rows: Any, which: NDArray[np.int32]
+) -> None:
+    """Puts episodes back to their first decision; rows are `Rows` or `SiteBatch`."""
+    for row in which:
+        episode = _episode(machine, jobs, rows, row)
+        _clear(episode)
+        _go_on(machine, jobs, costs, episode, True)
+        _begin_instant(episode)
+        show(machine, episode, rows.states[row])
+
+
+@njit_kernel
+def step_rows(
+    machine: Machine,
+    jobs: Jobs,
+    costs: CostTable,
+    rows: Any,
+    which: NDArray[np.int32],
+    actions: NDArray[np.int32],
+    rewards: NDArray[np.float64],
+    plan: Plan,
+) -> int:
+    """Takes one decision in each of some episodes; returns how many of them go on.
+
+    Rows are `Rows` or `SiteBatch`. The plan is room for that of overdue jobs in one pool.
+    """
+    left, options = 0, machine.options[0]
+    for k in range(which.size):
+        row = which[k]
+        rewards[k] = 0.0
+        if not rows.status[row].active:
+            continue
+        episode = _episode(machine, jobs, rows, row)
+        status = episode.status[0]
+        place = _place(machine, episode, plan, int(actions[k]))
+        if place < 0 and status.running == 0 and _waits_in_vain(episode):
+            place = _first_that_fits(machine, episode)
+        starts = place >= 0
+        if starts:
+            job = episode.queue[place]
+            _start(episode, place)
+            if options.scope == AT_START:
+                finish = status.time + episode.jobs[job].duration
+                _charge_run(machine, jobs, costs, episode, job, finish, 1)
+        # Time goes on if the policy waits, or has nothing more to decide now.
+        if not starts or not (options.every_step or _first_that_fits(machine, episode) >= 0):
+            status.decided = status.time
+            _go_on(machine, jobs, costs, episode, starts)
+            _begin_instant(episode)
+        rewards[k], status.reward = status.reward, 0.0
+        show(machine, episode, rows.states[row])
+        left += status.active
+    return left
+
+
+@njit_inlined
+def _go_on(machine: Machine, jobs: Jobs, costs: CostTable, episode: Episode, started: bool) -> None:
+    """Lets events happen until the policy is to be asked again, or all is over.
+
+    ``started`` says whether the policy has just started a job, and not waited.
+    """
+    status, options = episode.status[0], machine.options[0]
+    first, began = jobs.first[status.jobset], status.time
+    tick = began + options.time_step if options.time_step > 0 and not started else NEVER
+    while not _is_over(machine, episode):
+        now = min(_next_event(episode), tick)
+        # What time costs until then; where it is not whole, that of one step of it alone.
+        until = min(now, options.max_time)
+        if options.scope == AT_START:
+            status.reward -= costs.busy_cost * (until - status.time)
+        elif options.whole:
+            _charge_time(machine, costs, first, episode, began, until)
+        elif not started and status.time == began:
+            step = min(until, began + max(options.time_step, 1))
+            _charge_time(machine, costs, first, episode, began, step)
+        # The end of the world's time: what waits has cost what it has.
+        if now > options.max_time:
+            status.time, status.truncated = options.max_time, True
+            break
+        status.time = now
+        _advance(machine, jobs, costs, episode)
+        # The policy is asked at every step, or where it can start a job.
+        if options.every_step and tick < NEVER:
+            head, tail = span(episode)
+            if now == tick and (not _is_over(machine, episode) or tail > head):
+                return
+            continue
+        if _first_that_fits(machine, episode) >= 0:
+            return
+        if now == tick:
+            tick = NEVER
+    status.active = False
+    if options.scope == AT_START:
+        head, tail = span(episode)
+        for place in range(head, tail):
+            job = episode.queue[place]
+            seconds = status.time - came(episode, job)
+            status.reward -= _cost(costs, first + job, seconds)

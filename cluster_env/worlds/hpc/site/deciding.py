@@ -1,0 +1,497 @@
+"""What `cluster_env.worlds.hpc.decisions` asks of a site: who may start now, and starts one by one.
+
+The queue that a policy sees is that of ``fcfs``: overdue jobs, then tiers, then the time of entry.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.compiled import ZERO, njit_inlined, njit_kernel
+from cluster_env.core.jobs import LARGEST
+from cluster_env.core.seeding import uniform
+from cluster_env.worlds.hpc.events import NEVER, Episode, Jobs, Machine
+from cluster_env.worlds.hpc.reservations import Plan
+from cluster_env.worlds.hpc.rules import CHANCE
+from cluster_env.worlds.hpc.site.arrays import (
+    NO_JOB,
+    NO_SLOT,
+    Layout,
+    Results,
+    Run,
+    Site,
+    SiteRows,
+    Work,
+    run_of,
+)
+from cluster_env.worlds.hpc.site.bookings import book, find
+from cluster_env.worlds.hpc.site.events import (
+    add_to_sets,
+    charge,
+    clear,
+    next_instant,
+    release_nodes,
+)
+from cluster_env.worlds.hpc.site.passes import may_fit, start, start_jobs, within_limits
+from cluster_env.worlds.hpc.site.play import advance
+from cluster_env.worlds.hpc.site.queue import Order, insert, is_overdue, move_overdue, rank
+
+
+class SiteBatch(NamedTuple):
+    """The episodes of a batch, decision by decision; `Rows` is that of one pool."""
+
+    site: Site
+    results: Results
+    rows: SiteRows
+    order: Order  # in which policies see the queue
+    status: Any  # (num_rows,), that of the results
+    states: NDArray[np.int32]  # (num_rows, state_size)
+    free: NDArray[np.int64]  # (num_rows, num_resources), of all nodes that are there
+    spare: NDArray[np.int64]  # (num_rows, num_resources)
+
+
+class SiteEpisode(NamedTuple):
+    """What an `Episode` at a site has beside what any episode has."""
+
+    layout: Layout
+    work: Work
+    run: Run
+    order: Order
+    jobs: Any  # (num_jobs,), those of the episode
+
+
+@njit_inlined
+def episode_of(machine: Machine, jobs: Jobs, batch: SiteBatch, row: int) -> Episode:
+    """The views of the episode of a row."""
+    site, status = batch.site, batch.status[row]
+    run = run_of(site, batch.results, row, batch.rows, row, status.place)
+    first, last = jobs.first[status.jobset], jobs.first[status.jobset + 1]
+    none = run.queue[:0]
+    own = SiteEpisode(site.layout, site.work, run, batch.order, jobs.records[first:last])
+    return Episode(
+        jobs.records[first:last],
+        jobs.demand[first:last],
+        run.start,
+        run.at_arrival,
+        run.queue,
+        none,
+        run.keys,
+        none,
+        none,
+        run.ends,
+        run.running,
+        run.expected,
+        run.expected_jobs,
+        machine.capacity,
+        batch.free[row],
+        batch.spare[row],
+        run.usage,
+        run.status,
+        run.partitions[-1:],
+        own,
+    )
+
+
+@njit_inlined
+def clear_episode(episode: Episode) -> None:
+    """Puts an episode back to where nothing has happened yet."""
+    clear(episode.site.layout, episode.site.work, episode.site.run)
+
+
+@njit_inlined
+def next_event(episode: Episode) -> int:
+    """When something happens next; `NEVER` if nothing does that any job waits for."""
+    return int(next_instant(episode.site.layout, episode.site.work, episode.site.run))
+
+
+@njit_inlined
+def span(episode: Episode) -> tuple[int, int]:
+    """Where jobs stand in the queue that wait: from the first place up to before the second."""
+    return ZERO, episode.status[0].waiting
+
+
+@njit_inlined
+def came(episode: Episode, job: int) -> int:
+    """When a job entered the queue."""
+    return int(episode.site.run.eligible[job])
+
+
+@njit_inlined
+def advance_episode(episode: Episode) -> None:
+    """Lets all happen that happens now, if anything does."""
+    site, run, status = episode.site, episode.site.run, episode.status[0]
+    if next_event(episode) <= status.time:
+        status.event = status.time
+        advance(site.layout, site.work, run, site.order.score, status.time)
+    if site.order.max_wait > 0 and status.waiting > 0:
+        move_overdue(site.work, run, site.order, status.time)
+
+
+@njit_inlined
+def begin_instant(episode: Episode) -> None:
+    """Notes the sums over jobs before anybody decides, to the last bit."""
+    for k in range(episode.site.run.partitions.size):
+        part = episode.site.run.partitions[k]
+        part.first_queue_log, part.first_queue_work = part.queue_log, part.queue_work
+        part.first_run_log, part.first_run_work = part.run_log, part.run_work
+        part.first_run_size = part.run_size
+
+
+@njit_inlined
+def open_pass(site: SiteEpisode) -> None:
+    """Begins a look at the queue in which nothing is booked or known."""
+    run, status = site.run, site.run.status[0]
+    run.stamp[0] += 1
+    status.stamp = run.stamp[0]
+    status.checks, status.bookings, status.booked_nodes, status.edges = 0, 0, 0, 0
+
+
+@njit_inlined
+def _is_bounded(episode: Episode) -> bool:
+    """Whether a job is overdue; then it counts for how long users have asked."""
+    site = episode.site
+    return is_overdue(site.run, site.order, np.int64(site.run.queue[0]), episode.status[0].time)
+
+
+@njit_inlined
+def may_start(site: SiteEpisode, place: int, bounded: bool) -> bool:
+    """Whether the job at a place of the queue may start now beside all that is booked.
+
+    Its nodes are those that `start_at` takes.
+    """
+    run, status = site.run, site.run.status[0]
+    job = np.int64(run.queue[place])
+    record, index = site.jobs[job], status.first + job
+    seconds = np.int64(record.limit if bounded else record.order_estimate)
+    if not may_fit(site.layout, site.work, run, index, seconds):
+        return False
+    if not within_limits(site.work, run, index):
+        return False
+    time = find(site.layout, site.work, run, index, seconds, status.time, True)
+    if time != status.time:
+        run.too_long[record.form], run.too_long_pass[record.form] = seconds, status.stamp
+    return bool(time == status.time)
+
+
+@njit_inlined
+def _book_at(site: SiteEpisode, place: int, bounded: bool) -> int:
+    """Books the job at a place for when it may start, and returns this time.
+
+    It books nothing for one that may start now, that a limit blocks, or for which no time is
+    foreseen; the time is `NEVER` for these two.
+    """
+    run, status = site.run, site.run.status[0]
+    job = np.int64(run.queue[place])
+    record, index = site.jobs[job], status.first + job
+    seconds = np.int64(record.limit if bounded else record.order_estimate)
+    if not within_limits(site.work, run, index):
+        return int(np.int64(NEVER))
+    time = np.int64(find(site.layout, site.work, run, index, seconds, status.time, False))
+    if status.time < time < NEVER:
+        book(site.layout, site.work, run, index, time, time + seconds)
+    return int(time)
+
+
+@njit_inlined
+def place_of(machine: Machine, episode: Episode, plan: Plan, action: int) -> int:
+    """Place in the queue of the job that an action starts, -1 for none; see `decisions._place`.
+
+    Overdue jobs go first, and are booked where they cannot start; the plan is not needed here.
+    """
+    site, run, status = episode.site, episode.site.run, episode.status[0]
+    open_pass(site)
+    place, now = np.int64(0), status.time
+    while place < status.waiting and is_overdue(run, site.order, np.int64(run.queue[place]), now):
+        if _book_at(site, place, True) == now and may_start(site, place, True):
+            return int(place)
+        place += 1
+    seen = min(machine.options[0].queue, status.waiting)
+    starts = place <= action < seen and may_start(site, action, place > 0)
+    return int(np.int64(action if starts else -1))
+
+
+@njit_inlined
+def first_that_fits(machine: Machine, episode: Episode) -> int:
+    """Place of the first job that the policy sees and that may start; -1 if there is none."""
+    open_pass(episode.site)
+    last = min(episode.status[0].waiting, machine.options[0].queue)
+    place, bounded = np.int64(0), last > 0 and _is_bounded(episode)
+    while place < last and not may_start(episode.site, place, bounded):
+        place += 1
+    return int(place if place < last else np.int64(-1))
+
+
+@njit_inlined
+def start_at(episode: Episode, place: int) -> None:
+    """Starts the job at a place of the queue on the nodes that `may_start` has just chosen."""
+    site, run, status = episode.site, episode.site.run, episode.status[0]
+    job = np.int64(run.queue[place])
+    seconds = np.int64(site.jobs[job].estimate)
+    start(site.layout, site.work, run, job, status.time, seconds)
+    run.set_waiting[site.jobs[job].set] -= 1
+    for k in range(place, status.waiting - 1):
+        run.queue[k], run.keys[k] = run.queue[k + 1], run.keys[k + 1]
+    status.waiting -= 1
+
+
+@njit_inlined
+def show_jobs(episode: Episode, out: NDArray[np.int32], size: int, last: int) -> tuple[int, int]:
+    """Writes what a state shows of jobs at a site alone, see `state.SITE_JOB`.
+
+    ``out`` begins with that of the first job, jobs are ``size`` numbers apart, and those up to
+    ``last`` are seen. Units that are free on all nodes go to `Episode.free`. Returns in how many
+    seconds the first job is expected to start, and what is spare beside it then.
+    """
+    site, run, status = episode.site, episode.site.run, episode.status[0]
+    layout = site.layout
+    for r in range(episode.free.size):
+        episode.free[r] = 0
+        for node in range(layout.units.shape[0]):
+            episode.free[r] += run.free[node, r] if run.down[node] == 0 else 0
+    open_pass(site)
+    for place in range(last):  # who may start, and in what partition
+        job = np.int64(run.queue[place])
+        own = layout.partition_set[site.jobs[job].partition]
+        shown = place * size
+        out[shown] = may_start(site, place, False)
+        out[shown + 2] = run.set_free[own, 0]
+        out[shown + 3] = layout.set_units[own, 0]
+        out[shown + 4] = _room(site, job)
+    # The first job of each partition is booked, if only room keeps it from starting now.
+    open_pass(site)
+    reservation, spare = np.int64(0), np.int64(0)
+    for place in range(last):
+        job = np.int64(run.queue[place])
+        part = run.partitions[site.jobs[job].partition]
+        if place > 0 and part.blocked == status.stamp:
+            continue
+        time = np.int64(_book_at(site, place, False))
+        if time < NEVER:
+            part.blocked = status.stamp
+        if place == 0:
+            reservation = min(time - status.time, np.int64(LARGEST))
+            which = site.jobs[job].set
+            free = run.set_free[which, 0]
+            if 0 < reservation < LARGEST:
+                free = np.int64(0)
+                for k in range(layout.set_first[which], layout.set_first[which + 1]):
+                    free += run.future[layout.set_nodes[k], 0]
+            spare = max(free - episode.demand[job, 0], np.int64(0))
+    for place in range(last):
+        out[place * size + 1] = out[place * size] > 0 and may_start(site, place, False)
+    return int(reservation), int(spare)
+
+
+@njit_inlined
+def _room(site: SiteEpisode, job: int) -> int:
+    """How many jobs that count as much the limits of a job let start now."""
+    run, work, room = site.run, site.work, np.int64(LARGEST)
+    index = run.status[0].first + job
+    for k in range(work.charge_first[index], work.charge_first[index + 1]):
+        counter, amount = work.charge_counter[k], work.charge_amount[k]
+        if work.charge_checked[k] and amount > 0:
+            room = min(room, max(work.counter_limit[counter] - run.used[counter], 0) // amount)
+    return int(room)
+
+
+@njit_kernel
+def choose_at_site(
+    machine: Machine,
+    jobs: Jobs,
+    batch: SiteBatch,
+    which: NDArray[np.int32],
+    uniforms: NDArray[np.float64],
+    order: Order,
+    copy: SiteBatch,
+    actions: NDArray[np.int32],
+) -> None:
+    """Chooses what a rule or scorer would start next in some rows, see `scheduler.choose_by_rule`.
+
+    The instant is played from its beginning in ``copy``, a batch of one row.
+    """
+    for i in range(which.size):
+        row = which[i]
+        actions[i] = machine.options[0].queue
+        own = episode_of(machine, jobs, batch, row).site
+        status, now = own.run.status[0], own.run.status[0].time
+        if status.event <= status.decided:  # nothing has happened since then
+            continue
+        copy.status[0] = batch.status[row]
+        copy.status[0].place = 0
+        again = episode_of(machine, jobs, copy, 0).site
+        _copy_run(own.run, again.run)
+        if order.kind == CHANCE:
+            key = np.uint64(uniforms[i] * 2.0**53)
+            for job in range(status.num_jobs):
+                order.score[status.first + job] = uniform(key, job)
+        else:
+            _rewind(again)
+        rank(batch.site.layout, batch.site.work, again.run, order, now)
+        bounded = order.max_wait > 0 and move_overdue(batch.site.work, again.run, order, now)
+        start_jobs(batch.site.layout, batch.site.work, again.run, order, bounded, now)
+        # The first of these that has not started yet, and can be named.
+        open_pass(own)
+        seen = min(machine.options[0].queue, status.waiting)
+        for k in range(again.run.status[0].begun):
+            place = np.int64(0)
+            while place < seen and own.run.queue[place] != again.run.begun[k]:
+                place += 1
+            if place < seen and may_start(own, place, False):
+                actions[i] = place
+                break
+
+
+@njit_inlined
+def _rewind(site: SiteEpisode) -> None:
+    """Lets jobs wait again that have started since the present instant began."""
+    layout, work, run, status = site.layout, site.work, site.run, site.run.status[0]
+    kept = np.int64(0)
+    for place in range(status.running):
+        job = np.int64(run.expected_jobs[place])
+        if run.start[job] != status.time:
+            run.expected[kept], run.expected_jobs[kept] = run.expected[place], job
+            kept += 1
+            continue
+        release_nodes(layout, work, run, job)
+        charge(work, run, status.first + job, -1)
+        for part in (run.partitions[site.jobs[job].partition], run.partitions[-1]):
+            part.running, part.waiting = part.running - 1, part.waiting + 1
+        run.start[job] = NO_JOB
+        insert(work, run, job, 0.0)
+    status.running = kept
+    # Sums as they were, to the last bit.
+    for k in range(run.partitions.size):
+        part = run.partitions[k]
+        part.queue_log, part.queue_work = part.first_queue_log, part.first_queue_work
+        part.run_log, part.run_work = part.first_run_log, part.first_run_work
+        part.run_size = part.first_run_size
+
+
+@njit_inlined
+def _copy(source: NDArray[Any], target: NDArray[Any]) -> None:
+    """Copies as much of a list as both have."""
+    for k in range(min(source.size, target.size)):
+        target[k] = source[k]
+
+
+@njit_inlined
+def _copy_jobs(source: Run, target: Run) -> None:
+    """Copies what has become of jobs, who waits and who runs."""
+    _copy(source.start, target.start)
+    _copy(source.finish, target.finish)
+    _copy(source.eligible, target.eligible)
+    _copy(source.cuts, target.cuts)
+    _copy(source.lost, target.lost)
+    _copy(source.queue, target.queue)
+    _copy(source.keys, target.keys)
+    _copy(source.ends, target.ends)
+    _copy(source.running, target.running)
+    _copy(source.expected, target.expected)
+    _copy(source.expected_jobs, target.expected_jobs)
+    _copy(source.later, target.later)
+    _copy(source.later_jobs, target.later_jobs)
+    _copy(source.usage, target.usage)
+    _copy(source.down, target.down)
+    _copy(source.clear, target.clear)
+    for k in range(source.partitions.size):
+        target.partitions[k] = source.partitions[k]
+    for node in range(source.free.shape[0]):
+        _copy(source.free[node], target.free[node])
+    for job in range(min(source.at_arrival.shape[0], target.at_arrival.shape[0])):
+        _copy(source.at_arrival[job], target.at_arrival[job])
+
+
+@njit_inlined
+def _copy_run(source: Run, target: Run) -> None:
+    """Copies an episode of the same jobs."""
+    _copy_jobs(source, target)
+    _copy(source.pending, target.pending)
+    _copy(source.ready, target.ready)
+    _copy(source.slot, target.slot)
+    _copy(source.used, target.used)
+    _copy(source.set_waiting, target.set_waiting)
+    _copy(source.slot_next, target.slot_next)
+    _copy(source.slot_node, target.slot_node)
+    _copy(source.slot_size, target.slot_size)
+    for k in range(source.set_free.shape[0]):
+        _copy(source.set_free[k], target.set_free[k])
+
+
+@njit_kernel
+def take_over_rows(
+    machine: Machine,
+    there: Jobs,
+    other: SiteBatch,
+    source: NDArray[np.int32],
+    here: Jobs,
+    batch: SiteBatch,
+    target: NDArray[np.int32],
+) -> None:
+    """Copies episodes under way into rows that have been reset; see `Simulator.take_over`.
+
+    Sets of nodes, counters and places in the arena of placements are numbered anew by each batch.
+    """
+    for i in range(source.size):
+        before, after = source[i], target[i]
+        old = episode_of(machine, there, other, before).site
+        new = episode_of(machine, here, batch, after).site
+        jobset, place = new.run.status[0].jobset, new.run.status[0].place
+        first, num_jobs = new.run.status[0].first, new.run.status[0].num_jobs
+        num_users = new.run.status[0].num_users
+        batch.status[after] = other.status[before]
+        status = new.run.status[0]
+        status.jobset, status.place = jobset, place
+        status.first, status.num_jobs, status.num_users = first, num_jobs, num_users
+        _copy_jobs(old.run, new.run)
+        _follow(old, new)
+        _place_again(old, new)
+        _copy(other.states[before], batch.states[after])
+
+
+@njit_inlined
+def _follow(old: SiteEpisode, new: SiteEpisode) -> None:
+    """For whom jobs wait: those that have arrived as before, later ones for who has not ended."""
+    status, work, run = new.run.status[0], new.work, new.run
+    arrived = min(status.coming, np.int64(old.run.pending.size))
+    _copy(old.run.pending[:arrived], run.pending)
+    _copy(old.run.ready[:arrived], run.ready)
+    for job in range(arrived):
+        index, ended_well = status.first + job, not (new.jobs[job].failed or run.lost[job])
+        for k in range(work.next_first[index], work.next_first[index + 1]):
+            other = work.next_jobs[k]
+            if run.finish[job] < 0 or other < arrived or run.pending[other] < 0:
+                continue
+            think = max(new.jobs[other].think, 0)
+            run.ready[other] = max(run.ready[other], run.finish[job] + think)
+            run.pending[other] -= 1
+            if new.jobs[other].after_ok and not ended_well:
+                run.pending[other] = NO_JOB
+
+
+@njit_inlined
+def _place_again(old: SiteEpisode, new: SiteEpisode) -> None:
+    """Puts running jobs on their nodes, and works out what sets and counters have by them."""
+    run, status, slot = new.run, new.run.status[0], np.int64(0)
+    for k in range(run.used.size):
+        run.used[k] = 0
+    for place in range(status.running):
+        job = np.int64(run.expected_jobs[place])
+        charge(new.work, run, status.first + job, 1)
+        run.slot[job], theirs = slot, np.int64(old.run.slot[job])
+        while theirs >= 0:
+            run.slot_node[slot] = old.run.slot_node[theirs]
+            run.slot_size[slot] = old.run.slot_size[theirs]
+            theirs = np.int64(old.run.slot_next[theirs])
+            run.slot_next[slot] = slot + 1 if theirs >= 0 else NO_SLOT
+            slot += 1
+    status.free_slot = slot
+    for k in range(run.set_free.shape[0]):
+        run.set_waiting[k] = 0
+        for r in range(run.set_free.shape[1]):
+            run.set_free[k, r] = 0
+    for node in range(run.down.size):
+        if run.down[node] == 0:
+            add_to_sets(new.layout, run, node, 1)
+    for place in range(status.waiting):
+        run.set_waiting[new.jobs[run.queue[place]].set] += 1
