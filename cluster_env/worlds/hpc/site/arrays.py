@@ -124,6 +124,9 @@ STATUS = np.dtype(
         *((name, np.int64) for name in ("blocked", "booked", "due", "last")),
         # Whether it holds from now on, or only for this instant; whether it has closed any nodes.
         *((name, np.bool_) for name in ("holds", "fleeting", "closes")),
+        # Whether its bookings hold where jobs end as planned, too, and since when nothing ended.
+        ("plans", np.bool_),
+        ("settled", np.int64),
         # Jobs that have come at this instant, and the place of the last one behind the head; no job
         # that waits asks for fewer processors than `narrowest`.
         *((name, np.int64) for name in ("new_jobs", "new_place", "narrowest")),
@@ -224,7 +227,7 @@ class Scratch(NamedTuple):
     chosen_size: Indices
     future: Ints  # (num_nodes, num_resources), what is free at a later time
     check_time: Ints  # (most_checks,), rising
-    check_row: Indices  # (most_checks,), the row of each in the next one
+    check_row: Indices  # (most_checks,), the row of each in the next one; then those not in use
     check_free: Ints  # (most_checks, num_nodes, num_resources)
     check_sets: Ints  # (most_checks, num_sets), processors that are free in each set
     book_job: Indices  # (most_checks,)

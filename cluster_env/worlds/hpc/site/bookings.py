@@ -197,14 +197,22 @@ def _has_room(
             if not is_open(layout, run, nodes[k], record.reservation, time, end, now):
                 run.can[k] = 0
     total = np.int64(lower(layout, run.can, nodes, demand, exclusive, free))
+    # On most nodes it can have nothing; the others are looked at for each check.
+    for k in range(nodes.size if total >= size else 0):
+        run.offers[wide] = k
+        wide += run.can[k] > 0
     while total >= size and check < status.checks and run.check_time[check] < end:
-        row = run.check_free[run.check_row[check]]
-        total = np.int64(lower(layout, run.can, nodes, demand, exclusive, row))
-        check += 1
+        row, some = run.check_free[run.check_row[check]], wide
+        total, wide, check = np.int64(0), np.int64(0), check + 1
+        for i in range(some):
+            k = run.offers[i]
+            there = can_hold(demand, exclusive, row[nodes[k]], layout.units[nodes[k]])
+            run.can[k] = min(run.can[k], np.int64(there))
+            total += run.can[k]
+            run.offers[wide] = k
+            wide += run.can[k] > 0
     if total < size:
         return False
-    for k in range(nodes.size):
-        wide += run.can[k] > 0
     return bool(wide >= record.least) and choose(layout, work, run, free, job)
 
 
@@ -231,6 +239,18 @@ def take_checked(layout: Layout, work: Work, run: Run, job: int, begin: int, end
 
 
 @njit_inlined
+def forget_checks(run: Run, now: int) -> None:
+    """Leaves out the checks that are over."""
+    status, gone, rows = run.status[0], np.int64(0), run.check_row
+    while gone < status.checks and run.check_time[gone] <= now:
+        gone += 1
+    for k in range(status.checks - gone if gone > 0 else 0):
+        run.check_time[k] = run.check_time[k + gone]
+        rows[k], rows[k + gone] = rows[k + gone], rows[k]
+    status.checks -= gone
+
+
+@njit_inlined
 def book(layout: Layout, work: Work, run: Run, job: int, begin: int, end: int) -> None:
     """Books the chosen nodes from a time on that `find` has found; counts where there is no room.
 
@@ -238,17 +258,17 @@ def book(layout: Layout, work: Work, run: Run, job: int, begin: int, end: int) -
     """
     status = run.status[0]
     if status.bookings == run.book_job.size:
-        run.unbooked[0] += 1
+        run.unbooked[0], status.fleeting = run.unbooked[0] + 1, True
         return
     if status.booked_nodes + status.chosen > run.book_node.size:
-        run.unbooked[1] += 1
+        run.unbooked[1], status.fleeting = run.unbooked[1] + 1, True
         return
     # A new check has what is free then.
     check = np.int64(0)
     while check < status.checks and run.check_time[check] < begin:
         check += 1
     if check == status.checks or run.check_time[check] != begin:
-        row = status.checks
+        row = np.int64(run.check_row[status.checks])
         for k in range(status.checks, check, -1):
             run.check_time[k], run.check_row[k] = run.check_time[k - 1], run.check_row[k - 1]
         run.check_time[check], run.check_row[check] = begin, row

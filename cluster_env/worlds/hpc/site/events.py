@@ -31,7 +31,7 @@ def clear(layout: Layout, work: Work, run: Run) -> None:
     status.time, status.event, status.decided = 0, 0, -1
     status.active, status.truncated, status.reward = True, False, 0.0
     status.shares, status.counts = True, True
-    status.holds, status.closes, status.last = False, False, NO_JOB
+    status.holds, status.plans, status.closes, status.last = False, False, False, NO_JOB
     status.narrowest, status.new_jobs = NEVER, 0
     for job in range(status.num_jobs):
         run.start[job], run.finish[job], run.eligible[job] = NO_JOB, NO_JOB, NO_JOB
@@ -121,7 +121,7 @@ def release_nodes(layout: Layout, work: Work, run: Run, job: int) -> None:
 
 
 @njit_inlined
-def release(layout: Layout, work: Work, run: Run, job: int, seconds: int) -> None:
+def release(layout: Layout, work: Work, run: Run, job: int, now: int) -> None:
     """Gives back what a job held (counted in its jobset), and counts it for its user."""
     status = run.status[0]
     index = status.first + job
@@ -136,8 +136,13 @@ def release(layout: Layout, work: Work, run: Run, job: int, seconds: int) -> Non
             part.run_work -= float(end) * demand[0]
             part.run_size -= demand[0]
     if status.shares:
-        run.usage[record.user] += float(seconds) * demand[0]
-    status.running, status.holds = running - 1, False
+        run.usage[record.user] += float(now - run.start[job]) * demand[0]
+    status.running = running - 1
+    # A plan is the same when it is made anew, if all goes as it has it and no limit opens.
+    charged = work.charge_first[index] < work.charge_first[index + 1]
+    status.holds = status.holds and status.plans and end == now and not charged
+    run.stamp[0] += 1
+    status.settled = run.stamp[0]
 
 
 @njit_inlined
@@ -202,7 +207,7 @@ def finish_jobs(layout: Layout, work: Work, run: Run, now: int) -> None:
     while status.running > 0 and run.ends[0] == now:
         job = np.int64(pop(run.ends, run.running, status.running))
         run.finish[job] = now
-        release(layout, work, run, job, np.int64(work.records[status.first + job].duration))
+        release(layout, work, run, job, now)
         tell_followers(work, run, job, now)
 
 
@@ -232,7 +237,7 @@ def fail_nodes(layout: Layout, work: Work, run: Run, entry: int, now: int) -> No
             spot = above
         run.ends[0], run.running[0] = now, job
         pop(run.ends, run.running, status.running)
-        release(layout, work, run, job, now - run.start[job])
+        release(layout, work, run, job, now)
         cut = run.cut.number[0]
         if cut < run.cut.place.size:
             run.cut.place[cut], run.cut.end[cut] = status.place + job, now

@@ -8,7 +8,8 @@ which no time is foreseen, because nodes have failed or its reservation is over,
 
 A pass *holds* as long as one that is made anew would come to the same: nothing ends or changes, and
 no job that has started is still there when a booking begins, where it might change which nodes that
-one takes. Then a job that comes alone, behind all that are blocked, is all that is looked at.
+one takes. Then a job that comes alone, behind all that are blocked, is all that is looked at. Under
+``conservative`` it holds, too, when jobs end as planned: those that are booked for now start.
 """
 
 import numpy as np
@@ -17,7 +18,7 @@ from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.hpc.events import NEVER, expect, forget, push
 from cluster_env.worlds.hpc.rules import CONSERVATIVE, EASY, FIXED, SKIP, STRICT
 from cluster_env.worlds.hpc.site.arrays import NO_SLOT, Layout, Run, Work
-from cluster_env.worlds.hpc.site.bookings import book, find, take_checked
+from cluster_env.worlds.hpc.site.bookings import book, find, forget_checks, take_checked
 from cluster_env.worlds.hpc.site.events import add_to_sets, charge
 from cluster_env.worlds.hpc.site.placing import add_units
 from cluster_env.worlds.hpc.site.queue import Order, is_overdue, leave, rank
@@ -35,7 +36,9 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
     status, mode = run.status[0], order.mode
     planned = bounded or mode == CONSERVATIVE
     status.holds = status.holds and not bounded
-    if status.holds and status.new_jobs == 0:
+    if status.holds and status.plans:
+        status.holds = _can_go_on(layout, run, now)
+    elif status.holds and status.new_jobs == 0:
         return
     # From which place to which; jobs whose sets are not closed; partitions without a blocked job.
     whole, place, open_jobs = not status.holds, status.head + status.new_place, np.int64(1)
@@ -47,6 +50,9 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
         for k in range(run.partitions.size - 1):  # the last one is of all
             unblocked += run.partitions[k].waiting > 0
     begun, idle = np.int64(0), not planned and mode != STRICT
+    if not whole and status.plans:
+        begun = np.int64(_start_booked(layout, work, run, now))
+        place, stop = np.int64(status.head), status.head + status.waiting
     while (place < stop and open_jobs > 0) or status.booked < status.due:
         # Most jobs of a long queue are too wide for what is free, and nothing else is to be done.
         if idle and status.booked == status.due:
@@ -99,14 +105,14 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
             head = status.head
             leave(work, run, place)
             place, stop = place + status.head - head, stop + status.head - head - 1
-            run.begun[begun], begun = job, begun + 1
+            run.begun[begun], begun, open_jobs = job, begun + 1, open_jobs - (mode == STRICT)
             if order.anew:
                 rank(layout, work, run, order, now)
                 place = np.int64(status.head)
             continue
         place += 1
         if fits:
-            run.too_long[record.form], run.too_long_pass[record.form] = seconds, status.stamp
+            run.too_long[record.form], run.too_long_pass[record.form] = seconds, status.settled
         if not wants:
             continue
         status.last = place - 1 - status.head
@@ -122,6 +128,8 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
             unblocked -= 1
         status.due = status.due if sure else status.blocked
     status.begun = begun
+    if status.plans:
+        status.last = status.waiting - 1
     # From now on what is believed of jobs that run counts.
     for k in range(begun if planned else 0):
         job = np.int64(run.begun[k])
@@ -159,10 +167,52 @@ def _begin(run: Run) -> None:
     """Begins a pass over the whole queue, of which nothing is known."""
     status = run.status[0]
     run.stamp[0] += 1
-    status.stamp = run.stamp[0]
+    status.stamp, status.settled = run.stamp[0], run.stamp[0]
     status.checks, status.bookings, status.booked_nodes, status.edges = 0, 0, 0, 0
     status.blocked, status.booked, status.due, status.last = 0, 0, 0, -1
     status.fleeting, status.closes = False, False
+
+
+@njit_inlined
+def _can_go_on(layout: Layout, run: Run, now: int) -> bool:
+    """Whether a plan holds, and there is room for all bookings without making it anew."""
+    status = run.status[0]
+    nodes = status.booked_nodes + status.waiting * layout.units.shape[0]
+    room = status.bookings + status.waiting <= run.book_job.size and nodes <= run.book_node.size
+    return bool(room and (status.edges == 0 or run.edge_time[0] >= now))
+
+
+@njit_inlined
+def _start_booked(layout: Layout, work: Work, run: Run, now: int) -> int:
+    """Starts the jobs that a plan has for now, and returns how many.
+
+    Those that are blocked and not booked will be looked at again.
+    """
+    status, begun, kept = run.status[0], np.int64(0), np.int64(0)
+    forget_checks(run, now)
+    while begun < status.edges and run.edge_time[begun] == now:
+        booking = run.edge_booking[begun]
+        first, last = run.book_first[booking], run.book_first[booking + 1]
+        for k in range(first, last):
+            run.chosen[k - first], run.chosen_size[k - first] = run.book_node[k], run.book_size[k]
+        status.chosen = last - first
+        job, place = np.int64(run.book_job[booking]), np.int64(status.head)
+        seconds = np.int64(work.records[status.first + job].order_estimate)
+        start(layout, work, run, job, now, seconds)
+        _note_start(layout, work, run, status.first + job, now, seconds, True)
+        while run.queue[place] != job:
+            place += 1
+        leave(work, run, place)
+        run.begun[begun], begun = job, begun + 1
+    for edge in range(status.edges if begun > 0 else 0):
+        if run.start[run.book_job[run.edge_booking[edge]]] < 0:
+            run.edge_time[kept], run.edge_sign[kept] = run.edge_time[edge], run.edge_sign[edge]
+            run.edge_booking[kept], kept = run.edge_booking[edge], kept + 1
+    status.edges = kept if begun > 0 else status.edges
+    for k in range(status.booked, status.blocked):
+        run.booked[run.blocked[k]] = 0
+    status.blocked, status.due = status.booked, status.booked
+    return int(begun)
 
 
 @njit_inlined
@@ -177,7 +227,7 @@ def _is_idle(work: Work, run: Run, mode: int, job: int) -> bool:
 def may_fit(layout: Layout, work: Work, run: Run, index: int, seconds: int) -> bool:
     """Whether a job may fit now: units are free, and none like it was found not to fit."""
     record = work.records[index]
-    known = run.too_long_pass[record.form] == run.status[0].stamp
+    known = run.too_long_pass[record.form] == run.status[0].settled
     fits = not (known and run.too_long[record.form] <= seconds)
     for r in range(layout.units.shape[1]):
         fits = fits and work.demand[index, r] <= run.set_free[record.set, r]

@@ -8,7 +8,7 @@ import numpy as np
 
 from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.worlds.hpc.events import NEVER, pop, push
-from cluster_env.worlds.hpc.rules import FIXED, Scores
+from cluster_env.worlds.hpc.rules import CONSERVATIVE, FIXED, Scores
 from cluster_env.worlds.hpc.site.arrays import Layout, Results, Run, Site, SiteRows, Work, run_of
 from cluster_env.worlds.hpc.site.events import (
     change_calendar,
@@ -32,6 +32,7 @@ def play_site(site: Site, results: Results, rows: SiteRows, order: Order, max_ti
         clear(layout, work, run)
         status, now = run.status[0], np.int64(0)
         status.shares, status.counts = order.shares, order.kind == SCORED
+        status.plans = order.mode == CONSERVATIVE
         while True:
             instant = np.int64(next_instant(layout, work, run))
             if instant == NEVER:

@@ -103,7 +103,7 @@ def scratch_for(
         chosen_size=_indices(num_nodes),
         future=_ints(num_nodes, num_resources),
         check_time=_ints(checks),
-        check_row=_indices(checks),
+        check_row=np.arange(checks, dtype=np.int32),
         check_free=_ints(checks, num_nodes, num_resources),
         check_sets=_ints(checks, num_sets),
         book_job=_indices(checks),
