@@ -133,8 +133,8 @@ STATUS = np.dtype(
         # Users, and whether the order looks at what they have used.
         ("num_users", np.int64),
         ("shares", np.bool_),
-        # Whether the sums of `PARTITION` are kept.
-        ("counts", np.bool_),
+        # Whether the sums of `PARTITION` are kept, and whether partitions have several tiers.
+        *((name, np.bool_) for name in ("counts", "tiered")),
     ],
     align=True,
 )

@@ -87,6 +87,12 @@ def charge(work: Work, run: Run, job: int, sign: int) -> None:
 
 
 @njit_inlined
+def is_charged(work: Work, job: int) -> bool:
+    """Whether a job (counted among all) has any counters."""
+    return bool(work.charge_first[job] < work.charge_first[job + 1])
+
+
+@njit_inlined
 def add_to_sets(layout: Layout, run: Run, node: int, sign: int) -> None:
     """Adds what is free on a node to what is free in its sets, or takes it off."""
     for place in range(layout.node_first[node], layout.node_first[node + 1]):
@@ -139,8 +145,8 @@ def release(layout: Layout, work: Work, run: Run, job: int, now: int) -> None:
         run.usage[record.user] += float(now - run.start[job]) * demand[0]
     status.running = running - 1
     # A plan is the same when it is made anew, if all goes as it has it and no limit opens.
-    charged = work.charge_first[index] < work.charge_first[index + 1]
-    status.holds = status.holds and status.plans and end == now and not charged
+    as_planned = end == now and not is_charged(work, index)
+    status.holds = status.holds and status.plans and as_planned
     run.stamp[0] += 1
     status.settled = run.stamp[0]
 

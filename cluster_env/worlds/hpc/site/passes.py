@@ -19,7 +19,7 @@ from cluster_env.worlds.hpc.events import NEVER, expect, forget, push
 from cluster_env.worlds.hpc.rules import CONSERVATIVE, EASY, FIXED, SKIP, STRICT
 from cluster_env.worlds.hpc.site.arrays import NO_SLOT, Layout, Run, Work
 from cluster_env.worlds.hpc.site.bookings import book, find, forget_checks, take_checked
-from cluster_env.worlds.hpc.site.events import add_to_sets, charge
+from cluster_env.worlds.hpc.site.events import add_to_sets, charge, is_charged
 from cluster_env.worlds.hpc.site.placing import add_units
 from cluster_env.worlds.hpc.site.queue import Order, is_overdue, leave, rank
 
@@ -60,7 +60,7 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
                 most = _most_free(run)
                 while place < stop and run.widths[place] > most:
                     place += 1
-            while place < stop and _is_idle(work, run, mode, run.queue[place]):
+            while place < stop and _is_idle(work, run, mode, run.queue[place], now):
                 place += 1
             if place == stop:
                 break
@@ -97,6 +97,8 @@ def start_jobs(layout: Layout, work: Work, run: Run, order: Order, bounded: bool
                 open_jobs -= _close(layout, run, np.int64(record.set))
             else:
                 book(layout, work, run, index, time, time + seconds)
+                # When it starts, others that are booked for then may be over a limit.
+                status.fleeting = status.fleeting or (status.plans and is_charged(work, index))
             continue
         if time == now:
             start(layout, work, run, job, now, seconds if planned else np.int64(record.estimate))
@@ -216,11 +218,18 @@ def _start_booked(layout: Layout, work: Work, run: Run, now: int) -> int:
 
 
 @njit_inlined
-def _is_idle(work: Work, run: Run, mode: int, job: int) -> bool:
-    """Whether a job is too wide, and its partition has its first blocked job already."""
-    size, which, partition = work.brief[run.status[0].first + job]
-    passes = mode != EASY or run.partitions[partition].blocked == run.status[0].stamp
-    return bool(passes and size > run.set_free[which, 0])
+def _is_idle(work: Work, run: Run, mode: int, job: int, now: int) -> bool:
+    """Whether a job is too wide now, or at the first booking that it would meet.
+
+    The first blocked job of its partition is known already.
+    """
+    status, index = run.status[0], run.status[0].first + job
+    size, which, partition = work.brief[index]
+    wide = size > run.set_free[which, 0]
+    if not wide and status.checks > 0 and size > run.check_sets[run.check_row[0], which]:
+        wide = now + work.records[index].order_estimate > run.check_time[0]
+    passes = mode != EASY or run.partitions[partition].blocked == status.stamp
+    return bool(passes and wide)
 
 
 @njit_inlined
@@ -266,10 +275,9 @@ def _note_start(
     """
     status, estimate = run.status[0], np.int64(work.records[index].estimate)
     agrees = bool(seconds == estimate)
-    charged = work.charge_first[index] < work.charge_first[index + 1]
     meets = status.checks > 0 and now + max(seconds, estimate) > run.check_time[0]
     alone = layout.units.shape[0] == 1 and agrees
-    if charged or (meets and not alone) or (planned and not agrees):
+    if is_charged(work, index) or (meets and not alone) or (planned and not agrees):
         status.fleeting = True
 
 

@@ -24,15 +24,30 @@ from cluster_env.worlds.hpc.site.queue import SCORED, Order, insert, move_overdu
 
 
 @njit_kernel
-def play_site(site: Site, results: Results, rows: SiteRows, order: Order, max_time: int) -> None:
-    """Plays one episode after the other to its end, in the one row of ``rows``."""
-    layout, work = site.layout, site.work
-    for row in range(results.status.size):
+def play_site(
+    site: Site,
+    results: Results,
+    rows: SiteRows,
+    order: Order,
+    max_time: int,
+    row: int,
+    instants: int,
+) -> int:
+    """Plays one episode after the other, from that of a row on, in the one row of ``rows``.
+
+    It stops after so many instants, and goes on from there when it is called again with the row
+    that it returns; that is the number of rows when all are over. An episode begins where it is not
+    active.
+    """
+    layout, work, left = site.layout, site.work, np.int64(instants)
+    while row < results.status.size:
         run = run_of(site, results, row, rows, 0, 0)
-        clear(layout, work, run)
-        status, now = run.status[0], np.int64(0)
-        status.shares, status.counts = order.shares, order.kind == SCORED
-        status.plans = order.mode == CONSERVATIVE
+        status, now = run.status[0], run.status[0].time
+        if not status.active:
+            clear(layout, work, run)
+            now = np.int64(0)
+            status.shares, status.counts = order.shares, order.kind == SCORED
+            status.plans = order.mode == CONSERVATIVE
         while True:
             instant = np.int64(next_instant(layout, work, run))
             if instant == NEVER:
@@ -40,6 +55,10 @@ def play_site(site: Site, results: Results, rows: SiteRows, order: Order, max_ti
             now = instant
             if now > max_time:
                 break
+            if left == 0:
+                return row
+            left -= 1
+            status.time = now
             advance(layout, work, run, order.score, now)
             bounded = False
             if some_may_start(run):
@@ -50,6 +69,8 @@ def play_site(site: Site, results: Results, rows: SiteRows, order: Order, max_ti
                 start_jobs(layout, work, run, order, bounded, now)
         status.active, status.truncated = False, now > max_time
         status.time = min(now, np.int64(max_time))
+        row += 1
+    return row
 
 
 @njit_inlined

@@ -56,12 +56,13 @@ def is_overdue(run: Run, order: Order, job: int, now: int) -> bool:
 def _goes_before(work: Work, run: Run, job: int, key: float, other: int, other_key: float) -> bool:
     """Whether a job with a score goes before another with its own."""
     first = run.status[0].first
-    tier, other_tier = work.records[first + job].tier, work.records[first + other].tier
     overdue, other_overdue = key == _OVERDUE, other_key == _OVERDUE
     if overdue != other_overdue:
         return bool(overdue)
-    if tier != other_tier and not overdue:
-        return bool(tier > other_tier)
+    if run.status[0].tiered and not overdue:
+        tier, other_tier = work.records[first + job].tier, work.records[first + other].tier
+        if tier != other_tier:
+            return bool(tier > other_tier)
     if key != other_key:
         return bool(key < other_key)
     time, other_time = run.eligible[job], run.eligible[other]

@@ -123,6 +123,7 @@ def results_for(work: Work, jobset: NDArray[Any], place: NDArray[Any], num_place
     status.first, status.shift = work.first[jobset], work.shift[jobset]
     status.num_jobs = work.first[jobset + 1] - work.first[jobset]
     status.num_users, status.shares = work.num_users[jobset], True
+    status.tiered = np.unique(work.records.tier).size > 1
     return Results(
         status=status,
         start=np.full(num_places, -1, np.int64),

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.batch import BatchSimulator
+from cluster_env.core.compiled import slices
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Pieces, Schedule, join_attributes
 from cluster_env.sites.requests import Requests
@@ -185,7 +186,11 @@ class SiteSimulator(BatchSimulator):
         site.cut.number[0] = 0
         most = self.batch.most_jobs
         rows = rows_for(site.layout, site.work, 1, most, most)
-        play_site(site, self.results, rows, order, self.world.max_time)
+        self.active[:], row = False, 0
+        for instants in slices():
+            row = play_site(site, self.results, rows, order, self.world.max_time, row, instants)
+            if row == self.active.size:
+                break
         self._rows = None
         bookings, nodes = site.scratch.unbooked
         room = site.scratch.book_job.size
