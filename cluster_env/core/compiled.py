@@ -4,7 +4,8 @@ What is compiled is kept in a folder of our own, and compiled again when any ker
 `cluster_env.core.kernel_cache`.
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numba
@@ -21,6 +22,7 @@ __all__ = [
     "njit_either",
     "njit_inlined",
     "njit_kernel",
+    "slices",
 ]
 
 Function = Callable[..., Any]
@@ -40,6 +42,19 @@ def new_records(shape: int | tuple[int, ...], fields: np.dtype[Any]) -> Any:
     name of an attribute of numpy's records, as ``size``.
     """
     return np.zeros(shape, fields).view(np.recarray)
+
+
+def slices() -> Iterator[int]:
+    """How many steps compiled code may take at a time, without end.
+
+    Python heeds no signal before compiled code comes back. So the numbers are such that this takes
+    about a tenth of a second, by how long the last one took whoever asks for the next.
+    """
+    steps = 256
+    while True:
+        begin = time.monotonic()
+        yield steps
+        steps = 2 * steps if time.monotonic() - begin < 0.1 else max(steps // 2, 1)
 
 
 def njit(**options: Any) -> Callable[[Function], Function]:

@@ -122,9 +122,10 @@ def test_the_compiled_simulator_is_measured_against_the_plain_one(capsys):
 
 
 def test_rules_are_measured_against_a_plain_event_loop_with_the_same_schedule(monkeypatch):
-    sizes = {"jobs": 3000, "plain_jobs": 500, "backlog_jobs": 200}
+    sizes = {"jobs": 3000, "plain_jobs": 500, "backlog_jobs": 200, "site_jobs": 500}
     entries = {entry.name: entry for entry in replay.measure(0.02, **sizes)}
-    assert entries.keys() == {"replay.fcfs_easy", "replay.backlog"}
+    sites = {f"replay.{name}" for name, *_ in replay.SITES}
+    assert entries.keys() == {"replay.fcfs_easy", "replay.backlog"} | sites
     assert entries["replay.fcfs_easy"].ratio > 25  # above 60, where jobs are many and all is quiet
     assert entries["replay.backlog"].ratio > 25
     monkeypatch.setattr(replay, "plain_easy", lambda jobs, processors: None)

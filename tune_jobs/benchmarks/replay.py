@@ -1,4 +1,4 @@
-"""Jobs a second that a rule schedules in the simulator, against a plain event loop."""
+"""Jobs a second that a rule schedules: one pool against a plain event loop, sites against pools."""
 
 from functools import partial
 from typing import Any
@@ -22,6 +22,15 @@ RULE = "fcfs:easy"
 OVERLOAD = 2.0
 """Load of the entry whose queue grows to the end: half of the jobs wait when the last arrives."""
 
+SITE_JOBS = 20_000
+SITES = (
+    ("one_node", 1, PROCESSORS, RULE),
+    ("one_node_plan", 1, PROCESSORS, "fcfs:conservative"),
+    ("nodes", 500, 16, RULE),
+    ("nodes_plan", 32, 8, "fcfs:conservative"),
+)
+"""Entries of sites: nodes, processors of each, and rule. Fewer jobs where the rule makes a plan."""
+
 _PLAIN = (
     "in a plain Python event loop, which makes its reservation anew at each event, with the same "
     "schedule, measured here"
@@ -33,17 +42,19 @@ def measure(
     jobs: int = JOBS,
     plain_jobs: int = PLAIN_JOBS,
     backlog_jobs: int = BACKLOG_JOBS,
+    site_jobs: int = SITE_JOBS,
 ) -> list[Entry]:
-    """Measures both entries on jobs of Lublin and Feitelson's model.
+    """Measures all entries on jobs of Lublin and Feitelson's model.
 
     Args:
         seconds: how long each is measured in all.
         jobs: that ours schedules at the default load.
         plain_jobs: the first of them, which the loop in Python schedules.
         backlog_jobs: that both schedule where load is `OVERLOAD`.
+        site_jobs: that sites schedule, a tenth of them where the rule makes a plan.
 
     Raises:
-        RuntimeError: if not both give the same schedule.
+        RuntimeError: if the plain loop, or a site of one node, gives another schedule.
     """
     many, backlog = _sample(jobs), _sample(backlog_jobs, f"task.workload.load={OVERLOAD}")
     few = many.select(slice(plain_jobs), window=many.window)
@@ -59,7 +70,25 @@ def measure(
         measured, plain = rates(_played(ours)[1], partial(_plain, theirs), seconds)
         unit = f"jobs/s of {what} on {PROCESSORS} processors, one core"
         entries.append(Entry(f"replay.{name}", unit, measured, f"{reference} {_PLAIN}", plain))
-    return entries
+    return entries + [_against_pool(seconds, site_jobs, *site) for site in SITES]
+
+
+def _against_pool(
+    seconds: float, jobs: int, name: str, nodes: int, processors: int, rule: str
+) -> Entry:
+    """A site of alike nodes, and the pool of all their processors."""
+    count = jobs // 10 if rule.endswith("conservative") else jobs
+    jobset = _sample(count, f"task.world.processors={nodes * processors}")
+    site = {"nodes": [{"name": "n", "count": nodes, "processors": processors}]}
+    here, play = _played(jobset, rule, site=site)
+    there, play_pool = _played(jobset, rule, processors=nodes * processors)
+    play()
+    play_pool()
+    if nodes == 1 and here.schedule().start.tolist() != there.schedule().start.tolist():
+        raise RuntimeError("a site of one node and the pool give different schedules")
+    ours, pool = rates(play, play_pool, seconds)
+    unit = f"jobs/s of {count:,} Lublin jobs, {rule}, on {nodes} x {processors} processors"
+    return Entry(f"replay.{name}", unit, ours, "all processors as one pool", pool)
 
 
 def _sample(jobs: int, *overrides: str) -> JobSet:
@@ -69,10 +98,10 @@ def _sample(jobs: int, *overrides: str) -> JobSet:
     return jobset
 
 
-def _played(jobset: JobSet) -> tuple[Simulator, Work]:
-    """A simulator with the jobs, and the work of playing them."""
-    world = build_world({"kind": "hpc", "processors": PROCESSORS})
-    simulator, policy = world.simulator(), get_heuristic(RULE, world)
+def _played(jobset: JobSet, rule: str = RULE, **options: Any) -> tuple[Simulator, Work]:
+    """A simulator with the jobs, and the work of playing them; ``options`` are of the world."""
+    world = build_world({"kind": "hpc", "processors": PROCESSORS, **options})
+    simulator, policy = world.simulator(), get_heuristic(rule, world)
     assert isinstance(policy, PlayedPolicy)
     simulator.load([jobset], get_objective("bounded_slowdown"))
     keys = np.zeros(1, np.uint64)

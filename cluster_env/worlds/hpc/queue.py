@@ -66,28 +66,28 @@ def _insert(episode: Episode, job: int, key: float) -> None:
     if head > 0 and (low - head < tail - low or tail == episode.queue.size):
         head -= 1
         low -= 1
-        _shift_down(episode.queue[head : low + 1])
-        _shift_down(episode.keys[head : low + 1])
-        _shift_down(episode.widths[head : low + 1])
+        shift_down(episode.queue[head : low + 1])
+        shift_down(episode.keys[head : low + 1])
+        shift_down(episode.widths[head : low + 1])
     else:
         tail += 1
-        _shift_up(episode.queue[low:tail])
-        _shift_up(episode.keys[low:tail])
-        _shift_up(episode.widths[low:tail])
+        shift_up(episode.queue[low:tail])
+        shift_up(episode.keys[low:tail])
+        shift_up(episode.widths[low:tail])
     status.head, status.tail = head, tail
     episode.queue[low], episode.keys[low] = job, key
     episode.widths[low] = episode.demand[job, 0]
 
 
 @njit_inlined
-def _shift_down(part: NDArray[Any]) -> None:
+def shift_down(part: NDArray[Any]) -> None:
     """Moves all but the first one place to the front; the loop becomes a block move."""
     for place in range(part.size - 1):
         part[place] = part[place + 1]
 
 
 @njit_inlined
-def _shift_up(part: NDArray[Any]) -> None:
+def shift_up(part: NDArray[Any]) -> None:
     """Moves all but the last one place to the back."""
     for place in range(part.size - 1, 0, -1):
         part[place] = part[place - 1]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from cluster_env.sites.description import Outage
 from cluster_env.sites.limits import Counters, charge_limits, charge_throttles
 from cluster_env.sites.requests import Requests
+from cluster_env.workloads.slurm.hosts import host_names
 from rllib_configs.snapshot import SiteJob, Snapshot
 from rllib_configs.worlds.hpc.live_site import FOREVER, features_of, jobset_of, site_of
 

@@ -105,8 +105,9 @@ STATUS = np.dtype(
         *((name, np.int64) for name in ("jobset", "place", "time")),
         # The first job of the jobset, their number, and what the log's clock shows at time 0.
         *((name, np.int64) for name in ("first", "num_jobs", "shift")),
-        # Waiting jobs are queue[:waiting]; jobs that run, that come by themselves, or after others.
-        *((name, np.int64) for name in ("waiting", "running", "coming", "later")),
+        # Where the waiting jobs begin in the queue (at 0 where single decisions are taken), and how
+        # many they are; jobs that run, that come by themselves, or after others.
+        *((name, np.int64) for name in ("head", "waiting", "running", "coming", "later")),
         # The next change of the calendar, and nodes that have failed.
         *((name, np.int64) for name in ("change", "down")),
         # As in `cluster_env.worlds.hpc.events.STATUS`.
@@ -119,11 +120,24 @@ STATUS = np.dtype(
         *((name, np.int64) for name in ("free_slot", "chosen")),
         # Of the last pass: times at which room is checked, bookings, their nodes and edges; starts.
         *((name, np.int64) for name in ("checks", "bookings", "booked_nodes", "edges", "begun")),
+        # Of it, too: jobs that are blocked, of which so many are booked, and so many are to be
+        # before anything else; the place of the last one behind the head, -1 for none.
+        *((name, np.int64) for name in ("blocked", "booked", "due", "last")),
+        # Whether it holds from now on, or only for this instant; whether it has closed any nodes.
+        *((name, np.bool_) for name in ("holds", "fleeting", "closes")),
+        # Whether its bookings hold where jobs end as planned, too, and since when nothing ended.
+        ("plans", np.bool_),
+        ("settled", np.int64),
+        # Jobs that have come at this instant, and the place of the last one behind the head; no job
+        # that waits asks for fewer processors than `narrowest`.
+        *((name, np.int64) for name in ("new_jobs", "new_place", "narrowest")),
         # Users, and whether the order looks at what they have used.
         ("num_users", np.int64),
         ("shares", np.bool_),
         # Whether the nodes of jobs that have ended are kept, too, to be read afterwards.
         ("keeps_nodes", np.bool_),
+        # Whether the sums of `PARTITION` are kept, and whether partitions have several tiers.
+        *((name, np.bool_) for name in ("counts", "tiered")),
     ],
     align=True,
 )
@@ -190,8 +204,9 @@ class SiteRows(NamedTuple):
     """What episodes under way are made of beside `Results`, from one event to the next."""
 
     partitions: Records  # (num_rows, num_partitions + 1), see `PARTITION`; the last one is of all
-    queue: Indices  # (num_places,), waiting jobs in order
+    queue: Indices  # (num_places,), waiting jobs in order, from `head` on
     keys: NDArray[np.float64]  # (num_places,), their scores, lower first
+    widths: Indices  # (num_places,), their processors
     ends: Ints  # (num_places,), heap of true ends, and whose they are
     running: Indices
     expected: Ints  # (num_places,), expected ends in falling order, and whose they are
@@ -234,7 +249,7 @@ class Scratch(NamedTuple):
     chosen_size: Indices
     future: Ints  # (num_nodes, num_resources), what is free at a later time
     check_time: Ints  # (most_checks,), rising
-    check_row: Indices  # (most_checks,), the row of each in the next one
+    check_row: Indices  # (most_checks,), the row of each in the next one; then those not in use
     check_free: Ints  # (most_checks, num_nodes, num_resources)
     check_sets: Ints  # (most_checks, num_sets), processors that are free in each set
     book_job: Indices  # (most_checks,)
@@ -261,6 +276,7 @@ class Run(NamedTuple):
     lost: NDArray[np.bool_]
     queue: Indices
     keys: NDArray[np.float64]
+    widths: Indices
     ends: Ints
     running: Indices
     expected: Ints
@@ -342,6 +358,7 @@ def run_of(site: Site, results: Results, row: int, rows: SiteRows, room: int, pl
         results.lost[first:last],
         rows.queue[place:end],
         rows.keys[place:end],
+        rows.widths[place:end],
         rows.ends[place:end],
         rows.running[place:end],
         rows.expected[place:end],

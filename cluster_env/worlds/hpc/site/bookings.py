@@ -7,11 +7,12 @@ beginnings before its end. Bookings last for one pass over the queue; each begin
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.hpc.events import NEVER
 from cluster_env.worlds.hpc.site.arrays import Ints, Layout, Run, Work
-from cluster_env.worlds.hpc.site.placing import add_units, can_hold, choose
+from cluster_env.worlds.hpc.site.placing import add_units, can_hold, choose, lower
 
 
 @njit_inlined
@@ -52,6 +53,8 @@ def find(
     if record.reservation >= 0:
         # It may begin at any time in its reservation, as in Slurm, which kills it at the end.
         latest = layout.entry_end[record.reservation] - status.shift - 1
+    # What it can have on a node is what is free there, or has to be worked out.
+    plain = not exclusive and demand.size == 1
     time, free, check, not_before = np.int64(now), run.free, np.int64(0), np.int64(now)
     place, edge, block = status.running - 1, np.int64(0), np.int64(0)
     total = run.set_free[record.set, 0]  # at most so much in all can it have
@@ -66,20 +69,21 @@ def find(
                     not_before = run.check_time[c] + 1
                 c += 1
             if time >= not_before and _has_room(
-                layout, work, run, free, job, time, time + seconds, check, total - size, now
+                layout, work, run, free, job, time, time + seconds, check, now
             ):
                 return int(time)
         if at_once:
             break
         # From here on the future is looked at, and the sum of what the job can have is kept.
         if time == now:
-            free, total = run.future, np.int64(0)
-            for node in range(layout.units.shape[0]):
-                for r in range(layout.units.shape[1]):
+            free = run.future
+            for r in range(layout.units.shape[1]):
+                for node in range(layout.units.shape[0]):
                     free[node, r] = run.free[node, r]
-            for k in range(nodes.size):
-                if run.down[nodes[k]] == 0:
-                    total += can_hold(demand, exclusive, free[nodes[k]], layout.units[nodes[k]])
+            if not plain:
+                for k in range(nodes.size):
+                    run.can[k] = size if run.down[nodes[k]] == 0 else 0
+                total = np.int64(lower(layout, run.can, nodes, demand, exclusive, free))
             while block < layout.block_ends.size and layout.block_ends[block] - status.shift <= now:
                 block += 1
         # On to the next time at which something becomes free.
@@ -95,42 +99,75 @@ def find(
         while block < layout.block_ends.size and layout.block_ends[block] - status.shift <= time:
             block += 1
         # What ends, and bookings that begin or end.
-        while True:
-            by, sign, other_size = np.int64(-1), np.int64(1), np.int64(0)
-            slot, last = np.int64(-1), np.int64(-1)
-            if place >= 0 and max(run.expected[place], now + 1) <= time:
-                by, slot = np.int64(run.expected_jobs[place]), np.int64(0)
-                slot = np.int64(run.slot[by])
-                place -= 1
-            elif edge < status.edges and run.edge_time[edge] <= time:
-                booking, sign = run.edge_booking[edge], np.int64(run.edge_sign[edge])
-                by = np.int64(run.book_job[booking])
-                slot, last = run.book_first[booking], run.book_first[booking + 1]
-                edge += 1
-            else:
-                break
-            while slot >= 0 and slot != last:
-                if last >= 0:
-                    node, other_size = run.book_node[slot], np.int64(run.book_size[slot])
-                    slot += 1
-                else:
-                    node, other_size = run.slot_node[slot], np.int64(run.slot_size[slot])
-                    slot = np.int64(run.slot_next[slot])
-                counts = inside[node] and run.down[node] == 0
-                if counts:
-                    total -= can_hold(demand, exclusive, free[node], layout.units[node])
-                other = first + by
-                add_units(
-                    free[node],
-                    layout.units[node],
-                    work.demand[other],
-                    work.records[other].exclusive,
-                    other_size,
+        while place >= 0 and max(run.expected[place], now + 1) <= time:
+            by = run.expected_jobs[place]
+            other, slot = first + by, run.slot[by]
+            while slot >= 0:
+                total += _change(
+                    layout,
+                    work,
+                    run,
+                    free,
+                    job,
+                    plain,
+                    inside,
+                    run.slot_node[slot],
+                    other,
+                    run.slot_size[slot],
+                    np.int64(1),
+                )
+                slot = run.slot_next[slot]
+            place -= 1
+        while edge < status.edges and run.edge_time[edge] <= time:
+            booking, sign = run.edge_booking[edge], np.int64(run.edge_sign[edge])
+            other = first + run.book_job[booking]
+            for k in range(run.book_first[booking], run.book_first[booking + 1]):
+                total += _change(
+                    layout,
+                    work,
+                    run,
+                    free,
+                    job,
+                    plain,
+                    inside,
+                    run.book_node[k],
+                    other,
+                    run.book_size[k],
                     sign,
                 )
-                if counts:
-                    total += can_hold(demand, exclusive, free[node], layout.units[node])
+            edge += 1
     return int(np.int64(NEVER))
+
+
+@njit_inlined
+def _change(
+    layout: Layout,
+    work: Work,
+    run: Run,
+    free: Ints,
+    job: int,
+    plain: bool,
+    inside: NDArray[np.bool_],
+    node: int,
+    other: int,
+    size: int,
+    sign: int,
+) -> int:
+    """Gives back (sign 1) or takes (-1) what another job has on a node.
+
+    Returns how much more a job can have there; 0 on a node outside its set, or that has failed.
+    """
+    units, demand = layout.units[node], work.demand[job]
+    exclusive, more, before = work.records[job].exclusive, np.int64(0), free[node, 0]
+    counts = inside[node] and run.down[node] == 0
+    if counts and not plain:
+        more -= can_hold(demand, exclusive, free[node], units)
+    add_units(free[node], units, work.demand[other], work.records[other].exclusive, size, sign)
+    if counts and plain:
+        more += free[node, 0] - before
+    elif counts:
+        more += can_hold(demand, exclusive, free[node], units)
+    return int(more)
 
 
 @njit_inlined
@@ -143,32 +180,39 @@ def _has_room(
     time: int,
     end: int,
     check: int,
-    spare: int,
     now: int,
 ) -> bool:
     """Whether a job has room between two times, on nodes that are chosen then.
 
-    ``free`` is what is free at the first one, ``check`` the first check from then on; the job can
-    have at most ``spare`` processors more than it needs.
+    ``free`` is what is free at the first one, ``check`` the first check from then on.
     """
-    record, demand, left = work.records[job], work.demand[job], np.int64(spare)
-    exclusive, wide, first = record.exclusive, np.int64(0), layout.set_first[record.set]
-    for k in range(layout.set_first[record.set + 1] - first):
-        node = layout.set_nodes[first + k]
-        there = np.int64(can_hold(demand, exclusive, free[node], layout.units[node]))
-        most, c = there, check
-        if not is_open(layout, run, node, record.reservation, time, end, now):
-            most = np.int64(0)
-        while most > 0 and c < run.status[0].checks and run.check_time[c] < end:
-            row = run.check_free[run.check_row[c], node]
-            most = min(most, np.int64(can_hold(demand, exclusive, row, layout.units[node])))
-            c += 1
-        # What is lost on the way is not to be had; a failed node is not counted from the start.
-        left -= there - most if run.down[node] == 0 else np.int64(0)
-        if left < 0:
-            return False
-        run.can[k] = most
-        wide += most > 0
+    status, record, demand = run.status[0], work.records[job], work.demand[job]
+    size, wide, exclusive = np.int64(demand[0]), np.int64(0), record.exclusive
+    nodes = layout.set_nodes[layout.set_first[record.set] : layout.set_first[record.set + 1]]
+    all_open = status.down == 0 and layout.blocks.size == 0 and not status.closes
+    for k in range(nodes.size):
+        run.can[k] = size
+    if not all_open:
+        for k in range(nodes.size):
+            if not is_open(layout, run, nodes[k], record.reservation, time, end, now):
+                run.can[k] = 0
+    total = np.int64(lower(layout, run.can, nodes, demand, exclusive, free))
+    # On most nodes it can have nothing; the others are looked at for each check.
+    for k in range(nodes.size if total >= size else 0):
+        run.offers[wide] = k
+        wide += run.can[k] > 0
+    while total >= size and check < status.checks and run.check_time[check] < end:
+        row, some = run.check_free[run.check_row[check]], wide
+        total, wide, check = np.int64(0), np.int64(0), check + 1
+        for i in range(some):
+            k = run.offers[i]
+            there = can_hold(demand, exclusive, row[nodes[k]], layout.units[nodes[k]])
+            run.can[k] = min(run.can[k], np.int64(there))
+            total += run.can[k]
+            run.offers[wide] = k
+            wide += run.can[k] > 0
+    if total < size:
+        return False
     return bool(wide >= record.least) and choose(layout, work, run, free, job)
 
 
@@ -195,6 +239,18 @@ def take_checked(layout: Layout, work: Work, run: Run, job: int, begin: int, end
 
 
 @njit_inlined
+def forget_checks(run: Run, now: int) -> None:
+    """Leaves out the checks that are over."""
+    status, gone, rows = run.status[0], np.int64(0), run.check_row
+    while gone < status.checks and run.check_time[gone] <= now:
+        gone += 1
+    for k in range(status.checks - gone if gone > 0 else 0):
+        run.check_time[k] = run.check_time[k + gone]
+        rows[k], rows[k + gone] = rows[k + gone], rows[k]
+    status.checks -= gone
+
+
+@njit_inlined
 def book(layout: Layout, work: Work, run: Run, job: int, begin: int, end: int) -> None:
     """Books the chosen nodes from a time on that `find` has found; counts where there is no room.
 
@@ -202,17 +258,17 @@ def book(layout: Layout, work: Work, run: Run, job: int, begin: int, end: int) -
     """
     status = run.status[0]
     if status.bookings == run.book_job.size:
-        run.unbooked[0] += 1
+        run.unbooked[0], status.fleeting = run.unbooked[0] + 1, True
         return
     if status.booked_nodes + status.chosen > run.book_node.size:
-        run.unbooked[1] += 1
+        run.unbooked[1], status.fleeting = run.unbooked[1] + 1, True
         return
     # A new check has what is free then.
     check = np.int64(0)
     while check < status.checks and run.check_time[check] < begin:
         check += 1
     if check == status.checks or run.check_time[check] != begin:
-        row = status.checks
+        row = np.int64(run.check_row[status.checks])
         for k in range(status.checks, check, -1):
             run.check_time[k], run.check_row[k] = run.check_time[k - 1], run.check_row[k - 1]
         run.check_time[check], run.check_row[check] = begin, row

@@ -150,7 +150,7 @@ def open_pass(site: SiteEpisode) -> None:
     """Begins a look at the queue in which nothing is booked or known."""
     run, status = site.run, site.run.status[0]
     run.stamp[0] += 1
-    status.stamp = run.stamp[0]
+    status.stamp, status.settled = run.stamp[0], run.stamp[0]
     status.checks, status.bookings, status.booked_nodes, status.edges = 0, 0, 0, 0
 
 
@@ -177,7 +177,7 @@ def may_start(site: SiteEpisode, place: int, bounded: bool) -> bool:
         return False
     time = find(site.layout, site.work, run, index, seconds, status.time, True)
     if time != status.time:
-        run.too_long[record.form], run.too_long_pass[record.form] = seconds, status.stamp
+        run.too_long[record.form], run.too_long_pass[record.form] = seconds, status.settled
         return False
     return bool(within_limits_of_nodes(site.work, run, index))
 

@@ -26,10 +26,13 @@ from cluster_env.worlds.hpc.site.placing import add_units
 def clear(layout: Layout, work: Work, run: Run) -> None:
     """Puts an episode back to where nothing has happened yet."""
     status = run.status[0]
-    status.waiting, status.running, status.coming, status.later = 0, 0, 0, 0
+    status.head, status.waiting, status.running, status.coming, status.later = 0, 0, 0, 0, 0
     status.change, status.down, status.faded = 0, 0, 0
     status.time, status.event, status.decided = 0, 0, -1
-    status.active, status.truncated, status.reward, status.shares = True, False, 0.0, True
+    status.active, status.truncated, status.reward = True, False, 0.0
+    status.shares, status.counts = True, True
+    status.holds, status.plans, status.closes, status.last = False, False, False, NO_JOB
+    status.narrowest, status.new_jobs = NEVER, 0
     for job in range(status.num_jobs):
         run.start[job], run.finish[job], run.eligible[job] = NO_JOB, NO_JOB, NO_JOB
         run.cuts[job], run.lost[job], run.ready[job] = 0, False, 0
@@ -107,6 +110,12 @@ def charge(work: Work, run: Run, job: int, sign: int) -> None:
 
 
 @njit_inlined
+def is_charged(work: Work, job: int) -> bool:
+    """Whether a job (counted among all) has any counters."""
+    return bool(work.charge_first[job] < work.charge_first[job + 1])
+
+
+@njit_inlined
 def add_to_sets(layout: Layout, run: Run, node: int, sign: int) -> None:
     """Adds what is free on a node to what is free in its sets, or takes it off."""
     for place in range(layout.node_first[node], layout.node_first[node + 1]):
@@ -142,7 +151,7 @@ def release_nodes(layout: Layout, work: Work, run: Run, job: int) -> None:
 
 
 @njit_inlined
-def release(layout: Layout, work: Work, run: Run, job: int, seconds: int) -> None:
+def release(layout: Layout, work: Work, run: Run, job: int, now: int) -> None:
     """Gives back what a job held (counted in its jobset), and counts it for its user."""
     status = run.status[0]
     index = status.first + job
@@ -150,21 +159,29 @@ def release(layout: Layout, work: Work, run: Run, job: int, seconds: int) -> Non
     charge(work, run, index, -1)
     release_nodes(layout, work, run, job)
     end = forget(run.expected, run.expected_jobs, running, job)
-    for part in (run.partitions[record.partition], run.partitions[-1]):
-        part.running -= 1
-        part.run_log -= record.log
-        part.run_work -= float(end) * demand[0]
-        part.run_size -= demand[0]
-    run.usage[record.user] += float(seconds) * demand[0]
+    if status.counts:
+        for part in (run.partitions[record.partition], run.partitions[-1]):
+            part.running -= 1
+            part.run_log -= record.log
+            part.run_work -= float(end) * demand[0]
+            part.run_size -= demand[0]
+    if status.shares:
+        run.usage[record.user] += float(now - run.start[job]) * demand[0]
     status.running = running - 1
+    # A plan is the same when it is made anew, if all goes as it has it and no limit opens.
+    as_planned = end == now and not is_charged(work, index)
+    status.holds = status.holds and status.plans and as_planned
+    run.stamp[0] += 1
+    status.settled = run.stamp[0]
 
 
 @njit_inlined
 def tell_followers(work: Work, run: Run, job: int, now: int) -> None:
     """Lets jobs know that one they wait for has ended; those that need no other become ready."""
-    status = run.status[0]
-    ended_well = not (work.records[status.first + job].failed or run.lost[job])
-    index = status.first + job
+    status, index = run.status[0], run.status[0].first + job
+    if work.next_first[index] == work.next_first[index + 1]:
+        return
+    ended_well = not (work.records[index].failed or run.lost[job])
     for place in range(work.next_first[index], work.next_first[index + 1]):
         other = work.next_jobs[place]
         record = work.records[status.first + other]
@@ -188,7 +205,7 @@ def tell_followers(work: Work, run: Run, job: int, now: int) -> None:
 def raise_outlived(work: Work, run: Run, now: int) -> None:
     """Moves expected ends that have passed, see `cluster_env.worlds.hpc.events.raise_outlived`."""
     status, times, jobs = run.status[0], run.expected, run.expected_jobs
-    place = status.running - 1
+    place, status.holds = status.running - 1, False
     while place >= 0 and times[place] <= now:
         job = jobs[place]
         record, start = work.records[status.first + job], run.start[job]
@@ -205,9 +222,10 @@ def raise_outlived(work: Work, run: Run, now: int) -> None:
             times[hole], jobs[hole] = times[hole - 1], jobs[hole - 1]
             hole -= 1
         times[hole], jobs[hole] = end, job
-        added = float(end - before) * work.demand[status.first + job, 0]
-        run.partitions[record.partition].run_work += added
-        run.partitions[-1].run_work += added
+        if status.counts:
+            added = float(end - before) * work.demand[status.first + job, 0]
+            run.partitions[record.partition].run_work += added
+            run.partitions[-1].run_work += added
 
 
 @njit_inlined
@@ -219,7 +237,7 @@ def finish_jobs(layout: Layout, work: Work, run: Run, now: int) -> None:
     while status.running > 0 and run.ends[0] == now:
         job = np.int64(pop(run.ends, run.running, status.running))
         run.finish[job] = now
-        release(layout, work, run, job, np.int64(work.records[status.first + job].duration))
+        release(layout, work, run, job, now)
         tell_followers(work, run, job, now)
 
 
@@ -249,7 +267,7 @@ def fail_nodes(layout: Layout, work: Work, run: Run, entry: int, now: int) -> No
             spot = above
         run.ends[0], run.running[0] = now, job
         pop(run.ends, run.running, status.running)
-        release(layout, work, run, job, now - run.start[job])
+        release(layout, work, run, job, now)
         cut = run.cut.number[0]
         if cut < run.cut.place.size:
             run.cut.place[cut], run.cut.end[cut] = status.place + job, now
@@ -281,7 +299,7 @@ def change_calendar(layout: Layout, work: Work, run: Run, now: int) -> None:
         and layout.change_time[status.change] - status.shift <= now
     ):
         entry, time = layout.change_entry[status.change], layout.change_time[status.change]
-        status.change += 1
+        status.change, status.holds = status.change + 1, False
         if layout.entry_kind[entry] != FAILURE:
             look_ahead(layout, run, entry, now)
         elif time == layout.entry_start[entry]:
@@ -300,6 +318,9 @@ def count_arrival(work: Work, run: Run, job: int, now: int) -> None:
     """Brings the sums and recent means of its partition up to date when a job enters the queue."""
     record = work.records[run.status[0].first + job]
     size = np.int64(work.demand[run.status[0].first + job, 0])
+    if not run.status[0].counts:
+        run.partitions[record.partition].waiting += 1
+        return
     log, effort = record.log, float(record.order_estimate) * size
     area, new = log + math.log(size), run.cuts[job] == 0  # else it has come before
     for part in (run.partitions[record.partition], run.partitions[-1]):

@@ -41,9 +41,37 @@ def add_units(
     sign: int,
 ) -> None:
     """Gives back (sign 1) or takes (-1) what a job holds on a node with so many processors."""
-    for r in range(free.size):
+    free[0] += sign * (units[0] if exclusive else np.int64(size))
+    for r in range(1, free.size):
         share = (np.int64(demand[r]) * size + demand[0] - 1) // demand[0]
         free[r] += sign * (units[r] if exclusive else share)
+
+
+@njit_inlined
+def lower(
+    layout: Layout,
+    can: NDArray[np.int64],
+    nodes: NDArray[np.int32],
+    demand: NDArray[np.int32],
+    exclusive: bool,
+    free: NDArray[np.int64],
+) -> int:
+    """Lowers what a job can have on each of some nodes to what is free; returns the sum.
+
+    ``free`` is that of all nodes, ``(num_nodes, num_resources)``. It is `can_hold` of many nodes.
+    """
+    total, size = np.int64(0), np.int64(demand[0])
+    for r in range(1, demand.size):
+        if demand[r] > 0:
+            for k in range(nodes.size):
+                can[k] = min(can[k], free[nodes[k], r] * size // demand[r])
+    if exclusive:
+        for k in range(nodes.size):
+            can[k] = can[k] if free[nodes[k], 0] == layout.units[nodes[k], 0] else 0
+    for k in range(nodes.size):
+        can[k] = min(can[k], free[nodes[k], 0])
+        total += can[k]
+    return int(total)
 
 
 @njit_inlined
@@ -85,18 +113,21 @@ def _choose_equal(
     share, taken, above = (size + count - 1) // count, np.int64(0), np.int64(-1)
     while taken < count:
         # All that are as full as the fullest that is left, in order.
-        level = np.int64(_MANY)
+        level, place = np.int64(_MANY), np.int64(0)
         if layout.best_fit:
-            for place in range(nodes.size):
-                rank = _rank(layout, free, nodes[place])
-                if run.can[place] >= share and rank > above:
-                    level = min(level, rank)
-        for place in range(nodes.size):
-            same = not layout.best_fit or _rank(layout, free, nodes[place]) == level
-            if taken < count and same and run.can[place] >= share:
+            for other in range(nodes.size):
+                if run.can[other] >= share:
+                    rank = _rank(layout, free, nodes[other])
+                    if above < rank < level:
+                        level, place = np.int64(rank), np.int64(other)
+        while taken < count and place < nodes.size:
+            if run.can[place] >= share and (
+                not layout.best_fit or _rank(layout, free, nodes[place]) == level
+            ):
                 run.chosen[taken] = nodes[place]
                 run.chosen_size[taken] = size // count + (1 if taken < size % count else 0)
                 taken += 1
+            place += 1
         above = level
     run.status[0].chosen = count
 
@@ -138,30 +169,31 @@ def _choose_largest(
     size: int,
 ) -> bool:
     """Takes the nodes on which a job can have most, and for the rest the one that just holds it."""
-    left, taken, level = np.int64(size), np.int64(0), np.int64(_MANY)
-    while left > 0 and taken < most:
+    left, taken, level = np.int64(size), np.int64(0), np.int64(0)
+    for place in range(nodes.size):
+        level = max(level, run.can[place])
+    while left > 0 and taken < most and level > 0:
         below = np.int64(0)
         for place in range(nodes.size):
             if run.can[place] < level:
                 below = max(below, run.can[place])
-        level = below
-        if level == 0:
-            break
-        for place in range(nodes.size):
-            if run.can[place] != level or left == 0 or taken == most:
+            if run.can[place] != level:
                 continue
+            if left == 0 or taken == most:
+                break
             part = min(level, left - _kept(least, taken))
-            last = place
+            last = np.int64(place)
             if part == left:  # the rest fits on one
+                rank = _rank(layout, free, nodes[place])
                 for other in range(nodes.size):
                     # Those with more are taken already, but for equal ones before this place.
                     fits = run.can[other] >= left and (
                         run.can[other] < level or (run.can[other] == level and other > place)
                     )
-                    rank = _rank(layout, free, nodes[other])
-                    if fits and rank < _rank(layout, free, nodes[last]):
-                        last = other
+                    if fits and _rank(layout, free, nodes[other]) < rank:
+                        last, rank = np.int64(other), _rank(layout, free, nodes[other])
             run.chosen[taken], run.chosen_size[taken] = nodes[last], part
             left, taken = left - part, taken + 1
+        level = below
     run.status[0].chosen = taken
     return bool(left == 0 and taken >= least)

@@ -8,7 +8,7 @@ import numpy as np
 
 from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.worlds.hpc.events import NEVER, pop, push
-from cluster_env.worlds.hpc.rules import FIXED, Scores
+from cluster_env.worlds.hpc.rules import CONSERVATIVE, FIXED, Scores
 from cluster_env.worlds.hpc.site.arrays import (
     Beginning,
     Layout,
@@ -28,8 +28,8 @@ from cluster_env.worlds.hpc.site.events import (
     note_arrival,
     raise_outlived,
 )
-from cluster_env.worlds.hpc.site.passes import bring_to, start_jobs
-from cluster_env.worlds.hpc.site.queue import Order, insert, move_overdue, rank
+from cluster_env.worlds.hpc.site.passes import bring_to, some_may_start, start_jobs
+from cluster_env.worlds.hpc.site.queue import SCORED, Order, insert, move_overdue, rank
 
 
 @njit_kernel
@@ -40,14 +40,24 @@ def play_site(
     order: Order,
     beginning: Beginning,
     max_time: int,
-) -> None:
-    """Plays one episode after the other to its end, in the one row of ``rows``."""
-    layout, work = site.layout, site.work
-    for row in range(results.status.size):
+    row: int,
+    instants: int,
+) -> int:
+    """Plays one episode after the other, from that of a row on, in the one row of ``rows``.
+
+    It stops after so many instants, and goes on from there when it is called again with the row
+    that it returns; that is the number of rows when all are over. An episode begins where it is not
+    active.
+    """
+    layout, work, left = site.layout, site.work, np.int64(instants)
+    while row < results.status.size:
         run = run_of(site, results, row, rows, 0, 0)
-        clear(layout, work, run)
-        status, now = run.status[0], np.int64(0)
-        status.shares = order.shares
+        status, now = run.status[0], run.status[0].time
+        if not status.active:
+            clear(layout, work, run)
+            now = np.int64(0)
+            status.shares, status.counts = order.shares, order.kind == SCORED
+            status.plans = order.mode == CONSERVATIVE
         watched = np.int64(beginning.watched)  # of those, the last one that has not started
         while True:
             instant = np.int64(next_instant(layout, work, run))
@@ -58,11 +68,15 @@ def play_site(
             now = instant
             if now > max_time:
                 break
+            if left == 0:
+                return row
+            left -= 1
+            status.time = now
             advance(layout, work, run, order.score, now)
             bounded = False
             if now == beginning.time:
                 bring_to(layout, work, run, beginning, now)
-            if status.waiting > 0 and now >= beginning.first_pass:
+            if now >= beginning.first_pass and some_may_start(run):
                 if order.kind != FIXED:
                     rank(layout, work, run, order, now)
                 if order.max_wait > 0:
@@ -74,6 +88,8 @@ def play_site(
                 break
         status.active, status.truncated = False, now > max_time
         status.time = min(now, np.int64(max_time))
+        row += 1
+    return row
 
 
 @njit_inlined
@@ -94,6 +110,7 @@ def advance(layout: Layout, work: Work, run: Run, score: Scores, now: int) -> No
 def _let_come(layout: Layout, work: Work, run: Run, score: Scores, now: int) -> None:
     """Lets jobs enter the queue: those that arrive alone, and those that waited for others."""
     status = run.status[0]
+    status.new_jobs = 0
     while True:
         arrives = status.coming < status.num_jobs
         arrives = arrives and work.records[status.first + status.coming].arrival <= now

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit_inlined
+from cluster_env.core.compiled import ZERO, njit_inlined
+from cluster_env.worlds.hpc.queue import shift_down, shift_up
 from cluster_env.worlds.hpc.rules import AGE_S, CHANCE, FIXED, PRIORITY, moving_score
 from cluster_env.worlds.hpc.seen import (
     Recent,
@@ -22,7 +23,7 @@ from cluster_env.worlds.hpc.seen import (
     score_job,
     weigh,
 )
-from cluster_env.worlds.hpc.site.arrays import Layout, Run, Work
+from cluster_env.worlds.hpc.site.arrays import Indices, Layout, Run, Work
 
 SCORED = -1
 """The kind of an order that a scorer makes, beside those of `rules`."""
@@ -55,12 +56,13 @@ def is_overdue(run: Run, order: Order, job: int, now: int) -> bool:
 def _goes_before(work: Work, run: Run, job: int, key: float, other: int, other_key: float) -> bool:
     """Whether a job with a score goes before another with its own."""
     first = run.status[0].first
-    tier, other_tier = work.records[first + job].tier, work.records[first + other].tier
     overdue, other_overdue = key == _OVERDUE, other_key == _OVERDUE
     if overdue != other_overdue:
         return bool(overdue)
-    if tier != other_tier and not overdue:
-        return bool(tier > other_tier)
+    if run.status[0].tiered and not overdue:
+        tier, other_tier = work.records[first + job].tier, work.records[first + other].tier
+        if tier != other_tier:
+            return bool(tier > other_tier)
     if key != other_key:
         return bool(key < other_key)
     time, other_time = run.eligible[job], run.eligible[other]
@@ -71,39 +73,61 @@ def _goes_before(work: Work, run: Run, job: int, key: float, other: int, other_k
 def insert(work: Work, run: Run, job: int, key: float) -> None:
     """Puts a job into its place in the queue."""
     status, queue, keys = run.status[0], run.queue, run.keys
-    low, high = np.int64(0), status.waiting
+    head, tail = status.head, status.head + status.waiting
+    low, high, size = head, tail, work.brief[status.first + job, 0]
+    # Most jobs of most orders come last.
+    if tail > head and not _goes_before(
+        work, run, job, key, np.int64(queue[tail - 1]), keys[tail - 1]
+    ):
+        low = tail
     while low < high:
         middle = (low + high) >> 1
         if _goes_before(work, run, job, key, np.int64(queue[middle]), keys[middle]):
             high = middle
         else:
             low = middle + 1
-    for place in range(status.waiting, low, -1):
-        queue[place], keys[place] = queue[place - 1], keys[place - 1]
-    queue[low], keys[low] = job, key
-    status.waiting += 1
+    # The shorter part makes room, or the one that has any.
+    if head > 0 and (low - head < tail - low or tail == queue.size):
+        head, low = head - 1, low - 1
+        shift_down(queue[head : low + 1])
+        shift_down(keys[head : low + 1])
+        shift_down(run.widths[head : low + 1])
+    else:
+        tail += 1
+        shift_up(queue[low:tail])
+        shift_up(keys[low:tail])
+        shift_up(run.widths[low:tail])
+    queue[low], keys[low], run.widths[low] = job, key, size
+    status.head, status.waiting = head, status.waiting + 1
     run.set_waiting[work.brief[status.first + job, 1]] += 1
+    # A job before others that are blocked, or one of several, is not all that is to be looked at.
+    status.holds = status.holds and status.new_jobs == 0 and low - head > status.last
+    status.new_jobs, status.new_place = status.new_jobs + 1, low - head
+    status.narrowest = min(status.narrowest, np.int64(size))
 
 
 @njit_inlined
-def close_gaps(work: Work, run: Run) -> None:
-    """Takes jobs that have started out of the queue."""
-    status, kept = run.status[0], np.int64(0)
-    for place in range(status.waiting):
-        job = run.queue[place]
-        if run.start[job] < 0:
-            run.queue[kept], run.keys[kept] = job, run.keys[place]
-            kept += 1
-        else:
-            run.set_waiting[work.brief[status.first + job, 1]] -= 1
-    status.waiting = kept
+def leave(work: Work, run: Run, place: int) -> None:
+    """Takes the job at a place of the array out of the queue; the shorter part closes the gap."""
+    status, tail = run.status[0], run.status[0].head + run.status[0].waiting
+    run.set_waiting[work.brief[status.first + run.queue[place], 1]] -= 1
+    if place - status.head < tail - place:
+        shift_up(run.queue[status.head : place + 1])
+        shift_up(run.keys[status.head : place + 1])
+        shift_up(run.widths[status.head : place + 1])
+        status.head += 1
+    else:
+        shift_down(run.queue[place:tail])
+        shift_down(run.keys[place:tail])
+        shift_down(run.widths[place:tail])
+    status.waiting -= 1
 
 
 @njit_inlined
 def move_overdue(work: Work, run: Run, order: Order, now: int) -> bool:
     """Lets jobs go first that are overdue now; returns whether any is."""
-    some = False
-    for place in range(run.status[0].waiting):
+    some, head = False, run.status[0].head
+    for place in range(head, head + run.status[0].waiting):
         job, key = run.queue[place], run.keys[place]
         if not is_overdue(run, order, job, now):
             continue
@@ -111,19 +135,23 @@ def move_overdue(work: Work, run: Run, order: Order, now: int) -> bool:
         if key == _OVERDUE:
             continue
         hole = place
-        while hole > 0 and _goes_before(
+        while hole > head and _goes_before(
             work, run, np.int64(job), _OVERDUE, np.int64(run.queue[hole - 1]), run.keys[hole - 1]
         ):
             run.queue[hole], run.keys[hole] = run.queue[hole - 1], run.keys[hole - 1]
             hole -= 1
         run.queue[hole], run.keys[hole] = job, _OVERDUE
+        for k in range(hole, place + 1):
+            run.widths[k] = work.brief[run.status[0].first + run.queue[k], 0]
     return some
 
 
 @njit_inlined
 def rank(layout: Layout, work: Work, run: Run, order: Order, now: int) -> None:
     """Sorts the waiting jobs by what their scores are now."""
-    status, queue, keys = run.status[0], run.queue, run.keys
+    status = run.status[0]
+    head, tail = status.head, status.head + status.waiting
+    queue, keys = run.queue[head:tail], run.keys[head:tail]
     if order.kind == SCORED:
         for part in range(run.partitions.size - 1):  # the last one is of all
             if run.partitions[part].waiting > 0:
@@ -146,21 +174,23 @@ def rank(layout: Layout, work: Work, run: Run, order: Order, now: int) -> None:
         queue[hole], keys[hole] = job, key
         budget -= place - hole
         if budget < 0:
-            _sort(work, run)
+            _sort(work, run, queue, keys)
             break
+    for place in range(status.waiting):
+        run.widths[head + place] = work.brief[status.first + queue[place], 0]
 
 
 @njit_inlined
-def _sort(work: Work, run: Run) -> None:
+def _sort(work: Work, run: Run, queue: Indices, keys: NDArray[np.float64]) -> None:
     """Sorts the whole queue by a heap, the last of the order on top."""
-    queue, keys, size = run.queue, run.keys, run.status[0].waiting
+    size = queue.size
     for step in range(size // 2 + size - 1):
         top, end = size // 2 - 1 - step, size
         if top < 0:  # the heap is built; its top goes to the end, again and again
             end = size - 1 - (step - size // 2)
             queue[0], queue[end] = queue[end], queue[0]
             keys[0], keys[end] = keys[end], keys[0]
-            top = np.int64(0)
+            top = ZERO
         job, key = np.int64(queue[top]), keys[top]
         while True:
             below = 2 * top + 1
@@ -256,7 +286,7 @@ def _score_partition(
         )
         describe_state(situation, recent.deviation, scoring.state)
     factors, share = weigh(scoring, recent, processors), 1.0 / max(float(free[0]), 1.0)
-    for place in range(status.waiting):
+    for place in range(status.head, status.head + status.waiting):
         job = run.queue[place]
         index = status.first + job
         record = work.records[index]

@@ -59,6 +59,7 @@ def rows_for(
         partitions=new_records((num_rows, layout.partition_set.size + 1), PARTITION),
         queue=_indices(num_places),
         keys=np.zeros(num_places),
+        widths=_indices(num_places),
         ends=_ints(num_places),
         running=_indices(num_places),
         expected=_ints(num_places),
@@ -113,7 +114,7 @@ def scratch_for(
         chosen_size=_indices(num_nodes),
         future=_ints(num_nodes, num_resources),
         check_time=_ints(checks),
-        check_row=_indices(checks),
+        check_row=np.arange(checks, dtype=np.int32),
         check_free=_ints(checks, num_nodes, num_resources),
         check_sets=_ints(checks, num_sets),
         book_job=_indices(checks),
@@ -133,6 +134,7 @@ def results_for(work: Work, jobset: NDArray[Any], place: NDArray[Any], num_place
     status.first, status.shift = work.first[jobset], work.shift[jobset]
     status.num_jobs = work.first[jobset + 1] - work.first[jobset]
     status.num_users, status.shares = work.num_users[jobset], True
+    status.tiered = np.unique(work.records.tier).size > 1
     return Results(
         status=status,
         start=np.full(num_places, -1, np.int64),

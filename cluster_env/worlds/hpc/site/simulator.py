@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.batch import BatchSimulator
+from cluster_env.core.compiled import slices
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Pieces, Schedule, join_attributes
@@ -212,7 +213,13 @@ class SiteSimulator(BatchSimulator):
         most = self.batch.most_jobs
         rows = rows_for(site.layout, site.work, 1, most, most, keeps_nodes=self.keeps_nodes)
         self._played, self.status.keeps_nodes = rows, self.keeps_nodes
-        play_site(site, self.results, rows, order, self.beginning, self.world.max_time)
+        self.active[:], row = False, 0
+        for instants in slices():
+            row = play_site(
+                site, self.results, rows, order, self.beginning, self.world.max_time, row, instants
+            )
+            if row == self.active.size:
+                break
         self._rows = None
         bookings, nodes = site.scratch.unbooked
         room = site.scratch.book_job.size

@@ -1,5 +1,9 @@
 """What the simulator of a site hands out: many episodes, clocks of logs, costs and refusals."""
 
+import os
+import signal
+import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -44,6 +48,38 @@ def test_episodes_and_jobsets_are_played_one_by_one() -> None:
         alone = [played(world, [one], rule).start.tolist() for one in jobsets]
         assert schedule.start.tolist() == [*alone[0], *alone[0], *alone[1], *alone[1]]
     assert len(play_site.signatures) == 1
+
+
+def test_a_long_replay_heeds_signals() -> None:
+    """Estimates that never hold make a plan of a long queue again and again, for many seconds."""
+    rng, count = np.random.default_rng(0), 6000
+    run = rng.integers(50, 100, count)
+    jobset = JobSet.of(
+        np.arange(count), run, rng.integers(1, 200, (count, 1)), attributes={"estimate": run + 50}
+    )
+    few, rule = jobset.select(slice(50)), Rule("fcfs", "conservative")
+    world = HPC(site=Site((NodeGroup("n", 200, 4),)))
+    expected = played(world, [few], rule).start.tolist()  # and nothing is left to be compiled
+
+    def stop(number: int, frame: object) -> None:
+        raise InterruptedError
+
+    simulator = world.simulator()
+    simulator.load([jobset], get_objective("bounded_slowdown"))
+    before, begin = signal.signal(signal.SIGTERM, stop), time.monotonic()
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM))
+    try:
+        timer.start()
+        with pytest.raises(InterruptedError):
+            simulator.play(rule)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGTERM, before)
+    assert time.monotonic() - begin < 0.5 + 2
+    # The next one begins anew.
+    simulator.load([few], get_objective("bounded_slowdown"))
+    simulator.play(rule)
+    assert simulator.schedule().start.tolist() == expected
 
 
 def test_the_calendar_goes_by_the_clock_of_the_log() -> None:
