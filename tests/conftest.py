@@ -1,5 +1,6 @@
 """What all tests share: a quiet environment, Hypothesis profiles, golden data, a small Ray."""
 
+import gc
 import os
 import random
 import shutil
@@ -46,11 +47,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.randomly_reset_seed = False
 
 
-def pytest_collection_finish() -> None:
-    """Ray draws its ports from the global generator, which pytest-randomly has seeded by now.
+def pytest_sessionstart() -> None:
+    """Nothing is garbage while ten thousand tests are collected, so nobody looks for it."""
+    gc.disable()
 
-    The processes of pytest-xdist share that seed, and so would try the same ports.
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end: garbage is looked for among what comes after it.
+
+    Ray draws its ports from the global generator, which pytest-randomly has seeded by now. The
+    processes of pytest-xdist share that seed, and so would try the same ports.
     """
+    gc.freeze()
+    gc.enable()
     random.seed()
 
 
