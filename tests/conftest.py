@@ -8,7 +8,7 @@ import signal
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -47,19 +47,22 @@ def pytest_configure(config: pytest.Config) -> None:
     config.option.randomly_reset_seed = False
 
 
-def pytest_sessionstart() -> None:
-    """Nothing is garbage while ten thousand tests are collected, so nobody looks for it."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Ten thousand tests are no garbage: nobody looks for it among them, now and later."""
     gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays to the end: garbage is looked for among what comes after it.
+    """Ray draws its ports from the global generator, which pytest-randomly has seeded by now.
 
-    Ray draws its ports from the global generator, which pytest-randomly has seeded by now. The
-    processes of pytest-xdist share that seed, and so would try the same ports.
+    The processes of pytest-xdist share that seed, and so would try the same ports.
     """
-    gc.freeze()
-    gc.enable()
     random.seed()
 
 
