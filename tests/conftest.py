@@ -1,5 +1,6 @@
 """What all tests share: a quiet environment, Hypothesis profiles, golden data, a small Ray."""
 
+import gc
 import os
 import random
 import shutil
@@ -7,7 +8,7 @@ import signal
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,17 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 def pytest_configure(config: pytest.Config) -> None:
     """Keeps pytest-randomly to the order of tests: our generators all have seeds of their own."""
     config.option.randomly_reset_seed = False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Ten thousand tests are no garbage: nobody looks for it among them, now and later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:

@@ -128,7 +128,8 @@ class RayCluster:
 
     def send_the_rest(self, name: str) -> None:
         """Does what a job says at its end where MLflow was too slow for it: ``metasched sync``."""
-        for command in re.findall(r"send them with: (metasched sync .+)", self.job_log(name)):
+        log = wait_for(lambda: self.job_log(name), f"the log of {name}")
+        for command in re.findall(r"send them with: (metasched sync .+)", log):
             done = self._run(*shlex.split(command))
             assert done.returncode == 0, done.stdout + done.stderr
 

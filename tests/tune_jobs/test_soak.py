@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.conftest import REPOSITORY
-from tests.soak import LIMITS, TOTAL, Sampler, report, role_of, slopes
+from tests.soak import LIMITS, TOTAL, Sampler, main, report, role_of, slopes
 from tests.waiting import wait_for
 
 PROGRAM = """
@@ -109,23 +109,15 @@ def test_a_leaking_process_is_found_and_its_neighbor_is_not():
     assert gains[TOTAL, "heap_mib"] == pytest.approx(gains["other 1", "heap_mib"], rel=0.2)
 
 
-def soaked(*words: str) -> "subprocess.CompletedProcess[str]":
-    """The program as `make soak` calls it."""
-    return subprocess.run(
-        [sys.executable, "-m", "tests.soak", *words],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=500,
-    )
-
-
-@pytest.mark.integration
-def test_what_cannot_be_is_refused(tmp_path):
-    for words, message in ((["--minutes", "0"], "must be above"), (["--out", "."], "exists")):
-        done = soaked(*words)
-        assert done.returncode == 2
-        assert message in done.stderr
+@pytest.mark.parametrize(
+    ("words", "message"), [(["--minutes", "0"], "must be above"), (["--out", "."], "exists")]
+)
+def test_what_cannot_be_is_refused(words, message, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["soak", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.integration
@@ -134,7 +126,13 @@ def test_what_cannot_be_is_refused(tmp_path):
 def test_half_a_minute_of_training_is_read(tmp_path):
     """What comes out of so short a time is not judged."""
     words = ["--minutes", "0.5", "--every", "2", "--out", str(tmp_path / "soak")]
-    done = soaked(*words, "--preset", "deeprm-smoke")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.soak", *words, "--preset", "deeprm-smoke"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
     assert done.returncode in (0, 1), done.stderr
     assert "Traceback" not in done.stderr
     for process in ("driver 1", "runner 1", "runner 2", "raylet 1", "mlflow 1", "total"):

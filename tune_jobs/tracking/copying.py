@@ -22,6 +22,7 @@ from tune_jobs.tracking.store import (
     KEY_TAG,
     MODEL_TAG,
     PARENT_TAG,
+    POINTS_AT_ONCE,
     POLICY_FOLDER,
     LocalStore,
     Store,
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
 FILES_TAG = "metasched.files"
 """Of a run on a server: which files of the local store it has, by their digests."""
-
-_PIECE = 10_000  # points that are read at a time
 
 
 @dataclass
@@ -133,7 +132,7 @@ class Copy:
         params = {k: v for k, v in run.data.params.items() if k not in there.params}
         self._send("parameters", lambda: target.params(there.run_id, params))
         there.params |= params
-        for piece in batched(source.points_after(run.info.run_id, there.row), _PIECE):
+        for piece in batched(source.points_after(run.info.run_id, there.row), POINTS_AT_ONCE):
             points = [
                 point for _, point in piece if self._is_new(target, there, point[0], point[3])
             ]

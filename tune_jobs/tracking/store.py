@@ -49,6 +49,9 @@ MAX_PARAMS = 100
 MAX_TAGS = 100
 MOST_RUNS = 50_000
 
+POINTS_AT_ONCE = 10_000
+"""Points of the local store that are in memory at a time."""
+
 # A server that is away must be noticed soon, and nobody waits for its statistics. Set for this
 # process and those it starts, where the user has not set them.
 QUIET_DEFAULTS = {
@@ -327,15 +330,18 @@ class LocalStore(Store):
     def points_after(self, run_id: str, row: int) -> Iterator[tuple[int, Point]]:
         """The points of a run as they were written, behind a row (0 for all), each with its row.
 
-        MLflow can only be asked for all points of a metric, again and again.
+        MLflow can only be asked for all points of a metric, again and again. Whoever takes them may
+        send them to a slow server, so others can write to the database between pieces.
         """
         question = (
             "SELECT rowid, key, value, is_nan, timestamp, step FROM metrics "
-            "WHERE run_uuid = ? AND rowid > ? ORDER BY rowid"
+            "WHERE run_uuid = ? AND rowid > ? ORDER BY rowid LIMIT ?"
         )
-        with contextlib.closing(sqlite3.connect(local_store(self.home), timeout=30.0)) as database:
-            for found, name, value, is_nan, *when in database.execute(question, (run_id, row)):
-                yield found, (name, math.nan if is_nan else value, *when)
+        place = local_store(self.home)
+        with contextlib.closing(sqlite3.connect(place, timeout=30.0)) as database:
+            while piece := database.execute(question, (run_id, row, POINTS_AT_ONCE)).fetchall():
+                for row, name, value, is_nan, *when in piece:
+                    yield row, (name, math.nan if is_nan else value, *when)
 
     def complete(
         self, run_id: str, rows: Iterable[tuple[int, Mapping[str, float]]], time_ms: int

@@ -16,6 +16,9 @@ FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
 REPEAT_AFTER_S = 600.0
 
+BUSY = ("timed out", "database is locked")
+"""Parts of troubles that pass: a server that is slow, a database that others write to."""
+
 
 class LogThrottle:
     """Counts troubles by kind, and logs each kind once, then at most every ten minutes."""
@@ -61,8 +64,8 @@ class Worker:
         """Has the rest done, within the time.
 
         Args:
-            timeout_s: Seconds to wait at most. What fails is tried once more only; what takes too
-                long to answer, as often as the time allows.
+            timeout_s: Seconds to wait at most. What fails is tried once more only; what is busy, as
+                often as the time allows.
 
         Returns:
             Why something is left, empty if nothing is.
@@ -88,8 +91,8 @@ class Worker:
                 self._wake.set()  # again, after a pause
             else:
                 self._trouble, pause = "", FIRST_PAUSE_S
-            is_slow = "timed out" in self._trouble
-            if closing and not (is_slow and time.monotonic() + FIRST_PAUSE_S < self._deadline):
+            is_busy = any(text in self._trouble for text in BUSY)
+            if closing and not (is_busy and time.monotonic() + FIRST_PAUSE_S < self._deadline):
                 return
             if closing:
                 time.sleep(FIRST_PAUSE_S)

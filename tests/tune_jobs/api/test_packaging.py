@@ -29,16 +29,20 @@ HELD = (".py", ".yaml", ".json", ".typed")
 COMPILED = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
+def copied(folder: Path) -> Path:
     """A copy of what is installed from, because building leaves files behind."""
-    copy = tmp_path / "checkout"
+    copy = folder / "checkout"
     copy.mkdir()
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, copy)
     for name in PACKAGES:
         shutil.copytree(REPOSITORY / name, copy / name, ignore=COMPILED)
     return copy
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return copied(tmp_path)
 
 
 @pytest.fixture
@@ -75,33 +79,36 @@ def imported(environment: Path, *modules: str, paths: tuple[Path, ...] = ()) -> 
     return [Path(name) for name in shown.split()]
 
 
-@pytest.fixture
-def wheel(source: Path, tmp_path: Path) -> Path:
-    run(sys.executable, *PIP, "wheel", *OFFLINE, "-w", "wheels", source, cwd=tmp_path)
-    (built,) = (tmp_path / "wheels").glob("metasched-*.whl")
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built once, from a copy that is gone."""
+    folder = tmp_path_factory.mktemp("built")
+    source = copied(folder)
+    run(sys.executable, *PIP, "wheel", *OFFLINE, "-w", "wheels", source, cwd=folder)
+    shutil.rmtree(source)
+    (built,) = (folder / "wheels").glob("metasched-*.whl")
     return built
 
 
 def test_a_wheel_compares_policies_outside_the_checkout(
-    source: Path, wheel: Path, environment: Path, tmp_path: Path
+    wheel: Path, environment: Path, tmp_path: Path
 ) -> None:
     assert wheel.stat().st_size <= 2_000_000
     pip = (sys.executable, *PIP, "--python", str(environment))
     run(*pip, "install", *OFFLINE, wheel, cwd=tmp_path)
-    shutil.rmtree(source)
     program = environment.with_name("metasched")
     policies = ("compare", "--policies", "sjf,deeprm-operation", "--jobsets", "2")
     shown = run(program, *policies, cwd=tmp_path)
     assert "deeprm-operation" in shown
 
 
-def test_a_wheel_holds_every_file_once(source: Path, wheel: Path) -> None:
+def test_a_wheel_holds_every_file_once(wheel: Path) -> None:
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     api = "tune_jobs/api/"
     wanted = {
-        path.relative_to(source).as_posix().removeprefix(api)
+        path.relative_to(REPOSITORY).as_posix().removeprefix(api)
         for name in PACKAGES
-        for path in (source / name).rglob("*")
+        for path in (REPOSITORY / name).rglob("*")
         if path.suffix in HELD and "docs" not in path.parts
     }
     assert wanted - held == set()
@@ -111,6 +118,7 @@ def test_a_wheel_holds_every_file_once(source: Path, wheel: Path) -> None:
     assert not any(name.startswith(api) for name in held)
 
 
+@pytest.mark.service
 def test_an_editable_installation_follows_the_source(source: Path, environment: Path) -> None:
     pip = (sys.executable, *PIP, "--python", str(environment))
     run(*pip, "install", *OFFLINE, "-e", str(source), cwd=source.parent)
@@ -161,6 +169,7 @@ def test_a_checkout_is_imported_without_an_installation(source: Path, environmen
     assert found == [roots[1] / "metasched" / "__init__.py", source / "tune_jobs" / "cli.py"]
 
 
+@pytest.mark.service
 def test_extensions_that_are_installed_are_known_without_a_variable(
     environment: Path, tmp_path: Path
 ) -> None:

@@ -1,14 +1,16 @@
 """A server gets everything that the local store has, completely and once, whatever happens."""
 
+import contextlib
 import os
 import re
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tune_jobs.tracking import Tracker, local_store
+from tune_jobs.tracking import Tracker, local_store, store
 from tune_jobs.tracking.copying import Copy, _digest
 from tune_jobs.tracking.notes import NOTE_TAG
 from tune_jobs.tracking.run_file import read_run_file
@@ -95,6 +97,20 @@ def test_everything_arrives_and_a_second_copy_changes_nothing(
         assert child.data.tags["mlflow.parentRunId"] == run.info.run_id
     again = copied(recorded, server)
     assert (again.num_points, again.num_files) == (0, 0)
+
+
+def test_others_write_to_the_local_store_while_a_server_takes_its_time(
+    recorded: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "POINTS_AT_ONCE", 3)
+    points = LocalStore(recorded.parent).points_after(runs()["r"].info.run_id, 0)
+    first = [next(points) for _ in range(4)]
+    database = local_store(recorded.parent)
+    with contextlib.closing(sqlite3.connect(database, timeout=0.0)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+    rows = [row for row, _ in (*first, *points)]
+    assert len(rows) == 2100
+    assert rows == sorted(set(rows))
 
 
 def test_only_what_is_new_is_sent(recorded: Path, server: Server) -> None:

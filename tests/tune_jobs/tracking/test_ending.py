@@ -1,6 +1,7 @@
 """A run whose process is gone ends; one that may still live does not."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from click.testing import CliRunner
 from cluster_env.core.errors import InputError
 from tests.waiting import PATIENCE_S, wait_for
 from tune_jobs.sync import command
-from tune_jobs.tracking import Tracker
+from tune_jobs.tracking import Tracker, local_store
 from tune_jobs.tracking.process import is_gone, this_process
 from tune_jobs.tracking.run_file import read_run_file
 from tune_jobs.tracking.sending import LostRuns, end_lost_runs, settle_lost_runs
@@ -24,7 +25,7 @@ Runs = Callable[[], dict[str, Any]]
 
 KILLED = """
 import os, signal, sys
-from tune_jobs.tracking import Tracker
+from tune_jobs.tracking import Tracker, local_store
 tracker = Tracker.open(sys.argv[1], run_name="r")
 tracker.metrics({"a": 1}, 1)
 tracker.child("c").metrics({"a": 2}, 2)
@@ -38,16 +39,25 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-@pytest.fixture
-def killed(run_dir: Path) -> Path:
-    """The directory of a run that was killed in mid-run."""
+@pytest.fixture(scope="module")
+def killed_once(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Path:
+    """A folder with a run that was killed in mid-run."""
+    folder = tmp_path_factory.mktemp("killed")
+    shutil.copy(empty_store, local_store(folder))
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(run_dir)],
+        [sys.executable, "-c", KILLED, str(folder / "run")],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         timeout=PATIENCE_S,
     )
     assert done.returncode == -9
-    return run_dir
+    return folder
+
+
+@pytest.fixture
+def killed(killed_once: Path, tmp_path: Path) -> Path:
+    """The directory of a copy of it."""
+    shutil.copytree(killed_once, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "run"
 
 
 def pretend(run_dir: Path, **changes: Any) -> None:

@@ -231,6 +231,26 @@ def test_a_full_disk_delays_records_and_loses_none(
     assert [f.path for f in client.list_artifacts(runs()["r"].info.run_id)] == ["a.txt"]
 
 
+def test_what_others_keep_locked_at_the_end_is_written_when_they_let_go(
+    run_dir: Path, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mlflow.exceptions import MlflowException
+
+    monkeypatch.setattr(worker, "FIRST_PAUSE_S", 0.05)
+    end, tries = LocalStore.end, []
+
+    def locked_at_first(*given: Any) -> None:
+        tries.append(given)
+        if len(tries) < 4:
+            raise MlflowException("(sqlite3.OperationalError) database is locked\n[SQL: UPDATE")
+        end(*given)
+
+    monkeypatch.setattr(LocalStore, "end", locked_at_first)
+    with Tracker.open(run_dir, run_name="r"):
+        pass
+    assert runs()["r"].info.status == "FINISHED"
+
+
 def test_memory_is_bounded_while_the_disk_is_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
