@@ -26,6 +26,7 @@ from cluster_env.workloads.log import LogWorkload
 from cluster_env.workloads.lublin import JobType, draw_jobs, pass_through_days, types_for
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.workload import Workload
+from cluster_env.worlds.hpc.partition_jobs import jobs_of_partitions
 from cluster_env.worlds.hpc.world import HPC
 
 _SAMPLE = 20_000  # jobs that the load of a generator is measured on
@@ -69,6 +70,8 @@ class LublinWorkload:
         estimates: ``exact``, ``gaussian:0.5`` (a normal error of half the run time; ``over`` and
             ``under`` on one side alone), ``uniform:5`` (up to five times the run time) or
             ``tsafrir`` (the few round times that people ask for).
+        site: where it has several partitions, each has a stream of jobs
+            (`cluster_env.worlds.hpc.partition_jobs`).
     """
 
     processors: int = 256
@@ -80,6 +83,7 @@ class LublinWorkload:
     run_scale: float = 1.0
     start_hour: float = -1.0
     estimates: str = "exact"
+    site: Site | None = None
 
     def __post_init__(self) -> None:
         _check(self.jobs, self.load, self.estimates)
@@ -99,6 +103,8 @@ class LublinWorkload:
 
     def sample(self, rng: np.random.Generator) -> JobSet:
         """Draws one jobset; the same generator state gives the same jobset."""
+        if self.site is not None and len(self.site.partitions) > 1:
+            return jobs_of_partitions(replace(self, site=None), self.site, rng)
         hour = self.start_hour if self.start_hour >= 0 else float(rng.integers(24))
         arrival, run, size, kind = draw_jobs(rng, self.jobs, self._types, hour)
         run = _scaled(run, self.run_scale)
@@ -367,7 +373,9 @@ def _processors(world: HPC) -> dict[str, Any]:
     return {"processors": world.processors}
 
 
-WORKLOADS.register("lublin")(WorkloadSpec(LublinWorkload, _processors))
+WORKLOADS.register("lublin")(
+    WorkloadSpec(LublinWorkload, lambda world: {**_processors(world), "site": world.site})
+)
 WORKLOADS.register("lognormal")(WorkloadSpec(LognormalWorkload, _processors))
 WORKLOADS.register("bimodal")(WorkloadSpec(BimodalWorkload, _processors))
 WORKLOADS.register("trace")(

@@ -22,7 +22,7 @@ from cluster_env.worlds.hpc.decisions import REWARDS
 from cluster_env.worlds.hpc.features import context_names, describe, item_names
 from cluster_env.worlds.hpc.rules import BACKFILLING
 from cluster_env.worlds.hpc.simulator import HPCSimulator
-from cluster_env.worlds.hpc.site.simulator import SiteSimulator
+from cluster_env.worlds.hpc.site_simulator import SiteSimulator
 from cluster_env.worlds.hpc.state import StateLayout
 
 
@@ -47,6 +47,15 @@ class HPC:
       objective only costs, and has no lower bound.
     * End: terminated when all jobs have finished. Truncated when the clock would pass `max_time`;
       what waits is then charged with what it has cost.
+
+    At a site (`site`), a job may start where its nodes, the limits that hold for it and the
+    calendar allow that, and jobs are seen in the order of tiers and then of their entry into the
+    queue. A state also shows, of each job, whether it may start and whether it would delay the
+    first job of a partition, what is free in its partition, and what room its limits leave
+    (`cluster_env.worlds.hpc.state.SITE_JOB`); what networks see of a job is of its partition as of
+    a machine by itself. An empty machine may wait there, for a reservation or the end of an outage,
+    as long as anything is to come. A run that a failing node cuts short is paid back; a job that is
+    lost has cost what it had until then.
 
     The formulations of Cunha's thesis (2022), chapter 4, are options of the same world:
 

@@ -11,7 +11,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.sites.description import Site
 from cluster_env.sites.limits import Counters, charge_limits, charge_throttles
 from cluster_env.sites.requests import Requests
-from cluster_env.worlds.hpc.simulator import estimates, users_of
+from cluster_env.worlds.hpc.columns import estimates, users_of
 from cluster_env.worlds.hpc.site.arrays import FAILURE, JOB, PLANNED, RESERVATION, Layout, Work
 
 _KINDS = {"failure": FAILURE, "planned": PLANNED, "reservation": RESERVATION}

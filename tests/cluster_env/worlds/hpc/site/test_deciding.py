@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import get_objective
+from cluster_env.sites.description import NodeGroup, Outage, Site
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import BACKFILLING, Rule
 from cluster_env.worlds.hpc.scorer import MODES, SIZE, Scorer
@@ -154,3 +155,37 @@ def test_an_episode_that_is_taken_over_goes_on_as_the_first(
     schedules = [one.schedule() for one in (first, second)]
     own = schedules[1].episode == 1
     assert schedules[0].start.tolist() == schedules[1].start[own].tolist()
+
+
+def jobs(arrival: list[int], run: list[int], size: list[int]) -> JobSet:
+    return JobSet.of(arrival, run, np.array(size)[:, None], attributes={"estimate": np.array(run)})
+
+
+def act(world: HPC, jobset: JobSet, actions: list[int]) -> tuple[list[int], list[float]]:
+    """When jobs start under these actions, and their rewards."""
+    simulator, row, reward = world.simulator(), np.zeros(1, np.int32), np.zeros(1)
+    simulator.load([jobset], get_objective("completion_time"))
+    rewards = []
+    for action in actions:
+        simulator.step(row, np.array([action], np.int32), reward)
+        rewards.append(float(reward[0]))
+    assert not simulator.active[0]
+    return simulator.schedule().start.tolist(), rewards
+
+
+def test_runs_that_are_cut_short_are_paid_back() -> None:
+    """The only node fails from 4 to 6: a job of 10 seconds begins again at 6, and ends at 16."""
+    outage = Outage(4, 6, kind="failure")
+    world = HPC(site=Site((NodeGroup("n", 1, 2),), calendar=(outage,)), queue=4)
+    assert act(world, jobs([0], [10], [2]), [0, 0]) == ([6], [0.0, -16.0])
+
+
+def test_nobody_starts_before_a_job_that_is_overdue() -> None:
+    """On two nodes of 2, job 0 has one until 20, and job 1, which wants both, is overdue at 10.
+
+    Then come two more: job 2 would end in time, and may start; job 3 would not, and waits.
+    """
+    world = HPC(site=Site((NodeGroup("n", 2, 2),)), queue=4, max_wait=5)
+    jobset = jobs([0, 1, 10, 10], [20, 5, 10, 11], [2, 4, 2, 2])
+    assert act(world, jobset, [0, 1, 2, 0])[0] == [0, 20, 10, 25]
+    assert act(world, jobset, [0, 2, 2, 0, 0])[0] == [0, 20, 25, 25]

@@ -12,13 +12,13 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Pieces, Schedule, join_attributes
 from cluster_env.sites.placements import Placements
 from cluster_env.sites.requests import Requests
+from cluster_env.worlds.hpc.columns import chance_scores, submits
 from cluster_env.worlds.hpc.decisions import machine_of, reset_rows, step_rows
 from cluster_env.worlds.hpc.events import Jobs
 from cluster_env.worlds.hpc.reservations import Plan
 from cluster_env.worlds.hpc.rules import BACKFILLING, CHANCE, FIXED, Rule, RuleTable
 from cluster_env.worlds.hpc.scorer import JOB_FEATURES, Scorer
 from cluster_env.worlds.hpc.seen import Scoring
-from cluster_env.worlds.hpc.simulator import chance_scores, submits
 from cluster_env.worlds.hpc.site.arrays import (
     EMPTY,
     FAILURE,
