@@ -37,7 +37,7 @@ SETTINGS = {
     "checkpoint.every": 2,
     "evaluation.every": 0,
 }
-UNSTEADY = ("time/", "workers/")
+UNSTEADY = ("time/", "workers/", "training_share")
 ROUNDED = ("train/gradient_norm", "train/entropy")
 """Means over all decisions: PyTorch sums them in an order that depends on where they lie."""
 STOPS = {"terminate": (signal.SIGTERM, 143), "interrupt": (signal.SIGINT, 130)}

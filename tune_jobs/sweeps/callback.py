@@ -101,8 +101,8 @@ class SweepCallback(Callback):
         self.busy_s += result["busy_s"]
         self.ended_at = time.monotonic()
         tracker, references = self._trackers[index], result.pop("references")
-        self._references[index] = references
-        if rows[0]["iteration"] == 1:
+        if index not in self._references:  # a killed sweep may not have them
+            self._references[index] = references
             tracker.metrics({f"reference/{name}": v for name, v in references.items()}, 0)
         for row in rows:
             values = {name: value for name, value in row.items() if name != "iteration"}

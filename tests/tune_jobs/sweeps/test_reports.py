@@ -105,6 +105,17 @@ class TestDescriptions:
         assert tracker.points["Result/ratio", 1] == 0.75
         assert tracker.points["reference/sjf", 0] == 4.0
 
+    def test_what_heuristics_reach_is_recorded_also_where_a_killed_sweep_goes_on(self, folder):
+        trial = Trial(list_points(folder.sweep)[0].settings)
+        lost = SweepCallback(folder, NullTracker(), MagicMock())
+        lost.on_trial_result(0, [], trial, self.report(1))
+        lost.close()
+        tracker = Noting()
+        callback = SweepCallback(folder, tracker, MagicMock())
+        callback.on_trial_result(0, [], trial, self.report(2))
+        callback.close()
+        assert tracker.points["reference/sjf", 0] == 4.0
+
     def test_a_curve_with_a_hole_has_a_word(self, folder):
         table = MagicMock()
         callback = SweepCallback(folder, NullTracker(), table)
