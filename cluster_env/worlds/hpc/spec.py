@@ -174,7 +174,7 @@ _SITE = {
     ],
     "partitions": [{"name": "all"}, {"name": "fat", "nodes": ["fat"], "tier": 2}],
     "calendar": [
-        {"start": 900, "end": 1800, "nodes": ["fat"], "kind": "failure"},
+        {"start": 900, "end": 1800, "nodes": ["fat"], "kind": "reservation"},
         {"start": 2400, "end": 3600, "nodes": ["thin"], "kind": "planned"},
     ],
 }
