@@ -15,6 +15,8 @@ from numba.extending import overload
 from cluster_env.core.kernel_cache import KernelCache
 
 __all__ = [
+    "FALSE",
+    "TRUE",
     "ZERO",
     "new_records",
     "njit",
@@ -33,6 +35,10 @@ _INLINED = {**_CALLED, "forceinline": True}
 ZERO: int = np.int64(0)  # type: ignore[assignment]
 """A 0 that kernels begin with. To numba the literal 0 is of a type of its own: a function that is
 called with it once and with other numbers elsewhere would be compiled twice."""
+
+FALSE: bool = np.False_  # type: ignore[assignment]
+TRUE: bool = np.True_  # type: ignore[assignment]
+"""What kernels hand over where other calls hand over what they find out, as `ZERO`."""
 
 
 def new_records(shape: int | tuple[int, ...], fields: np.dtype[Any]) -> Any:
@@ -103,17 +109,20 @@ def njit_either(without: Any, having: Any, field: str, at: int = 0) -> Function:
 
     ``without`` is called where a field of the argument at a place, a named tuple, is None, and
     ``having`` where it is not. Types decide that, so that a kernel has the code of one alone.
+    Each part is compiled as it is elsewhere, into its callers or once.
     """
 
     def chosen(*args: Any) -> Any:
         return (without if getattr(args[at], field) is None else having)(*args)
 
-    if not numba.config.DISABLE_JIT:
-
-        @overload(chosen, jit_options=_INLINED, strict=False)
+    def offer(part: Any, absent: bool) -> None:
+        @overload(chosen, jit_options=part.targetoptions, strict=False)
         def _of_types(*args: Any) -> Any:
             kind = args[at]
-            absent = isinstance(kind.types[kind.fields.index(field)], numba.types.NoneType)
-            return (without if absent else having).py_func
+            none = isinstance(kind.types[kind.fields.index(field)], numba.types.NoneType)
+            return part.py_func if none == absent else None
 
+    if not numba.config.DISABLE_JIT:
+        offer(without, True)
+        offer(having, False)
     return chosen

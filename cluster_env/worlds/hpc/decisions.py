@@ -42,6 +42,8 @@ REWARDS = {
 """Whose cost counts, and whether all the time between two decisions does; see the docstring of
 `cluster_env.worlds.hpc.world.HPC`."""
 
+_NO_ACTIONS, _NO_REWARDS = np.zeros(0, np.int32), np.zeros(0)
+
 
 def machine_of(world: Any) -> Machine:
     """An `HPC` as compiled code reads it."""
@@ -203,7 +205,7 @@ def _is_over_in_pool(machine: Machine, episode: Episode) -> bool:
 @njit_inlined
 def _is_over_at_site(machine: Machine, episode: Episode) -> bool:
     over = at_site.next_event(episode) == NEVER
-    decides = machine.options[0].every_step and at_site.first_that_fits(machine, episode) >= 0
+    decides = machine.options[0].every_step and _first_that_fits(machine, episode) >= 0
     return bool(over and not decides)
 
 
@@ -247,17 +249,11 @@ _is_over = njit_either(_is_over_in_pool, _is_over_at_site, "site", at=1)
 _advance = njit_either(_advance_in_pool, _advance_at_site, "site", at=3)
 
 
-@njit_kernel
 def reset_rows(
-    machine: Machine, jobs: Jobs, costs: CostTable, rows: Any, which: NDArray[np.int32]
+    machine: Machine, jobs: Jobs, costs: CostTable, rows: Any, which: NDArray[np.int32], plan: Plan
 ) -> None:
-    """Puts episodes back to their first decision; rows are `Rows` or `SiteBatch`."""
-    for row in which:
-        episode = _episode(machine, jobs, rows, row)
-        _clear(episode)
-        _go_on(machine, jobs, costs, episode, True)
-        _begin_instant(episode)
-        show(machine, episode, rows.states[row])
+    """Puts episodes back to their first decision, see `step_rows`."""
+    step_rows(machine, jobs, costs, rows, which, _NO_ACTIONS, _NO_REWARDS, plan)
 
 
 @njit_kernel
@@ -273,32 +269,43 @@ def step_rows(
 ) -> int:
     """Takes one decision in each of some episodes; returns how many of them go on.
 
-    Rows are `Rows` or `SiteBatch`. The plan is room for that of overdue jobs in one pool.
+    Rows are `Rows` or `SiteBatch`. The plan is room for that of overdue jobs in one pool. Without
+    actions, episodes are put back to their first decision: two kernels take longer to compile.
     """
-    left, options = 0, machine.options[0]
+    left, options, resets = 0, machine.options[0], actions.size == 0
     for k in range(which.size):
-        row = which[k]
-        rewards[k] = 0.0
-        if not rows.status[row].active:
-            continue
+        row = np.int64(which[k])
+        if not resets:
+            rewards[k] = 0.0
+            if not rows.status[row].active:
+                continue
         episode = _episode(machine, jobs, rows, row)
         status = episode.status[0]
-        place = _place(machine, episode, plan, int(actions[k]))
-        if place < 0 and status.running == 0 and _waits_in_vain(episode):
-            place = _first_that_fits(machine, episode)
-        starts = place >= 0
-        if starts:
-            job = episode.queue[place]
-            _start(episode, place)
-            if options.scope == AT_START:
-                finish = status.time + episode.jobs[job].duration
-                _charge_run(machine, jobs, costs, episode, job, finish, 1)
-        # Time goes on if the policy waits, or has nothing more to decide now.
-        if not starts or not (options.every_step or _first_that_fits(machine, episode) >= 0):
-            status.decided = status.time
+        starts = goes_on = True
+        if resets:
+            _clear(episode)
+        else:
+            place = _place(machine, episode, plan, int(actions[k]))
+            if place < 0 and status.running == 0 and _waits_in_vain(episode):
+                place = _first_that_fits(machine, episode)
+            starts = place >= 0
+            if starts:
+                job = episode.queue[place]
+                _start(episode, place)
+                if options.scope == AT_START:
+                    finish = status.time + episode.jobs[job].duration
+                    _charge_run(machine, jobs, costs, episode, job, finish, 1)
+            # Time goes on if the policy waits, or has nothing more to decide now.
+            goes_on = not starts or not (
+                options.every_step or _first_that_fits(machine, episode) >= 0
+            )
+            if goes_on:
+                status.decided = status.time
+        if goes_on:
             _go_on(machine, jobs, costs, episode, starts)
             _begin_instant(episode)
-        rewards[k], status.reward = status.reward, 0.0
+        if not resets:
+            rewards[k], status.reward = status.reward, 0.0
         show(machine, episode, rows.states[row])
         left += status.active
     return left

@@ -55,7 +55,8 @@ class HPCSimulator(BatchSimulator):
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:
         """Puts all episodes, or the given ones, back to the beginning of their jobsets."""
         which = self.episode if rows is None else rows
-        reset_rows(self.machine, self.jobs, self.batch.costs, self.rows, which)
+        batch, plan = (self.machine, self.jobs, self.batch.costs, self.rows), self._overdue_plan
+        reset_rows(*batch, which, plan)
 
     def step(
         self, rows: NDArray[np.int32], actions: NDArray[np.int32], rewards: NDArray[np.float64]

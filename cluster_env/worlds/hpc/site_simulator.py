@@ -104,7 +104,7 @@ class SiteSimulator(BatchSimulator):
             batch = self.batch
             self._rows = self._batch_of(self.results, batch.num_episodes, batch.num_places)
             every = np.arange(batch.num_episodes, dtype=np.int32)
-            reset_rows(self.machine, self.jobs, batch.costs, self._rows, every)
+            reset_rows(self.machine, self.jobs, batch.costs, self._rows, every, _NO_PLAN)
         return self._rows
 
     def _batch_of(self, results: Results, num_rows: int, num_places: int) -> SiteBatch:
@@ -137,7 +137,8 @@ class SiteSimulator(BatchSimulator):
         which = self.episode if rows is None else rows
         self._forget_cuts(which)
         if self._rows is not None:
-            reset_rows(self.machine, self.jobs, self.batch.costs, self._rows, which)
+            batch = (self.machine, self.jobs, self.batch.costs, self._rows)
+            reset_rows(*batch, which, _NO_PLAN)
             return
         places = self.batch.places(which)
         for column in (self.results.start, self.results.finish, self.results.eligible):

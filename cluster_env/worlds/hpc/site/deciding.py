@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import ZERO, njit_called, njit_inlined, njit_kernel
+from cluster_env.core.compiled import FALSE, TRUE, ZERO, njit_called, njit_inlined, njit_kernel
 from cluster_env.core.jobs import LARGEST
 from cluster_env.core.seeding import uniform
 from cluster_env.worlds.hpc.events import NEVER, Episode, Jobs, Machine
@@ -162,6 +162,13 @@ def _is_bounded(episode: Episode) -> bool:
 
 
 @njit_called
+def _find(site: SiteEpisode, index: int, seconds: int, at_once: bool) -> int:
+    """The earliest time from which a job, counted among all, fits; see `bookings.find`."""
+    now = site.run.status[0].time
+    return int(find(site.layout, site.work, site.run, index, seconds, now, at_once))
+
+
+@njit_called
 def may_start(site: SiteEpisode, place: int, bounded: bool) -> bool:
     """Whether the job at a place of the queue may start now beside all that is booked.
 
@@ -175,7 +182,7 @@ def may_start(site: SiteEpisode, place: int, bounded: bool) -> bool:
         return False
     if not within_limits(site.work, run, index):
         return False
-    time = find(site.layout, site.work, run, index, seconds, status.time, True)
+    time = _find(site, index, seconds, TRUE)
     if time != status.time:
         run.too_long[record.form], run.too_long_pass[record.form] = seconds, status.settled
         return False
@@ -195,7 +202,7 @@ def _book_at(site: SiteEpisode, place: int, bounded: bool) -> int:
     seconds = np.int64(record.limit if bounded else record.order_estimate)
     if not within_limits(site.work, run, index):
         return int(np.int64(NEVER))
-    time = np.int64(find(site.layout, site.work, run, index, seconds, status.time, False))
+    time = np.int64(_find(site, index, seconds, FALSE))
     if time == status.time and not within_limits_of_nodes(site.work, run, index):
         return int(np.int64(NEVER))
     if status.time < time < NEVER:
@@ -213,7 +220,7 @@ def place_of(machine: Machine, episode: Episode, plan: Plan, action: int) -> int
     open_pass(site)
     place, now = np.int64(0), status.time
     while place < status.waiting and is_overdue(run, site.order, np.int64(run.queue[place]), now):
-        if _book_at(site, place, True) == now and may_start(site, place, True):
+        if _book_at(site, place, TRUE) == now and may_start(site, place, TRUE):
             return int(place)
         place += 1
     seen = min(machine.options[0].queue, status.waiting)
@@ -264,7 +271,7 @@ def show_jobs(episode: Episode, out: NDArray[np.int32], size: int, last: int) ->
         job = np.int64(run.queue[place])
         own = layout.partition_set[site.jobs[job].partition]
         shown = place * size
-        out[shown] = may_start(site, place, False)
+        out[shown] = may_start(site, place, FALSE)
         out[shown + 2] = run.set_free[own, 0]
         out[shown + 3] = layout.set_units[own, 0]
         out[shown + 4] = _room(site, job)
@@ -276,7 +283,7 @@ def show_jobs(episode: Episode, out: NDArray[np.int32], size: int, last: int) ->
         part = run.partitions[site.jobs[job].partition]
         if place > 0 and part.blocked == status.stamp:
             continue
-        time = np.int64(_book_at(site, place, False))
+        time = np.int64(_book_at(site, place, FALSE))
         if time < NEVER:
             part.blocked = status.stamp
         if place == 0:
@@ -289,7 +296,7 @@ def show_jobs(episode: Episode, out: NDArray[np.int32], size: int, last: int) ->
                     free += run.future[layout.set_nodes[k], 0]
             spare = max(free - episode.demand[job, 0], np.int64(0))
     for place in range(last):
-        out[place * size + 1] = out[place * size] > 0 and may_start(site, place, False)
+        out[place * size + 1] = out[place * size] > 0 and may_start(site, place, FALSE)
     return int(reservation), int(spare)
 
 
@@ -321,7 +328,7 @@ def choose_at_site(
     The instant is played from its beginning in ``copy``, a batch of one row.
     """
     for i in range(which.size):
-        row = which[i]
+        row = np.int64(which[i])
         actions[i] = machine.options[0].queue
         own = episode_of(machine, jobs, batch, row).site
         status, now = own.run.status[0], own.run.status[0].time
@@ -329,7 +336,7 @@ def choose_at_site(
             continue
         copy.status[0] = batch.status[row]
         copy.status[0].place = 0
-        again = episode_of(machine, jobs, copy, 0).site
+        again = episode_of(machine, jobs, copy, ZERO).site
         _copy_run(own.run, again.run)
         if order.kind == CHANCE:
             key = np.uint64(uniforms[i] * 2.0**53)
@@ -347,7 +354,7 @@ def choose_at_site(
             place = np.int64(0)
             while place < seen and own.run.queue[place] != again.run.begun[k]:
                 place += 1
-            if place < seen and may_start(own, place, False):
+            if place < seen and may_start(own, place, FALSE):
                 actions[i] = place
                 break
 
@@ -445,7 +452,7 @@ def take_over_rows(
     Sets of nodes, counters and places in the arena of placements are numbered anew by each batch.
     """
     for i in range(source.size):
-        before, after = source[i], target[i]
+        before, after = np.int64(source[i]), np.int64(target[i])
         old = episode_of(machine, there, other, before).site
         new = episode_of(machine, here, batch, after).site
         jobset, place = new.run.status[0].jobset, new.run.status[0].place
