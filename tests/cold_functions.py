@@ -7,6 +7,7 @@ import importlib
 import multiprocessing
 import pkgutil
 from concurrent.futures import ProcessPoolExecutor
+from inspect import ismodule
 from typing import Any
 
 TIMEOUT_S = 400
@@ -44,8 +45,10 @@ def _cold_functions(package: str, warm: str) -> tuple[set[str], int]:
 
 def _compiled_inside(function: Any) -> list[Any]:
     """What compiled code calls is part of its callers, and of their files in the cache."""
-    names = function.py_func.__code__.co_names
-    return [function.py_func.__globals__.get(name) for name in names]
+    names, known = function.py_func.__code__.co_names, function.py_func.__globals__
+    found = [known.get(name) for name in names]
+    found += [getattr(one, name, None) for one in found if ismodule(one) for name in names]
+    return found + [part for one in found for part in getattr(one, "parts", ())]
 
 
 def _is_inlined(function: Any) -> bool:

@@ -125,4 +125,5 @@ def njit_either(without: Any, having: Any, field: str, at: int = 0) -> Function:
     if not numba.config.DISABLE_JIT:
         offer(without, True)
         offer(having, False)
+    chosen.parts = (without, having)  # type: ignore[attr-defined]  # for whoever asks what is called
     return chosen

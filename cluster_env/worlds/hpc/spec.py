@@ -193,7 +193,10 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
 
 
 def warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
-    """Draws and corrects estimates, uses a scorer in its three ways, and plays a site."""
+    """Draws and corrects estimates, uses a scorer in its three ways, and plays a site.
+
+    Decisions at a site, which take minutes to compile, are left to who first trains or steps there.
+    """
     rng, one, scorer = np.random.default_rng(0), np.zeros(1, np.int64), Scorer.linear()
     LublinWorkload(jobs=8, estimates="tsafrir").sample(rng)
     histories(one, one, np.ones(1), one)
