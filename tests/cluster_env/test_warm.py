@@ -2,7 +2,6 @@
 
 from tests.cold_functions import cold_functions
 
-
 AT_FIRST_USE = {
     f"cluster_env.worlds.hpc.site.deciding.{name}" for name in ("choose_at_site", "take_over_rows")
 }
