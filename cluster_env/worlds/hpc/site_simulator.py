@@ -87,6 +87,7 @@ class SiteSimulator(BatchSimulator):
         self.site = Site(layout, work, self._scratch(layout, work, False), cuts_for(layout, batch))
         self._rows, self.beginning = None, EMPTY
         self._orders: dict[Rule | Scorer, Order] = {}
+        self._copies: dict[bool, SiteBatch] = {}
 
     def _scratch(self, layout: Layout, work: Work, books: bool) -> Scratch:
         """Room for passes; ``books`` says whether each job may be booked."""
@@ -99,12 +100,15 @@ class SiteSimulator(BatchSimulator):
         )
 
     def _batch(self) -> SiteBatch:
-        """The episodes decision by decision; there is room for that once it is asked for."""
+        """The episodes decision by decision; there is room for that once it is asked for.
+
+        Episodes that have been played to their ends stay as they are.
+        """
         if self._rows is None:
             batch = self.batch
             self._rows = self._batch_of(self.results, batch.num_episodes, batch.num_places)
-            every = np.arange(batch.num_episodes, dtype=np.int32)
-            reset_rows(self.machine, self.jobs, batch.costs, self._rows, every, _NO_PLAN)
+            begun = np.flatnonzero(self.active).astype(np.int32)
+            reset_rows(self.machine, self.jobs, batch.costs, self._rows, begun, _NO_PLAN)
         return self._rows
 
     def _batch_of(self, results: Results, num_rows: int, num_places: int) -> SiteBatch:
@@ -159,7 +163,9 @@ class SiteSimulator(BatchSimulator):
     ) -> int:
         """Takes one decision in some episodes; see `Simulator.step`."""
         batch = (self.machine, self.jobs, self.batch.costs, self._batch())
-        return int(step_rows(*batch, rows, actions, rewards, _NO_PLAN))
+        left = int(step_rows(*batch, rows, actions, rewards, _NO_PLAN))
+        self._require_booked(self.site.scratch)
+        return left
 
     def choose(
         self,
@@ -170,21 +176,23 @@ class SiteSimulator(BatchSimulator):
         """What a rule or a scorer does in some episodes under way; see `HPCSimulator.choose`."""
         batch, actions = self._batch(), np.empty(rows.size, np.int32)
         order = self._order(rule)
-        books = order.mode == BACKFILLING.index("conservative")
-        most = self.batch.most_jobs
-        one = results_for(self.site.work, self.batch.jobset[:1], np.zeros(1, np.int64), most)
-        copy = self._batch_of(one, 1, most)
-        if books:
-            copy = copy._replace(
-                site=self.site._replace(
-                    scratch=self._scratch(self.site.layout, self.site.work, True)
-                )
-            )
+        copy = self._copy(order.mode == BACKFILLING.index("conservative"))
         chances = np.zeros(rows.size) if uniforms is None else uniforms
-        if rule.__class__ is Rule and rule.order == "random":
-            order = order._replace(kind=CHANCE)
         choose_at_site(self.machine, self.jobs, batch, rows, chances, order, copy, actions)
+        self._require_booked(copy.site.scratch)
         return actions
+
+    def _copy(self, books: bool) -> SiteBatch:
+        """A row in which the instant of any episode can be played again; see `_scratch`."""
+        if books not in self._copies:
+            most = self.batch.most_jobs
+            one = results_for(self.site.work, self.batch.jobset[:1], np.zeros(1, np.int64), most)
+            copy = self._batch_of(one, 1, most)
+            if books:
+                scratch = self._scratch(self.site.layout, self.site.work, True)
+                copy = copy._replace(site=self.site._replace(scratch=scratch))
+            self._copies[books] = copy
+        return self._copies[books]
 
     def take_over(
         self, other: "SiteSimulator", source: NDArray[np.int32], target: NDArray[np.int32]
@@ -222,8 +230,15 @@ class SiteSimulator(BatchSimulator):
             if row == self.active.size:
                 break
         self._rows = None
-        bookings, nodes = site.scratch.unbooked
-        room = site.scratch.book_job.size
+        self._require_booked(site.scratch)
+
+    def _require_booked(self, scratch: Scratch) -> None:
+        """Makes sure that no booking was lost for want of room.
+
+        Raises:
+            InputError: if one was, but for those beyond the site's own `most_bookings`.
+        """
+        (bookings, nodes), room = scratch.unbooked, scratch.book_job.size
         if nodes or (bookings and room != self.world.site.most_bookings):
             raise InputError(
                 f"more jobs wait at once than can be booked ahead on {self.world.site.num_nodes:,} "

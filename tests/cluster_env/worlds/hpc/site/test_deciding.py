@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import get_objective
 from cluster_env.sites.description import NodeGroup, Outage, Site
@@ -189,3 +190,34 @@ def test_nobody_starts_before_a_job_that_is_overdue() -> None:
     jobset = jobs([0, 1, 10, 10], [20, 5, 10, 11], [2, 4, 2, 2])
     assert act(world, jobset, [0, 1, 2, 0])[0] == [0, 20, 10, 25]
     assert act(world, jobset, [0, 2, 2, 0, 0])[0] == [0, 20, 25, 25]
+
+
+def test_a_look_at_the_states_leaves_what_was_played() -> None:
+    """There is room for states once they are asked for, and then the episode is over."""
+    simulator = HPC(site=Site((NodeGroup("n", 2, 2),)), queue=4).simulator()
+    simulator.load([jobs([0, 1], [5, 5], [4, 4])], get_objective("slowdown"))
+    simulator.play(Rule("fcfs", "easy"))
+    assert not simulator.states.any()
+    assert simulator.schedule().start.tolist() == [0, 5]
+    simulator.reset()
+    assert simulator.active.all()
+    assert simulator.states.any()
+    assert (simulator.schedule().start < 0).all()
+
+
+@pytest.mark.parametrize("room", [1, 2])
+def test_decisions_lose_no_booking_in_silence(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two jobs are overdue when another comes at 10, and both have to be booked."""
+    num_nodes = 2
+    monkeypatch.setattr("cluster_env.worlds.hpc.site.room._MOST_CHECKED", room * num_nodes)
+    world = HPC(site=Site((NodeGroup("n", num_nodes, 2),)), queue=4, max_wait=5)
+    jobset = jobs([0, 1, 2, 10], [20, 5, 5, 5], [2, 4, 4, 1])
+    simulator, row, reward = world.simulator(), np.zeros(1, np.int32), np.zeros(1)
+    simulator.load([jobset], get_objective("slowdown"))
+    simulator.step(row, row, reward)
+    if room == 1:
+        with pytest.raises(InputError, match="can be booked ahead"):
+            simulator.step(row, row, reward)
+        return
+    simulator.step(row, row, reward)
+    assert simulator.time[0] == 20
