@@ -3,7 +3,8 @@
 from tests.cold_functions import cold_functions
 
 AT_FIRST_USE = {
-    f"cluster_env.worlds.hpc.site.deciding.{name}" for name in ("choose_at_site", "take_over_rows")
+    "cluster_env.worlds.hpc.site.deciding.choose_at_site",
+    "cluster_env.worlds.hpc.site.copying.take_over_rows",
 }
 """Decisions at a site take minutes to compile, and most users never take one."""
 

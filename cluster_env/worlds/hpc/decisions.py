@@ -28,6 +28,7 @@ from cluster_env.worlds.hpc.events import (
 from cluster_env.worlds.hpc.queue import start_waiting
 from cluster_env.worlds.hpc.reservations import Plan, book_overdue, has_room, plan_running
 from cluster_env.worlds.hpc.site import deciding as at_site
+from cluster_env.worlds.hpc.site.episode import episode_of as site_episode_of
 from cluster_env.worlds.hpc.state import came, show, span
 
 AT_START, SYSTEM, WINDOW = range(3)
@@ -237,7 +238,7 @@ def _advance_at_site(machine: Machine, jobs: Jobs, costs: CostTable, episode: Ep
                 _charge_run(machine, jobs, costs, episode, job, status.time, 1)
 
 
-_episode = njit_either(_episode_in_pool, at_site.episode_of, "site", at=2)
+_episode = njit_either(_episode_in_pool, site_episode_of, "site", at=2)
 _clear = njit_either(clear, at_site.clear_episode, "site")
 _begin_instant = njit_either(begin_instant, at_site.begin_instant, "site")
 _next_event = njit_either(next_event, at_site.next_event, "site")

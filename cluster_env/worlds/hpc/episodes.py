@@ -29,7 +29,7 @@ class Rows(NamedTuple):
     usage: NDArray[np.float64]  # (num_rows, users), as many as the jobset with the most has
     status: Records  # (num_rows,), of `STATUS`
     states: NDArray[np.int32]  # (num_rows, state_size)
-    site: None  # nothing beside; see `cluster_env.worlds.hpc.site.deciding.SiteBatch`
+    site: None  # nothing beside; see `cluster_env.worlds.hpc.site.episode.SiteBatch`
 
     @classmethod
     def of(

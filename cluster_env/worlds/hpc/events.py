@@ -149,7 +149,7 @@ class Episode(NamedTuple):
     usage: NDArray[np.float64]  # (users,), processor seconds of finished jobs, which fade
     status: Records  # (1,), see `STATUS`
     sums: Records  # (1,), the sums of `STATUS`; the same record, but at a site
-    site: Any  # None; at a site `cluster_env.worlds.hpc.site.deciding.SiteEpisode`
+    site: Any  # None; at a site `cluster_env.worlds.hpc.site.episode.SiteEpisode`
 
 
 @njit_inlined

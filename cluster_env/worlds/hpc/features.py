@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.worlds.hpc import state as header
+from cluster_env.worlds.hpc.site import arrays as at_site
 
 # Scales bring what is usual to about 1; nothing is cut but where it says so.
 _LOG_TIME = 12.0
@@ -81,7 +82,7 @@ def describe(
 ) -> None:
     """Fills features of states; see `item_names`, `context_names` and `HPC.features`."""
     queue, job_size = items.shape[1], header.DEMAND + capacity.size
-    job_size += len(header.SITE_JOB) if site else 0
+    job_size += len(at_site.SITE_JOB) if site else 0
     for i in range(states.shape[0]):
         state = states[i]
         _describe_context(state, capacity, queue, context[i])
@@ -117,9 +118,9 @@ def _describe_job(
     backfills = fit and (in_time or job[header.DEMAND] <= state[header.SPARE])
     if site:  # its partition is its machine
         own = job[header.DEMAND + capacity.size :]
-        fit, backfills = own[header.MAY_START] > 0, own[header.BACKFILLS] > 0
-        processors = float(own[header.PARTITION_PROCESSORS])
-        free = float(own[header.PARTITION_FREE])
+        fit, backfills = own[at_site.MAY_START] > 0, own[at_site.BACKFILLS] > 0
+        processors = float(own[at_site.PARTITION_PROCESSORS])
+        free = float(own[at_site.PARTITION_FREE])
     # The job by itself, beside the machine, beside those that came lately, and in the queue.
     estimate, waited = float(job[header.ESTIMATE]), float(job[header.WAITED])
     size = float(job[header.DEMAND])

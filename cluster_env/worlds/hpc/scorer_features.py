@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from cluster_env.worlds.hpc import state as header
 from cluster_env.worlds.hpc.features import FITS
 from cluster_env.worlds.hpc.scorer import LEAST_DEVIATION
+from cluster_env.worlds.hpc.site import arrays as at_site
 from cluster_env.worlds.hpc.world import HPC
 
 
@@ -38,8 +39,8 @@ def scorer_features(
     free, processors = head[header.FREE], np.full_like(size, world.processors)
     if world.layout.site:  # a job's partition is its machine
         own = jobs[:, :, header.DEMAND + world.layout.num_resources :]
-        free = own[:, :, header.PARTITION_FREE]
-        processors = np.where(present, own[:, :, header.PARTITION_PROCESSORS], world.processors)
+        free = own[:, :, at_site.PARTITION_FREE]
+        processors = np.where(present, own[:, :, at_site.PARTITION_PROCESSORS], world.processors)
     log, log_size, log_processors = np.log(estimate), np.log(size), np.log(processors)
     of_jobs = (
         log / 4.0,

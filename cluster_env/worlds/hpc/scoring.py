@@ -49,6 +49,7 @@ from cluster_env.worlds.hpc.seen import (
     score_job,
     weigh,
 )
+from cluster_env.worlds.hpc.site import arrays as at_site
 
 LOOK, BLOCKED, SHADOW, BOUNDED, OVERDUE = range(5)
 """Places of an instant: which jobs are looked at, the one that has a reservation, and its time;
@@ -326,8 +327,8 @@ def _score_all(
             estimate, size = float(job[header.ESTIMATE]), float(job[header.DEMAND])
             if site_at > 0:  # its partition is its machine
                 own = job[header.DEMAND + site_at :]
-                free = float(own[header.PARTITION_FREE])
-                factors = weigh(scoring, recent, float(own[header.PARTITION_PROCESSORS]))
+                free = float(own[at_site.PARTITION_FREE])
+                factors = weigh(scoring, recent, float(own[at_site.PARTITION_PROCESSORS]))
             scores[i, slot] = factors.fits * fitting[i, slot] + score_job(
                 factors,
                 math.log(estimate),

@@ -31,7 +31,9 @@ from cluster_env.worlds.hpc.site.arrays import (
     Work,
 )
 from cluster_env.worlds.hpc.site.compiling import layout_of, work_of
-from cluster_env.worlds.hpc.site.deciding import SiteBatch, choose_at_site, take_over_rows
+from cluster_env.worlds.hpc.site.copying import take_over_rows
+from cluster_env.worlds.hpc.site.deciding import choose_at_site
+from cluster_env.worlds.hpc.site.episode import SiteBatch
 from cluster_env.worlds.hpc.site.play import play_site
 from cluster_env.worlds.hpc.site.queue import SCORED, Order
 from cluster_env.worlds.hpc.site.room import cuts_for, results_for, rows_for, scratch_for

@@ -14,6 +14,7 @@ from cluster_env.core.jobs import LARGEST
 from cluster_env.worlds.hpc.events import AT_ARRIVAL, Episode, Machine, fits, log_thousandths
 from cluster_env.worlds.hpc.reservations import reserve
 from cluster_env.worlds.hpc.site import deciding as at_site
+from cluster_env.worlds.hpc.site.arrays import SITE_JOB
 
 State = NDArray[np.int32]  # (state_size,)
 States = NDArray[np.int32]  # (n, state_size), or a part of it
@@ -45,17 +46,6 @@ JOB = ("estimate", "waited")
 """What a state has of each job that a policy sees, before its demands; 0 in empty places."""
 
 ESTIMATE, WAITED, DEMAND = range(len(JOB) + 1)
-
-SITE_JOB = (
-    "may_start",  # 1 if it may start now, by nodes, limits and calendar
-    "backfills",  # 1 if it may start and delays the first job of no partition
-    "partition_free",  # processors of its partition that are free
-    "partition_processors",  # all of them
-    "limit_room",  # how many jobs that count as much its limits let start now
-)
-"""What a state at a site has of each job that a policy sees, behind its demands."""
-
-MAY_START, BACKFILLS, PARTITION_FREE, PARTITION_PROCESSORS, LIMIT_ROOM = range(len(SITE_JOB))
 
 CLOCK = ("time", "remaining_work")
 """What stands behind the jobs of a state with a horizon: seconds, and the work that is expected of

@@ -54,6 +54,18 @@ class Layout(NamedTuple):
     max_age: float  # seconds of waiting from which age gains nothing more
 
 
+SITE_JOB = (
+    "may_start",  # 1 if it may start now, by nodes, limits and calendar
+    "backfills",  # 1 if it may start and delays the first job of no partition
+    "partition_free",  # processors of its partition that are free
+    "partition_processors",  # all of them
+    "limit_room",  # how many jobs that count as much its limits let start now
+)
+"""What a state at a site has of each job that a policy sees, behind its demands."""
+
+MAY_START, BACKFILLS, PARTITION_FREE, PARTITION_PROCESSORS, LIMIT_ROOM = range(len(SITE_JOB))
+
+
 JOB = np.dtype(
     [
         *((name, np.int32) for name in ("arrival", "duration")),
