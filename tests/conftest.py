@@ -29,6 +29,7 @@ RAY_CONFIG = {
     "RAY_worker_niceness": "0",  # else a worker waits for all tests in other processes
 }
 os.environ.update(RAY_CONFIG)
+PNG = b"\x89PNG\r\n\x1a\n"  # what such a file begins with
 # Several processes share the cores: threads that wait for each other at barriers cost most of them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # What commands remember in the user's folders, they remember elsewhere; all processes share it.
@@ -67,7 +68,15 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks as ``golden`` each test that uses the fixture, so that ``-m golden`` finds them all."""
+    """Marks as ``golden`` each test that uses the fixture, so that ``-m golden`` finds them all.
+
+    Files with slow tests do not come last, where one process works and the others have ended.
+    """
+    paths = list(dict.fromkeys(item.path for item in items))
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    quick = [path for path in paths if path not in slow]
+    last = {*quick[len(quick) // 2 :]}
+    items.sort(key=lambda item: item.path in last)
     for item in items:
         if "golden" in getattr(item, "fixturenames", ()):
             item.add_marker("golden")
@@ -159,6 +168,25 @@ def _tables_made_once(
         return make(uri)
 
     monkeypatch.setattr(store, "_open", copy_and_open)
+
+
+@pytest.fixture(autouse=True)
+def _pictures_without_pixels(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pictures are drawn; rendering takes a third of a second, and is for tests about pictures."""
+    figure = sys.modules.get("matplotlib.figure")
+    if figure is None or request.node.get_closest_marker("rendered"):
+        return
+    render = figure.Figure.savefig
+
+    def save(self: object, file: object, **options: object) -> None:
+        if isinstance(file, Path):
+            file.write_bytes(PNG)
+        else:
+            render(self, file, **options)
+
+    monkeypatch.setattr(figure.Figure, "savefig", save)
 
 
 @pytest.fixture

@@ -3,7 +3,9 @@
 numba keeps what it has compiled beside the source, and compiles again when that file has changed.
 Ours call each other across files, and what a kernel calls is compiled into it. So the folder's name
 is a hash of all files with kernels: any change leads to another folder, and any copy with the same
-kernels, such as the one that a submitted job brings along, finds what was compiled before.
+kernels, such as the one that a submitted job brings along, finds what was compiled before. Of
+processes that need the same kernel at once, such as the runners of a training, one compiles it and
+the others wait for it.
 """
 
 import fcntl
@@ -11,10 +13,11 @@ import hashlib
 import itertools
 import os
 import shutil
+import time
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from numba.core.caching import (
     CompileResultCacheImpl,
@@ -27,6 +30,7 @@ COMPILED_PACKAGES = ("cluster_env", "rllib_configs")
 """The packages that hold kernels; they lie beside each other."""
 
 _MOST_FOLDERS = 20  # of other versions, so that whoever edits kernels does not fill the disk
+_MOST_WAITED_S = 600.0  # for a process that compiles; one that stands still holds up no others
 
 
 class ContentLocator(UserWideCacheLocator):
@@ -96,6 +100,53 @@ class KernelCache(FunctionCache):
             filename_base=self._impl.filename_base,
             source_stamp=self._impl.locator.get_source_stamp(),
         )
+        self._turn: IO[str] | None = None
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was compiled for some types, None if nothing was: then this process has its turn.
+
+        Nobody waits for a process that waits for it: each waits for what its kernel calls.
+        """
+        found = super().load_overload(sig, target_context)
+        if found is None and self._enabled and self._turn is None:
+            self._turn = _turn_at(Path(f"{self._cache_file._index_path}.turn"))
+            found = super().load_overload(sig, target_context)
+            if found is not None:
+                self._end_turn()
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keeps what was compiled for some types, and lets the others go on."""
+        super().save_overload(sig, data)
+        self._end_turn()
+
+    def _end_turn(self) -> None:
+        if self._turn is not None:
+            self._turn.close()
+            self._turn = None
+
+
+def _turn_at(path: Path) -> IO[str] | None:
+    """A file that no other process has locked; None where there can be none, or after a long time.
+
+    It is locked until it is closed, or until this process ends.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        turn = path.open("w")
+    except OSError:
+        return None
+    until = time.monotonic() + _MOST_WAITED_S
+    while True:
+        try:
+            fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as problem:
+            if not isinstance(problem, BlockingIOError) or time.monotonic() > until:
+                turn.close()
+                return None
+            time.sleep(0.05)
+        else:
+            return turn
 
 
 def cache_folder(content: str) -> Path:

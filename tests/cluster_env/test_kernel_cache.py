@@ -1,6 +1,8 @@
 """What is compiled of the kernels is found by every copy of them, and by none that differs."""
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -28,6 +30,19 @@ from cluster_env.core.compiled import njit
 @njit(cache=True)
 def times(x):
     return 2 * x
+"""
+ASK_TOGETHER = """
+import os, sys, time
+from pathlib import Path
+from cluster_env.callee import times
+from cluster_env.kernel import double
+
+folder = Path(sys.argv[1])
+(folder / f"{os.getpid()}.started").touch()
+while len(list(folder.glob("*.started"))) < 3:
+    time.sleep(0.01)
+double(2)
+print(*(sum(each.stats.cache_misses.values()) for each in (double, times)))
 """
 ASK = "from cluster_env.kernel import double; print(double(2), double._cache.cache_path)"
 
@@ -147,6 +162,19 @@ def test_processes_that_compile_at_once_keep_each_other_s_work(tmp_path, monkeyp
     other.join()
     assert second.load("float32") == b"first"
     assert second.load("float64") == b"second"
+
+
+def test_of_processes_that_need_a_kernel_at_once_one_compiles_it(copies, tmp_path):
+    """Each waits for the others' start, and tells how often it had to compile."""
+    copy, _ = copies
+    ask = [sys.executable, "-B", "-P", "-c", ASK_TOGETHER, str(tmp_path)]
+    places = {"PYTHONPATH": str(copy), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    processes = [
+        subprocess.Popen(ask, env={**os.environ, **places}, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    counts = [process.communicate(timeout=300)[0].split() for process in processes]
+    assert sorted(counts) == [["0", "0"], ["0", "0"], ["1", "1"]]
 
 
 def test_our_kernels_are_kept_that_way():

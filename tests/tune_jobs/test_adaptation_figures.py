@@ -18,6 +18,8 @@ from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.runs.history import History
 from tune_jobs.tables.frames import number, read_table, write_table
 
+pytestmark = pytest.mark.rendered
+
 RECORDED = Path(figures.__file__).parent / "recorded"
 STEPS = (0, 1, 3)
 TASKS, ADAPTATIONS = 6, 2

@@ -16,6 +16,8 @@ from tune_jobs.figures import advisors, agents
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.tables.frames import write_table
 
+pytestmark = pytest.mark.rendered
+
 SMALL = ("task.workload.window=30", "training.units=2", "training.classes=4")
 
 

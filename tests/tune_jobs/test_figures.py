@@ -23,7 +23,7 @@ from tune_jobs.tables.frames import number, read_frame, read_table, write_table
 RECORDED = Path(figures.__file__).parent / "recorded"
 HEURISTICS = get_spec("deeprm").heuristics.names()
 
-pytestmark = pytest.mark.usefixtures("tuned_on_few")
+pytestmark = [pytest.mark.usefixtures("tuned_on_few"), pytest.mark.rendered]
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,8 @@ from tune_jobs.figures.registry import FigureRequest, make_figure
 from tune_jobs.figures.scenarios import Scenario
 from tune_jobs.tables.frames import read_table
 
+pytestmark = pytest.mark.rendered
+
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:

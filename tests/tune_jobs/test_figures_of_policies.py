@@ -27,7 +27,7 @@ SIDE_METRICS = ("utilization", "completion_time", "wait", "longest_wait", "slowd
 HEURISTICS = get_spec("deeprm").heuristics.names()
 BASELINES = get_spec("deeprm").baselines
 
-pytestmark = pytest.mark.usefixtures("tuned_on_few")
+pytestmark = [pytest.mark.usefixtures("tuned_on_few"), pytest.mark.rendered]
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from tune_jobs.figures import schedules
 from tune_jobs.tables.frames import number, read_table
 
 JOBSETS = 9
-pytestmark = pytest.mark.usefixtures("tuned_on_few")
+pytestmark = [pytest.mark.usefixtures("tuned_on_few"), pytest.mark.rendered]
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ New ones are found by themselves. What takes long is not done, in one of these w
 
 - Words are appended that make work small, as a user could (`SHORTER`), and heuristics are tuned on
   4 jobsets. So compare, guard and adapt run to their end. What stands in several places runs once.
-- Pictures are drawn and not rendered, which `test_readme_story` does.
+- Pictures are drawn and not rendered, as in most tests; `test_readme_story` renders them.
 - The function that does the long part is left out (`LONG`). All before it runs: options, presets,
   keys and values of configs, sweeps and experiments, globs, policies. So it is with train, tune,
   study, specialists and figures.
@@ -19,7 +19,6 @@ from typing import Any
 
 import click
 import pytest
-from matplotlib.figure import Figure
 
 from cluster_env.core.durations import seconds_of
 from cluster_env.workloads.shipped import shipped_logs
@@ -83,7 +82,6 @@ def work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[...
     monkeypatch.setattr(protocol, "NUM_TUNING_JOBSETS", 4)
     monkeypatch.setattr(results, "MOST_AT_ONCE", 1)
     monkeypatch.setattr(record, "provenance", dict)  # a working tree may hold changes
-    monkeypatch.setattr(Figure, "savefig", lambda self, path, **options: Path(path).touch())
     for module in ("reporting", "guarding"):
         name = f"tune_jobs.comparing.{module}"
         monkeypatch.setattr(import_module(name), "CALIBRATION_JOBSETS", 4)

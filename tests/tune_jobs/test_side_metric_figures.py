@@ -19,6 +19,8 @@ from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.scenarios import Scenario
 from tune_jobs.tables.frames import write_table
 
+pytestmark = pytest.mark.rendered
+
 SMALL = {"world.processors": 64, "workload.jobs": 40, "workload.load": 1.2}
 REQUEST = FigureRequest(runs=["hpc-order"], num_jobsets=3, decode="argmax")
 

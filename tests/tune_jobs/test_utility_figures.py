@@ -19,6 +19,8 @@ from tune_jobs.figures.utility import ORDERS, RULES, SHAPES, setting_of
 from tune_jobs.figures.utility_policies import HEURISTICS, LEARNED
 from tune_jobs.tables.frames import read_table
 
+pytestmark = pytest.mark.rendered
+
 PRIORITIES = ("True", "False")
 ENDS = ("", "_low", "_high")
 SMALL = FigureRequest(num_jobsets=2, at=(0.1, 0.2))

@@ -11,6 +11,8 @@ from tune_jobs import cli
 from tune_jobs.figures import deeprm
 from tune_jobs.tables.frames import number, read_table
 
+pytestmark = pytest.mark.rendered
+
 FIGURES = REPOSITORY / "tune_jobs" / "figures"
 RECORDED = FIGURES / "recorded" / "deeprm-windows.csv"
 

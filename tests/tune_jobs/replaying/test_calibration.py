@@ -64,6 +64,7 @@ def test_the_rule_that_made_the_log_is_found_to_the_second(log: Path, capsys: Sh
     assert [row["class"] for row in found["fidelity-by-class"]][:3] == ["narrow", "medium", "wide"]
 
 
+@pytest.mark.rendered
 def test_another_rule_says_by_how_much_it_is_off_and_where(
     log: Path, tmp_path: Path, capsys: Shown
 ) -> None:

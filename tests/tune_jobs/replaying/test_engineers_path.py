@@ -15,6 +15,8 @@ from tests.tune_jobs.replaying.site_log import LOAD, MACHINE, write_site_log
 from tune_jobs import cli
 from tune_jobs.tables.frames import read_table
 
+pytestmark = pytest.mark.rendered
+
 Shown = pytest.CaptureFixture[str]
 
 

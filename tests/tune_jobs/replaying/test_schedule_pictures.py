@@ -22,6 +22,8 @@ from tune_jobs.replaying.stretch import OPEN, readable, stretch_of
 from tune_jobs.tables.report import Report
 from tune_jobs.terminal.progress import NoProgress
 
+pytestmark = pytest.mark.rendered
+
 FIRST = int(datetime(2024, 3, 1, 6, tzinfo=UTC).timestamp())
 DAY_S = 86_400
 POLICIES = ("fcfs:easy", "saf:easy")

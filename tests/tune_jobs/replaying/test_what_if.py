@@ -115,6 +115,7 @@ def test_jobs_that_cannot_run_then_fill_the_machine_now(log: Path, capsys: Out) 
     assert found["now-and-then"][1]["mean_wait"] == pytest.approx(then["replay"][0]["mean_wait"])
 
 
+@pytest.mark.rendered
 def test_tables_and_a_picture_are_kept(log: Path, tmp_path: Path, capsys: Out) -> None:
     words = ["whatif", str(log), *MACHINE, "--change", "load=+10%", "--out", str(tmp_path)]
     assert cli.run(cli.metasched, words) == 0

@@ -14,7 +14,6 @@ from tune_jobs.sweeps.sweeping import run_sweep
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
-@pytest.mark.service
 def test_a_population_that_is_stopped_goes_on(local_ray, tmp_path):
     population = sweep(
         name="population",
