@@ -11,9 +11,9 @@ from meta.panda.advisor import initial_advisor
 from rllib_configs.loading import load_config
 from rllib_configs.policy_files import write_policy
 from tests.tune_jobs.drawing import all_texts
-from tune_jobs.comparing.trained_runs import check_fits, load_runs
 from tune_jobs.figures import advisors, agents
 from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.measuring.trained_runs import check_fits, load_runs
 from tune_jobs.tables.frames import write_table
 
 SMALL = ("task.workload.window=30", "training.units=2", "training.classes=4")

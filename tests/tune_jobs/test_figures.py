@@ -12,12 +12,12 @@ from rllib_configs.loading import load_config
 from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import cli, figures
-from tune_jobs.comparing.comparison import compare
-from tune_jobs.comparing.policy_specs import heuristic_spec
-from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.figures import FIGURES, comparison, learning_curves
 from tune_jobs.figures.registry import OPTIONS, FigureRequest
 from tune_jobs.figures.style import color_of, marker_of, spread
+from tune_jobs.measuring.comparison import compare
+from tune_jobs.measuring.policy_specs import heuristic_spec
+from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.tables.frames import number, read_frame, read_table, write_table
 
 RECORDED = Path(figures.__file__).parent / "recorded"

@@ -76,7 +76,7 @@ def test_many_scenarios_are_columns_of_one_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The best of each column is bold; rules without their tuned numbers."""
-    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 4)  # to save time
+    monkeypatch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 4)  # to save time
     run("cunha-fig5.5", "--jobsets", "2", "--out", str(tmp_path))
     table = tmp_path / "cunha-fig5.5.csv"
     rows = read_table(table, ("place",))

@@ -30,15 +30,15 @@ from rllib_configs.task_schema import TaskSection
 from tests.tune_jobs.drawing import texts
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import cli, compare, figure, generate, guard
-from tune_jobs.comparing import comparison, protocol
-from tune_jobs.comparing.all_weeks import AllWeeks
-from tune_jobs.comparing.choices import choose_comparison
-from tune_jobs.comparing.guarding import load_decided, with_guard_jobs
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.table import format_rows
-from tune_jobs.comparing.trained_runs import find_runs, load_runs
 from tune_jobs.figures import guard as guard_figure
+from tune_jobs.measuring import comparison, protocol
+from tune_jobs.measuring.all_weeks import AllWeeks
+from tune_jobs.measuring.choices import choose_comparison
+from tune_jobs.measuring.guarding import load_decided, with_guard_jobs
+from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec, learned_specs
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.table import format_rows
+from tune_jobs.measuring.trained_runs import find_runs, load_runs
 from tune_jobs.tables.frames import Cells, number, read_table
 
 TASK = load_config("deeprm", ["task.workload.load=1.1"]).task.build()
@@ -68,7 +68,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def fig(trained: Path) -> Path:
     out = trained.parent / "figures"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 4)  # to save time
+        patch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 4)  # to save time
         run(figure.command, "guard", "--runs", str(trained), "--jobsets", "3", "--out", str(out))
     return out
 
@@ -85,7 +85,7 @@ def test_what_is_decided_on_earlier_weeks_is_shown_on_later_ones(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
-    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
+    monkeypatch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 2)
     task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "12")
     args = ("hpc-order", *task, "--later", "--json")
     free = [part for name in ("wait", "longest_wait") for part in ("--limit", f"{name}=off")]
@@ -134,7 +134,7 @@ def test_on_a_log_a_guard_bounds_waits_and_compares_with_the_best_rule_that_back
     said: tuple[str, ...], bound: str | int, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("lcfs", "fcfs"))
-    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
+    monkeypatch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 2)
     task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "8")
     found = json.loads(run(guard.command, "hpc-order", *task, *said, "--later", "--json").stdout)
     if isinstance(bound, str):  # of the longest wait under fcfs:easy before the held-out jobs
@@ -193,7 +193,7 @@ def test_what_breaks_a_limit_over_all_weeks_is_not_used(
 
     monkeypatch.setattr(AllWeeks, "violation", violation)
     monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
-    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
+    monkeypatch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 2)
     free = [f"--limit={name}=off" for name in ("utilization", "wait", "longest_wait")]
     task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "4", *free)
     found = json.loads(run(guard.command, "hpc-order", *task, "--later", "--json").stdout)
@@ -211,7 +211,7 @@ def test_a_decision_on_a_log_keeps_its_bound(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("fcfs",))
-    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
+    monkeypatch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 2)
     task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "4")
     out = tmp_path / "decision.json"
     run(guard.command, "hpc-order", *task, "--max-wait", "2h", "--out", str(out))
@@ -263,7 +263,7 @@ def test_compare_and_a_look_at_later_weeks_say_the_same(
 ) -> None:
     """Of a log with too little room: neither an interval nor who is better."""
     monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
-    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
+    monkeypatch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 2)
     task = (*("--set", f"task.workload.trace={log}", "--processors", "32"), *window)
     task += ("--max-wait", "0")  # compare has no bound unless somebody asks for one
     args = (*task, "--jobsets", "12", "--set", "task.world.kind=hpc")
@@ -461,7 +461,7 @@ def test_the_figure_says_what_it_rests_on(fig: Path) -> None:
 def test_the_figure_takes_the_limits_of_the_guard(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 4)
+    monkeypatch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 4)
     monkeypatch.setattr(guard_figure, "GUARD_JOBS", guard_figure.GUARD_JOBS[:1])
     monkeypatch.setattr(guard_figure, "GUARD_LOADS", (0.7, 1.1))
 

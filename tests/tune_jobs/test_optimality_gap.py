@@ -18,12 +18,12 @@ from cluster_env.worlds.deeprm.clairvoyant import ClairvoyantReference
 from rllib_configs.loading import load_config
 from tests.tune_jobs.drawing import texts
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
-from tune_jobs.comparing.hindsight import Starts, _complete
-from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.figure import command
 from tune_jobs.figures import optimality_gap
 from tune_jobs.figures.deeprm import IN_HINDSIGHT
+from tune_jobs.measuring.hindsight import Starts, _complete
+from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.tables.frames import number, read_table, write_table
 from tune_jobs.terminal.progress import Progress
 
@@ -149,7 +149,7 @@ def test_under_the_objective_completion_time_that_is_compared(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pytest.importorskip("ortools", reason="needs the extra clairvoyant")
-    monkeypatch.setattr("tune_jobs.comparing.hindsight._search_all", search_here)
+    monkeypatch.setattr("tune_jobs.measuring.hindsight._search_all", search_here)
     settings = [arg for change in SMALL_TASK for arg in ("--set", change)]
     settings += ["--set", "task.objective=completion_time"]
     run(*settings, "--jobsets", "2", "--time-limit", "1", "--out", str(tmp_path))
@@ -162,7 +162,7 @@ def test_without_the_solver_nothing_is_evaluated(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
-    monkeypatch.setattr("tune_jobs.comparing.hindsight.evaluate", pytest.fail)
+    monkeypatch.setattr("tune_jobs.measuring.hindsight.evaluate", pytest.fail)
     with pytest.raises(InputError, match="OR-tools, which is not installed"):
         run("--out", str(tmp_path))
 

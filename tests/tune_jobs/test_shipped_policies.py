@@ -14,8 +14,8 @@ from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import load_policy, read_weights, write_policy
 from tests.tune_jobs.replaying.site_log import write_site_log
 from tune_jobs import cli
-from tune_jobs.comparing.guarding import load_decided
-from tune_jobs.comparing.trained_runs import (
+from tune_jobs.measuring.guarding import load_decided
+from tune_jobs.measuring.trained_runs import (
     check_fits,
     find_runs,
     group_by_experiment,

@@ -38,9 +38,9 @@ from tests.tune_jobs.shown_commands import (
     shown_commands,
 )
 from tune_jobs import cli, results
-from tune_jobs.comparing import protocol
 from tune_jobs.experiments import record
 from tune_jobs.figures.registry import FIGURES, FigureRequest
+from tune_jobs.measuring import protocol
 from tune_jobs.site.choosing import choose_adviser
 from tune_jobs.site.starting import foresee_by
 from tune_jobs.sweeps.points import check_sweep
@@ -85,7 +85,7 @@ def work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[...
     monkeypatch.setattr(record, "provenance", dict)  # a working tree may hold changes
     monkeypatch.setattr(Figure, "savefig", lambda self, path, **options: Path(path).touch())
     for module in ("reporting", "guarding"):
-        name = f"tune_jobs.comparing.{module}"
+        name = f"tune_jobs.measuring.{module}"
         monkeypatch.setattr(import_module(name), "CALIBRATION_JOBSETS", 4)
 
     def give(shown: Shown, *appended: str) -> None:

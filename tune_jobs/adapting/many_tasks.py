@@ -15,8 +15,8 @@ from meta.maml.options import MAMLOptions
 from meta.study import StudyPlan
 from meta.tasks import get_distribution
 from rllib_configs.policy_files import Decode
-from tune_jobs.comparing.policy_specs import split_names
-from tune_jobs.comparing.trained_runs import find_runs
+from tune_jobs.measuring.policy_specs import split_names
+from tune_jobs.measuring.trained_runs import find_runs
 from tune_jobs.runs.directory import open_run
 from tune_jobs.tables.frames import read_frame
 from tune_jobs.tables.report import Report

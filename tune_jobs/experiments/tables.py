@@ -8,10 +8,10 @@ from itertools import groupby, takewhile
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
-from tune_jobs.comparing.markdown import Numbers, policy_table, side_cells, side_titles
-from tune_jobs.comparing.table import interval_of
-from tune_jobs.comparing.wording import described, jobs_in, number_in, spec_of_row
 from tune_jobs.figures.site_page import read_sites, tables_of
+from tune_jobs.measuring.markdown import Numbers, policy_table, side_cells, side_titles
+from tune_jobs.measuring.table import interval_of
+from tune_jobs.measuring.wording import described, jobs_in, number_in, spec_of_row
 from tune_jobs.tables.frames import Cells, read_table
 from tune_jobs.tables.printing import markdown, title_case
 

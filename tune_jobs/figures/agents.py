@@ -14,14 +14,14 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation import PolicyGroup, evaluate, get_metric
 from cluster_env.objectives import read_class_weights
-from tune_jobs.comparing.comparison import compare, spec_cells
-from tune_jobs.comparing.policy_specs import PolicySpec
-from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.figures.comparison import COLUMNS, measured_on, name_of, ranked, read_policies
 from tune_jobs.figures.kit.curves import Curve, draw_curves
 from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import MUTED, PALETTE, headline, label_ends, new_figure, styled
+from tune_jobs.measuring.comparison import compare, spec_cells
+from tune_jobs.measuring.policy_specs import PolicySpec
+from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.tables.frames import Row, with_numbers
 
 WORLD = "panda"

@@ -12,16 +12,6 @@ from matplotlib.ticker import PercentFormatter
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import get_metric
-from tune_jobs.comparing.comparison import compare
-from tune_jobs.comparing.policy_specs import learned_name
-from tune_jobs.comparing.wording import (
-    described,
-    on_jobs,
-    short,
-    spec_of_row,
-    trained_on,
-    value_of,
-)
 from tune_jobs.figures.kit.curves import Curve, End, draw_curves
 from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
@@ -34,11 +24,21 @@ from tune_jobs.figures.style import (
     scale_values,
     styled,
 )
+from tune_jobs.measuring.comparison import compare
+from tune_jobs.measuring.policy_specs import learned_name
+from tune_jobs.measuring.wording import (
+    described,
+    on_jobs,
+    short,
+    spec_of_row,
+    trained_on,
+    value_of,
+)
 from tune_jobs.tables.columns import column
 from tune_jobs.tables.frames import Row, number, read_frame, with_numbers
 
 POLICY = ("policy", "key", "learned", "trained_at", "trained_on", "seeds")
-"""Columns that say who a row is about, see `tune_jobs.comparing.comparison.spec_cells`."""
+"""Columns that say who a row is about, see `tune_jobs.measuring.comparison.spec_cells`."""
 
 COLUMNS = ("metric", "jobsets", *POLICY, "interval_over", "unfinished")
 
@@ -63,7 +63,7 @@ def collect(request: FigureRequest) -> list[Row]:
     """Evaluates all heuristics of the world and the runs' policies along the axis.
 
     Returns:
-        The rows of `tune_jobs.comparing.comparison.compare`. ``win_rate`` is the share of jobsets
+        The rows of `tune_jobs.measuring.comparison.compare`. ``win_rate`` is the share of jobsets
         on which a policy's mean is at least as good as the best of the world's baselines there; a
         jobset that it leaves unfinished is lost. ``within_2`` is the share of jobs with a slowdown
         of at most 2.

@@ -15,16 +15,16 @@ from cluster_env.core.errors import InputError
 from cluster_env.evaluation import Estimate, Result, Summary, get_metric, rank_finishing
 from cluster_env.evaluation.comparison import pooled
 from cluster_env.evaluation.intervals import ratio_interval
-from tune_jobs.comparing.choices import parse_limits
-from tune_jobs.comparing.comparison import check_specs, spec_cells
-from tune_jobs.comparing.evaluating import Evaluation
-from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS, Guarded, guards_of
-from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.figures.comparison import POLICY, name_of, read_policies
 from tune_jobs.figures.deeprm import GUARD_JOBS, GUARD_LOADS, STEPS_PER_WINDOW, WORLD
 from tune_jobs.figures.kit.dots import draw_dots
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, plain_ticks, styled
+from tune_jobs.measuring.choices import parse_limits
+from tune_jobs.measuring.comparison import check_specs, spec_cells
+from tune_jobs.measuring.evaluating import Evaluation
+from tune_jobs.measuring.guarding import CALIBRATION_JOBSETS, Guarded, guards_of
+from tune_jobs.measuring.policy_specs import PolicySpec
 from tune_jobs.tables.frames import Row, Value, estimate_cells
 
 COLUMNS = (

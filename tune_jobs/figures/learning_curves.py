@@ -28,8 +28,6 @@ from cluster_env.task import Task
 from cluster_env.worlds import get_heuristic
 from meta.maml.options import MAMLOptions
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.comparing.trained_runs import find_runs, group_by_experiment
-from tune_jobs.comparing.wording import described, jobs_of, on_jobs
 from tune_jobs.figures.kit.curves import (
     End,
     count_iterations,
@@ -47,6 +45,8 @@ from tune_jobs.figures.style import (
     scale_values,
     styled,
 )
+from tune_jobs.measuring.trained_runs import find_runs, group_by_experiment
+from tune_jobs.measuring.wording import described, jobs_of, on_jobs
 from tune_jobs.runs.directory import open_run
 from tune_jobs.runs.history import KEY
 from tune_jobs.runs.history import MetricRow as Iteration

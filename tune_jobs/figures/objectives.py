@@ -12,15 +12,15 @@ from matplotlib.figure import Figure
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import METRICS, Metric, Result, best
-from tune_jobs.comparing.comparison import check_specs, side_cells, spec_cells
-from tune_jobs.comparing.evaluating import Evaluation
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_name, learned_specs
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.wording import on_jobs
 from tune_jobs.figures.comparison import POLICY, SHORT, measured_on, read_policies
 from tune_jobs.figures.kit.heat import HeatCell, draw_heat
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import headline, new_figure, styled
+from tune_jobs.measuring.comparison import check_specs, side_cells, spec_cells
+from tune_jobs.measuring.evaluating import Evaluation
+from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec, learned_name, learned_specs
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.wording import on_jobs
 from tune_jobs.tables.columns import column
 from tune_jobs.tables.frames import Row, estimate_cells, with_numbers
 

@@ -8,15 +8,15 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from cluster_env.evaluation import METRICS, Result
-from tune_jobs.comparing.comparison import side_cells, spec_cells
-from tune_jobs.comparing.hindsight import Hindsight, look_back, metric_in_hindsight
-from tune_jobs.comparing.policy_specs import PolicySpec
-from tune_jobs.comparing.wording import described, on_jobs
 from tune_jobs.figures.comparison import POLICY, cut_texts, in_words, read_policies
 from tune_jobs.figures.deeprm import IN_HINDSIGHT
 from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
+from tune_jobs.measuring.comparison import side_cells, spec_cells
+from tune_jobs.measuring.hindsight import Hindsight, look_back, metric_in_hindsight
+from tune_jobs.measuring.policy_specs import PolicySpec
+from tune_jobs.measuring.wording import described, on_jobs
 from tune_jobs.tables.frames import Row, Value, estimate_cells
 
 COLUMNS = (

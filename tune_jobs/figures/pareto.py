@@ -13,11 +13,11 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from matplotlib.transforms import Bbox
 
 from cluster_env.evaluation import get_metric
-from tune_jobs.comparing.wording import spec_of_row
 from tune_jobs.figures.comparison import COLUMNS, read_policies
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.scenarios import Scenario, ScenarioFigure, logs_of, written
 from tune_jobs.figures.style import INK, headline, new_figure, plain_ticks, styled
+from tune_jobs.measuring.wording import spec_of_row
 from tune_jobs.tables.frames import with_numbers
 
 SIDE_METRICS = ("utilization_to_end", "longest_wait")

@@ -19,15 +19,15 @@ from cluster_env.evaluation.intervals import seeds_interval
 from cluster_env.evaluation.metrics import episode_means
 from cluster_env.task import Task
 from cluster_env.worlds import get_heuristic
-from tune_jobs.comparing.choices import choose_config
-from tune_jobs.comparing.comparison import spec_cells
-from tune_jobs.comparing.policy_specs import PolicySpec
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import find_runs, load_runs
 from tune_jobs.figures.comparison import POLICY, read_policies
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.scenarios import Scenario, counted, draw_panels, logs_of
 from tune_jobs.figures.style import plain_ticks, styled
+from tune_jobs.measuring.choices import choose_config
+from tune_jobs.measuring.comparison import spec_cells
+from tune_jobs.measuring.policy_specs import PolicySpec
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.trained_runs import find_runs, load_runs
 from tune_jobs.tables.columns import column
 from tune_jobs.tables.frames import Row, with_numbers
 

@@ -10,10 +10,10 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from cluster_env.workloads.formats import read_log
 from rllib_configs.loading import read_yaml
-from tune_jobs.comparing.choices import choose_config
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import Decode, TrainedRun, find_runs, load_runs
+from tune_jobs.measuring.choices import choose_config
+from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec, learned_specs
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.trained_runs import Decode, TrainedRun, find_runs, load_runs
 from tune_jobs.tables.frames import Row, write_table
 from tune_jobs.tables.saving import save
 from tune_jobs.terminal.files import replacing

@@ -8,12 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from cluster_env.evaluation import get_metric
-from tune_jobs.comparing.wording import spec_of_row
 from tune_jobs.figures.comparison import COLUMNS, read_policies
 from tune_jobs.figures.kit.dots import draw_dots, name_lines, panels_beside, write_beside
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.scenarios import Scenario, ScenarioFigure, logs_of, written
 from tune_jobs.figures.style import headline, styled
+from tune_jobs.measuring.wording import spec_of_row
 from tune_jobs.tables.frames import with_numbers
 
 KINDS = {

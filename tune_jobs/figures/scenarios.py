@@ -14,17 +14,17 @@ from cluster_env.core.errors import InputError
 from cluster_env.evaluation import Metric, get_metric
 from cluster_env.evaluation.metrics import SIZES
 from cluster_env.workloads.formats import read_log
-from tune_jobs.comparing.choices import choose_comparison
-from tune_jobs.comparing.comparison import compare
-from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
-from tune_jobs.comparing.table import beside
-from tune_jobs.comparing.trained_runs import TrainedRun, find_runs, load_runs
-from tune_jobs.comparing.wording import spec_of_row
 from tune_jobs.figures.comparison import COLUMNS, ranked, read_policies
 from tune_jobs.figures.kit.dots import PANEL, list_dots, panels_beside
 from tune_jobs.figures.kit.heat import HeatCell, draw_heat
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import TABLE_DPI, WIDTH, headline, new_figure, styled
+from tune_jobs.measuring.choices import choose_comparison
+from tune_jobs.measuring.comparison import compare
+from tune_jobs.measuring.protocol import UNSEEN, EvaluationProtocol
+from tune_jobs.measuring.table import beside
+from tune_jobs.measuring.trained_runs import TrainedRun, find_runs, load_runs
+from tune_jobs.measuring.wording import spec_of_row
 from tune_jobs.tables.columns import SHARE, TIME, Time, column, plain_time
 from tune_jobs.tables.frames import Row, with_numbers
 from tune_jobs.terminal.pieces import Spread
@@ -196,7 +196,7 @@ class ScenarioFigure:
         """Evaluates the heuristics of the world, and the runs' policies, in each scenario.
 
         Returns:
-            The rows of `tune_jobs.comparing.comparison.compare`, with the name of the scenario
+            The rows of `tune_jobs.measuring.comparison.compare`, with the name of the scenario
             (``place``) and the title (``exhibit``) in front.
 
         Raises:

@@ -18,12 +18,12 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.placement import paint, place
 from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation import Summary, evaluate, get_metric, summarize
-from tune_jobs.comparing.comparison import check_specs, spec_cells
-from tune_jobs.comparing.policy_specs import PolicySpec
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.wording import best_of, described, jobs_of, on_jobs, spec_of_row
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import headline, new_figure, style_of, styled
+from tune_jobs.measuring.comparison import check_specs, spec_cells
+from tune_jobs.measuring.policy_specs import PolicySpec
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.wording import best_of, described, jobs_of, on_jobs, spec_of_row
 from tune_jobs.tables.columns import column
 from tune_jobs.tables.frames import Row, read_frame
 

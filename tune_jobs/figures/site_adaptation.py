@@ -29,12 +29,12 @@ from rllib_configs.loading import load_config
 from rllib_configs.policy_files import load_policy, policy_of, read_weights
 from rllib_configs.runners.searching import search_here
 from rllib_configs.search_problem import prepare
-from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.kit.ratio_panels import draw_ratio_panels
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.site_units import MAX_WAIT, weeks_of
 from tune_jobs.figures.sites import DEFAULT_BOUND, RULES, units_of_logs
 from tune_jobs.figures.style import headline, styled
+from tune_jobs.measuring.trained_runs import find_runs
 from tune_jobs.replaying.description import WEEK_S
 from tune_jobs.tables.frames import Row, read_frame
 from tune_jobs.terminal.files import digest

@@ -23,14 +23,14 @@ from cluster_env.evaluation.metrics import size_class, wait
 from cluster_env.objectives.standard import bounded_slowdown
 from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
-from tune_jobs.comparing.policy_specs import (
+from tune_jobs.figures.site_page import PREDICTED
+from tune_jobs.measuring.policy_specs import (
     PolicySpec,
     heuristic_spec,
     learned_spec,
 )
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import load_runs
-from tune_jobs.figures.site_page import PREDICTED
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.trained_runs import load_runs
 from tune_jobs.replaying.choices import read_as_said, task_of_log
 from tune_jobs.replaying.description import WEEK_S
 from tune_jobs.replaying.outcomes import SIZES, of_groups, outcome

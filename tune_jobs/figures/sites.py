@@ -18,10 +18,6 @@ from cluster_env.evaluation.intervals import Pooled, jobset_interval
 from cluster_env.worlds import get_spec
 from rllib_configs.changes import change
 from rllib_configs.loading import parse_config
-from tune_jobs.comparing.comparison import check_specs
-from tune_jobs.comparing.policy_specs import split_names
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.kit.ratio_panels import draw_ratio_panels
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.scenarios import files_of
@@ -33,6 +29,10 @@ from tune_jobs.figures.style import (
     marker_of,
     styled,
 )
+from tune_jobs.measuring.comparison import check_specs
+from tune_jobs.measuring.policy_specs import split_names
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.trained_runs import find_runs
 from tune_jobs.replaying.choices import WORLD
 from tune_jobs.tables.frames import Row, write_table
 from tune_jobs.terminal.files import digest

@@ -24,11 +24,11 @@ from rllib_configs.worlds.accrual.servers import (
     pool_experiment,
     pool_of,
 )
-from tune_jobs.comparing.choices import choose_config
 from tune_jobs.figures.kit.bars import draw_groups
 from tune_jobs.figures.kit.curves import Curve, draw_curves
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
+from tune_jobs.measuring.choices import choose_config
 from tune_jobs.tables.frames import Row, read_frame
 
 EXPERIMENTS = 50

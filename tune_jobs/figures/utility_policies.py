@@ -34,10 +34,10 @@ from rllib_configs.worlds.accrual.servers import (
     learned_rulebase,
     unseen_jobsets,
 )
-from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.kit.curves import Curve, draw_curves
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, headline, new_figure, styled
+from tune_jobs.measuring.trained_runs import find_runs
 from tune_jobs.tables.frames import Row, estimate_cells, read_frame
 
 JOBSETS, EXPERIMENTS = 20, 20

@@ -16,15 +16,15 @@ from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation import Result, Summary, evaluate, summarize
 from cluster_env.evaluation.summary import is_measured
 from cluster_env.evaluation.withholding import find_withheld
-from tune_jobs.comparing.comparison import check_specs, side_cells, spec_cells
-from tune_jobs.comparing.policy_specs import PolicySpec
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.wording import jobs_of, on_jobs
 from tune_jobs.figures.comparison import POLICY, in_words, measured_on, read_policies
 from tune_jobs.figures.deeprm import WITHHOLDING
 from tune_jobs.figures.kit.curves import Curve, draw_curves
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import headline, new_figure, scale_values, styled
+from tune_jobs.measuring.comparison import check_specs, side_cells, spec_cells
+from tune_jobs.measuring.policy_specs import PolicySpec
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.wording import jobs_of, on_jobs
 from tune_jobs.tables.frames import Row, estimate_cells, with_numbers
 
 ALL = "all"

@@ -16,15 +16,15 @@ from cluster_env.evaluation import evaluate
 from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds import get_heuristic
-from tune_jobs.comparing.comparison import check_specs
-from tune_jobs.comparing.policy_specs import (
+from tune_jobs.measuring.comparison import check_specs
+from tune_jobs.measuring.policy_specs import (
     PolicySpec,
     heuristic_spec,
     learned_spec,
     split_names,
 )
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.trained_runs import Decode, find_runs, is_heuristic, load_runs
 from tune_jobs.replaying.choices import LogOptions, task_of_log
 from tune_jobs.replaying.crowds import Edges, Stretch
 from tune_jobs.replaying.outcomes import (

@@ -16,10 +16,10 @@ from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
-from tune_jobs.comparing.comparison import check_specs
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_spec
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
+from tune_jobs.measuring.comparison import check_specs
+from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec, learned_spec
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.trained_runs import Decode, find_runs, is_heuristic, load_runs
 from tune_jobs.replaying.calibration import said_by_slurm_conf
 from tune_jobs.replaying.changes import Setup, at_changed_site, changed
 from tune_jobs.replaying.choices import LogOptions, task_of_log

@@ -10,21 +10,21 @@ from pathlib import Path
 import click
 
 from cluster_env.core.errors import InputError
-from tune_jobs.comparing.choices import EvaluationOptions, parse_values
-from tune_jobs.comparing.comparison import compare
-from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS
-from tune_jobs.comparing.markdown import markdown_rows
-from tune_jobs.comparing.policy_specs import (
+from tune_jobs.measuring.choices import EvaluationOptions, parse_values
+from tune_jobs.measuring.comparison import compare
+from tune_jobs.measuring.guarding import CALIBRATION_JOBSETS
+from tune_jobs.measuring.markdown import markdown_rows
+from tune_jobs.measuring.policy_specs import (
     PolicySpec,
     heuristic_spec,
     learned_specs,
     split_names,
 )
-from tune_jobs.comparing.protocol import UNSEEN
-from tune_jobs.comparing.rollout_specs import is_rollout, rollout_runs, rollout_spec
-from tune_jobs.comparing.table import COMPARED, format_rows
-from tune_jobs.comparing.trained_runs import TrainedRun, find_runs, is_heuristic, load_runs
-from tune_jobs.comparing.wording import jobs_in, spec_of_row, value_of
+from tune_jobs.measuring.protocol import UNSEEN
+from tune_jobs.measuring.rollout_specs import is_rollout, rollout_runs, rollout_spec
+from tune_jobs.measuring.table import COMPARED, format_rows
+from tune_jobs.measuring.trained_runs import TrainedRun, find_runs, is_heuristic, load_runs
+from tune_jobs.measuring.wording import jobs_in, spec_of_row, value_of
 from tune_jobs.tables.frames import Row, plain, write_table
 from tune_jobs.terminal.options import COMPARISON_FIGURE, COMPARISON_TABLE
 from tune_jobs.terminal.output import print_json, silent

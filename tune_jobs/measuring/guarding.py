@@ -20,11 +20,11 @@ from cluster_env.workloads import DividedWorkload
 from cluster_env.worlds import get_heuristic, get_spec, shipped_policies
 from rllib_configs.policy_files import load_policy
 from rllib_configs.task_schema import TaskSection
-from tune_jobs.comparing.all_weeks import AllWeeks
-from tune_jobs.comparing.evaluating import Evaluated, Evaluation, evaluate_group, judged_heuristics
-from tune_jobs.comparing.policy_specs import PolicySpec
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import Decode, TrainedRun
+from tune_jobs.measuring.all_weeks import AllWeeks
+from tune_jobs.measuring.evaluating import Evaluated, Evaluation, evaluate_group, judged_heuristics
+from tune_jobs.measuring.policy_specs import PolicySpec
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.trained_runs import Decode, TrainedRun
 from tune_jobs.tables.frames import Value
 from tune_jobs.terminal.files import replacing
 from tune_jobs.terminal.pieces import Spread, here

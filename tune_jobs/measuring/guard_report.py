@@ -22,16 +22,16 @@ from cluster_env.evaluation import (
     compare_policies,
     get_metric,
 )
-from tune_jobs.comparing.all_weeks import AllWeeks, worse_by
-from tune_jobs.comparing.choices import EvaluationOptions
-from tune_jobs.comparing.comparison import check_specs
-from tune_jobs.comparing.evaluating import estimate_of, evaluation_of, trusted
-from tune_jobs.comparing.guarding import calibrate, plain_limits, with_guard_jobs, write_decision
-from tune_jobs.comparing.policy_specs import learned_spec
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.table import about_windows, policy_lines
-from tune_jobs.comparing.trained_runs import Decode, find_runs, load_runs
-from tune_jobs.comparing.wording import described, jobs_in
+from tune_jobs.measuring.all_weeks import AllWeeks, worse_by
+from tune_jobs.measuring.choices import EvaluationOptions
+from tune_jobs.measuring.comparison import check_specs
+from tune_jobs.measuring.evaluating import estimate_of, evaluation_of, trusted
+from tune_jobs.measuring.guarding import calibrate, plain_limits, with_guard_jobs, write_decision
+from tune_jobs.measuring.policy_specs import learned_spec
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.table import about_windows, policy_lines
+from tune_jobs.measuring.trained_runs import Decode, find_runs, load_runs
+from tune_jobs.measuring.wording import described, jobs_in
 from tune_jobs.tables.columns import column, with_interval, within_range
 from tune_jobs.tables.frames import estimate_cells, frame_of
 from tune_jobs.tables.printing import WIDTH, aligned, folded, title_case

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import Estimate, Result, best, check_warmup, get_metric
-from tune_jobs.comparing.evaluating import estimate_of, evaluation_of, trusted
-from tune_jobs.comparing.guarding import Guarded, guards_of, with_guard_jobs
-from tune_jobs.comparing.policy_specs import PolicySpec
-from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
-from tune_jobs.comparing.table import beside
+from tune_jobs.measuring.evaluating import estimate_of, evaluation_of, trusted
+from tune_jobs.measuring.guarding import Guarded, guards_of, with_guard_jobs
+from tune_jobs.measuring.policy_specs import PolicySpec
+from tune_jobs.measuring.protocol import UNSEEN, EvaluationProtocol
+from tune_jobs.measuring.table import beside
 from tune_jobs.tables.frames import Row, Value, estimate_cells
 from tune_jobs.terminal.pieces import Spread, here
 from tune_jobs.terminal.progress import NoProgress, Progress

@@ -17,8 +17,8 @@ from cluster_env.evaluation import Result, evaluate, summarize
 from cluster_env.evaluation.comparison import pooled
 from cluster_env.evaluation.intervals import Estimate, Pooled, ratio_interval, two_level_interval
 from cluster_env.task import Task
-from tune_jobs.comparing.policy_specs import PolicySpec
-from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.measuring.policy_specs import PolicySpec
+from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.terminal.own_processes import own_processes
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.running import num_local_cpus

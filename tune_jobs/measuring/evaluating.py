@@ -8,9 +8,9 @@ from time import perf_counter
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.evaluation import MIN_DISJOINT, Estimate, PolicyGroup, Result, compare_policies
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.wording import jobs_of
+from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.wording import jobs_of
 from tune_jobs.tables.columns import within_range
 from tune_jobs.terminal.pieces import Spread, here
 from tune_jobs.terminal.progress import Progress

@@ -23,13 +23,13 @@ from rllib_configs.extensions import load_extensions
 from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import LearnedPolicy, load_policy
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.comparing.wording import short
+from tune_jobs.measuring.wording import short
 
 logger = logging.getLogger(__name__)
 
 Decode = Literal["sample", "argmax", "tuned"]
 """How learned policies choose: ``tuned`` is argmax with the void bias that is best on validation
-jobsets, see `tune_jobs.comparing.policy_specs.tuned_void_bias`."""
+jobsets, see `tune_jobs.measuring.policy_specs.tuned_void_bias`."""
 
 AT = "@"
 """Between the name of a trained policy and the jobs that it was trained on."""
