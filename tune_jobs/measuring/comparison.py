@@ -17,6 +17,9 @@ from tune_jobs.tables.frames import Row, Value, estimate_cells
 WITH_INTERVAL = ("completion_time", "makespan", "utilization", "within_2")
 """Metrics with an interval beside the headline and the side metrics, as far as there are any."""
 
+TABLE = "comparison"
+"""What the rows say in their column ``table`` that they are."""
+
 _NOTHING = Estimate(float("nan"), float("nan"), float("nan"), "nothing")
 
 
@@ -99,7 +102,7 @@ def _rows_of_place(
         for spec, result in pairs
         if not spec.learned and spec.key.partition(":")[0] in protocol.task.spec.baselines
     ]
-    head = protocol.columns()
+    head: Row = {"table": TABLE, **protocol.columns()}
     rows: list[Row] = [{**head, **_row(protocol, *pair, winner, baselines)} for pair in pairs]
     for line in guarded:
         row = _row(protocol, line.spec, line.result, winner, baselines)

@@ -182,7 +182,8 @@ def _weeks(log: Log, played: Played) -> pd.DataFrame:
     """Weekly mean bounded slowdowns: a row for each week of a log, a column for each policy."""
     jobs = log.facts["week_jobs"]
     means = {one.name: np.round(found["weeks"], _DIGITS) for one, found in played.items()}
-    return pd.DataFrame({"log": log.name, "week": range(1, len(jobs) + 1), "jobs": jobs, **means})
+    head = {"table": "sites-weeks", "log": log.name}
+    return pd.DataFrame({**head, "week": range(1, len(jobs) + 1), "jobs": jobs, **means})
 
 
 def _rows(log: Log, played: Played, said: str) -> Iterator[Row]:
