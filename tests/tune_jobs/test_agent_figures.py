@@ -43,7 +43,7 @@ def test_rules_and_policies_stand_side_by_side_with_their_price(flat: str, tmp_p
     write_table(tmp_path / "it.csv", rows)
     shown = all_texts(drawn_agents.draw(tmp_path / "it.csv"))
     for row in rows:
-        for metric in ("completion_time", *agents.PANELS):
+        for metric in ("completion_time", *drawn_agents.PANELS):
             assert f"{float(str(row[metric])):.3g}" in shown
 
 

@@ -262,7 +262,7 @@ def test_a_comparison_at_one_load_ranks_the_policies(tmp_path: Path) -> None:
         (["deeprm-fig4", "--table", "no/such.csv"], "cannot read no/such.csv"),
         (
             ["learning-curves", "--warmup", "5"],
-            "learning-curves does not use --warmup; it uses --runs$",
+            "learning-curves does not use --warmup; it uses --runs, --runners$",
         ),
     ],
 )

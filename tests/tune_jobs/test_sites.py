@@ -24,6 +24,7 @@ from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.figures import registry
 from tune_jobs.figures.registry import make_figure
 from tune_jobs.figures.site_page import DEFAULT, page_of, read_sites, source_of
+from tune_jobs.figures.sites import draw
 from tune_jobs.recipes import site_units, sites
 from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.recipes.site_units import Contender, Unit, describe
@@ -336,7 +337,7 @@ def test_a_folder_without_any_log_gives_status_2(
 
 
 def test_the_figure_shows_each_log_and_policy(made: Path) -> None:
-    shown = texts(sites.draw(made / "sites.csv"))
+    shown = texts(draw(made / "sites.csv"))
     for word in (*FEW, *LEARNED, "calm (", "kth-sp2-part (", "intervals over weeks"):
         assert word in shown
 

@@ -13,7 +13,7 @@ from cluster_env.worlds import get_spec
 from rllib_configs.loading import load_config, write_config
 from tests.tune_jobs.drawing import texts
 from tune_jobs.figures.cunha import draw_logs
-from tune_jobs.figures.learning_curves import draw_lengths, draw_times
+from tune_jobs.figures.learning_curves import draw, draw_lengths, draw_times
 from tune_jobs.figures.registry import make_figure
 from tune_jobs.recipes import cunha, learning_curves
 from tune_jobs.recipes.request import FigureRequest
@@ -66,7 +66,7 @@ def test_runs_of_every_world_have_learning_curves(runs: str, tmp_path: Path) -> 
     """Training draws this figure into each run's folder."""
     request = FigureRequest(runs=[runs.replace("*", "base-*")])
     _, table = make_figure("learning-curves", request, tmp_path)
-    left, right = learning_curves.draw(table).axes
+    left, right = draw(table).axes
     (curve,) = (line for line in left.get_lines() if line.get_marker() == "o")
     assert list(curve.get_ydata()) == [8.0, 7.0, 6.0]
     assert left.get_ylabel() == get_metric("bounded_slowdown").label
@@ -80,7 +80,7 @@ def test_numbers_of_iterations_leave_each_other_alone(runs: str, tmp_path: Path)
     for row in rows:
         row |= {"iteration": 333.0 * float(row.get("iteration", 0))}
     write_table(tmp_path / "curves.csv", rows)
-    figure = learning_curves.draw(tmp_path / "curves.csv")
+    figure = draw(tmp_path / "curves.csv")
     figure.canvas.draw()
     for axes in figure.axes:
         ticks = [label.get_window_extent() for label in axes.get_xticklabels()]
