@@ -79,8 +79,8 @@ def command(**options: Any) -> None:
       metasched compare --policies sjf,hold,runs/MY_RUN --loads 0.3,1.5 --guard
       metasched compare --loads 0.1,0.3,0.5,0.7,0.9,1.1 --runners 2
     """
-    from tune_jobs.comparing.reporting import ComparisonOptions, report_comparison
     from tune_jobs.figures import draw_comparison
+    from tune_jobs.measuring.reporting import ComparisonOptions, report_comparison
 
     shown = {name: options.pop(name) for name in ("as_json", "wide", "out", "track")}
     report_comparison(ComparisonOptions(**options), **shown, draw=draw_comparison)

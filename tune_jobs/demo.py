@@ -96,7 +96,7 @@ class Demo:
 
         Each line compares with all rules of the table that it is about.
         """
-        from tune_jobs.comparing.verdict import verdicts
+        from tune_jobs.measuring.verdict import verdicts
         from tune_jobs.tables.frames import read_table
 
         compared = self.folder("compared") / COMPARISON_TABLE
@@ -113,7 +113,7 @@ class Demo:
         yield "", "on a cluster: metasched train deeprm-ppo-large-batch --address auto"
 
     def _of_log(self) -> str:
-        from tune_jobs.comparing.verdict import beside_heuristics
+        from tune_jobs.measuring.verdict import beside_heuristics
         from tune_jobs.tables.frames import read_table
 
         rows = {
@@ -125,7 +125,7 @@ class Demo:
         return f"on the log {LOG}, {said} It is one log, so there is no interval."
 
     def _of_tasks(self) -> str:
-        from tune_jobs.comparing.wording import best_of
+        from tune_jobs.measuring.wording import best_of
         from tune_jobs.tables.frames import read_table
 
         tables = [

@@ -51,7 +51,7 @@ from tune_jobs.terminal.task_command import TaskCommand
 @click.option(
     "--out",
     type=OutPath(dir_okay=False),
-    help="File for the decision, as JSON; tune_jobs.comparing.guarding.load_decided reads it.",
+    help="File for the decision, as JSON; tune_jobs.measuring.guarding.load_decided reads it.",
 )
 @force_option
 @runner_options
@@ -79,7 +79,7 @@ def command(**options: Any) -> None:
       metasched guard runs/MY_RUN --out decision.json
       metasched guard hpc-order --set task.workload.trace=example
     """
-    from tune_jobs.comparing.guard_report import GuardOptions, decide
+    from tune_jobs.measuring.guard_report import GuardOptions, decide
     from tune_jobs.terminal.progress import NoProgress, Progress
 
     as_json, wide, out = (options.pop(name) for name in ("as_json", "wide", "out"))

@@ -28,7 +28,7 @@ from rllib_configs.secrets import hide_secrets, holds_secret
 from tests.tune_jobs.sweeps.tiny import sweep
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import cli, sync
-from tune_jobs.comparing.markdown import _name
+from tune_jobs.measuring.markdown import _name
 from tune_jobs.runs.checkpoints import MANIFEST, Checkpoints
 from tune_jobs.runs.resuming import find_resumption
 from tune_jobs.sweeps import launching

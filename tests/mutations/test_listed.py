@@ -57,7 +57,7 @@ def test_there_are_many_and_no_two_are_the_same() -> None:
 
 @pytest.mark.parametrize(
     "room",
-    ["adapting", "api", "benchmarks", "comparing", "figures", "replaying", "runs", "tables"],
+    ["adapting", "api", "benchmarks", "figures", "measuring", "replaying", "runs", "tables"],
 )
 def test_what_users_touch_has_faults(room: str) -> None:
     assert sum(one.file.startswith(f"tune_jobs/{room}/") for one in mutations()) >= 5

@@ -11,7 +11,7 @@ from cluster_env.evaluation import evaluate
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.hpc import HPC
 from rllib_configs.snapshot import HELD, RUNNING, WAITING, Adviser, SiteJob, SiteNode, Snapshot
-from tune_jobs.comparing.trained_runs import find_runs, is_heuristic, load_runs
+from tune_jobs.measuring.trained_runs import find_runs, is_heuristic, load_runs
 from tune_jobs.site.backend import Site
 from tune_jobs.site.deciding import Limits
 from tune_jobs.site.placing import Reservation, Room, in_all

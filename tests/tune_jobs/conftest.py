@@ -9,5 +9,5 @@ import pytest
 def tuned_on_few() -> Iterator[None]:
     """Heuristics are tuned on 4 jobsets and not on 200, to save time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 4)
+        patch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 4)
         yield

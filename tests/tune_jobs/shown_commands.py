@@ -20,7 +20,7 @@ from rllib_configs.policy_files import write_policy
 from rllib_configs.registries import prepare
 from tests.conftest import REPOSITORY
 from tune_jobs import cli
-from tune_jobs.comparing.trained_runs import is_heuristic
+from tune_jobs.measuring.trained_runs import is_heuristic
 from tune_jobs.runs.checkpoints import Checkpoints
 from tune_jobs.sweeps.definition import load_sweep
 from tune_jobs.sweeps.folder import create_sweep

@@ -12,9 +12,15 @@ from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_scorers import FOMAML, JOINT, ONE_TASK, make_scorer
 from tune_jobs import figures
 from tune_jobs.experiments.tables import markdown_of
-from tune_jobs.figures import adaptation, learning_curves, meta_curves
-from tune_jobs.figures.adaptation_comparisons import DIFFERENCES, HEADROOM
-from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures import adaptation, meta_curves
+from tune_jobs.figures.adaptation_comparisons import (
+    collect_differences,
+    collect_headroom,
+    draw_differences,
+    draw_headroom,
+)
+from tune_jobs.recipes import learning_curves
+from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.runs.history import History
 from tune_jobs.tables.frames import number, read_table, write_table
 
@@ -135,7 +141,7 @@ def test_heuristics_are_baselines_of_their_own_world_alone(rows: Path, tmp_path:
 
 def test_a_panel_says_what_it_rests_on_and_what_lies_beyond_it(rows: Path, tmp_path: Path) -> None:
     made("adaptation", rows, tmp_path)
-    said = " ".join(texts(adaptation.BY_FAMILY.draw(tmp_path / "adaptation.csv")).split())
+    said = " ".join(texts(adaptation.draw_by_family(tmp_path / "adaptation.csv")).split())
     assert "off the axis: scratch 2.05 to 1.75, random 4.0" in said
     assert "20 episodes each" in said
     assert "6 held-out tasks, 2 adaptations of each, 1 to 3 training seeds" in said
@@ -143,7 +149,7 @@ def test_a_panel_says_what_it_rests_on_and_what_lies_beyond_it(rows: Path, tmp_p
 
 def test_objectives_have_lines_from_the_first_to_the_last_step(rows: Path, tmp_path: Path) -> None:
     found = made("adaptation-objectives", rows, tmp_path)
-    (axes,) = adaptation.BY_OBJECTIVE.draw(tmp_path / "adaptation-objectives.csv").axes
+    (axes,) = adaptation.draw_objectives(tmp_path / "adaptation-objectives.csv").axes
     marks = [
         float(line.get_xdata()[0])  # type: ignore[index]
         for line in axes.get_lines()
@@ -190,7 +196,7 @@ def test_differences_are_in_pairs_of_tasks_and_joint_training_has_none(
         find(found, method="FOMAML K=1", step=3, reference="joint"), "worse"
     ) == pytest.approx(1 / 6)
     assert number(find(found, method="joint", step=3), "worse") == 0
-    over_joint, worse = DIFFERENCES.draw(tmp_path / "adaptation-differences.csv").axes
+    over_joint, worse = draw_differences(tmp_path / "adaptation-differences.csv").axes
     assert [label.get_text() for label in over_joint.get_yticklabels()] == ["FOMAML K=1"]
     steps = [text.get_text() for text in over_joint.texts[:-1]]  # at the intervals; a note is last
     assert steps == ["0", "1", "3"]
@@ -205,7 +211,7 @@ def test_axes_of_ratios_have_numbers_to_read_them_by(
     ends = {"ratio": ratio, "ratio_low": ratio - 0.02, "ratio_high": ratio**-2 + 0.02}
     found = made("adaptation-differences", rows, tmp_path)
     write_table(table, [{**row, **(ends if row["ratio"] else {})} for row in found])
-    figure = DIFFERENCES.draw(table)
+    figure = draw_differences(table)
     figure.canvas.draw()
     for axes in figure.axes[::2]:
         low, high = axes.get_xlim()
@@ -232,52 +238,56 @@ def test_differences_from_a_policy_that_is_told_have_a_panel_of_their_own(
         "FOMAML K=1",
         "scratch",
     }
-    said = texts(DIFFERENCES.draw(tmp_path / "adaptation-differences.csv"))
+    said = texts(draw_differences(tmp_path / "adaptation-differences.csv"))
     assert "Adaptation relative to joint training and the conditioned policy" in said
 
 
 def test_the_recorded_differences_are_no_taller_than_a_page() -> None:
-    assert DIFFERENCES.draw(RECORDED / "adaptation-differences.csv").get_size_inches()[1] < 11
+    assert draw_differences(RECORDED / "adaptation-differences.csv").get_size_inches()[1] < 11
 
 
 def test_rows_that_do_not_belong_together_are_refused(rows: Path) -> None:
     request = FigureRequest(rows=[rows])
     write_table(rows / "objectives" / "again.csv", rows_of("joint", 1))
     with pytest.raises(InputError, match="two runs of the method 'joint' with the seed 1"):
-        adaptation.BY_FAMILY.collect(request)
+        adaptation.collect_by_family(request)
     write_table(rows / "objectives" / "again.csv", rows_of("joint", 7)[:-1])
     with pytest.raises(InputError, match="not measured on the same tasks, seeds and steps"):
-        adaptation.BY_FAMILY.collect(request)
+        adaptation.collect_by_family(request)
     (rows / "objectives" / "again.csv").unlink()
     with pytest.raises(InputError, match="no specialists"):
-        HEADROOM.collect(request)
+        collect_headroom(request)
     for file in (rows / "objectives").glob("joint*"):
         file.unlink()
     with pytest.raises(InputError, match="no rows of joint training"):
-        DIFFERENCES.collect(request)
+        collect_differences(request)
 
 
 def test_methods_of_one_name_are_told_apart_by_the_name_of_their_config(rows: Path) -> None:
     longer = [{**row, "name": "joint-long"} for row in rows_of("joint", 0)]
     write_table(rows / "objectives" / "long.csv", longer)
-    methods = {row["method"] for row in adaptation.BY_FAMILY.collect(FigureRequest(rows=[rows]))}
+    methods = {row["method"] for row in adaptation.collect_by_family(FigureRequest(rows=[rows]))}
     assert {"joint (joint)", "joint (joint-long)", "FOMAML K=1"} <= methods
 
 
 def test_without_rows_each_figure_says_where_they_come_from(tmp_path: Path) -> None:
-    for module in (adaptation.BY_FAMILY, adaptation.WIN_RATE, DIFFERENCES):
+    for collect in (
+        adaptation.collect_by_family,
+        adaptation.collect_win_rates,
+        collect_differences,
+    ):
         with pytest.raises(InputError, match="give the folder of metasched study with --rows"):
-            module.collect(FigureRequest())
+            collect(FigureRequest())
     with pytest.raises(InputError, match=r"there is no folder .*nowhere of rows"):
         run("adaptation", "--rows", str(tmp_path / "nowhere"))
     with pytest.raises(InputError, match="there are no rows to draw"):
-        adaptation.BY_FAMILY.collect(FigureRequest(rows=[tmp_path]))
+        adaptation.collect_by_family(FigureRequest(rows=[tmp_path]))
     single = [{**row, "objective": "slowdown"} for row in rows_of("joint", 0)]
     write_table(tmp_path / "one.csv", single)
     with pytest.raises(InputError, match="a single objective"):
-        adaptation.BY_OBJECTIVE.collect(FigureRequest(rows=[tmp_path]))
+        adaptation.collect_by_objective(FigureRequest(rows=[tmp_path]))
     with pytest.raises(InputError, match="joint training alone"):
-        DIFFERENCES.collect(FigureRequest(rows=[tmp_path]))
+        collect_differences(FigureRequest(rows=[tmp_path]))
 
 
 def test_inner_rates_are_those_of_the_policies(tmp_path: Path) -> None:
@@ -292,9 +302,9 @@ def test_inner_rates_are_those_of_the_policies(tmp_path: Path) -> None:
     rates = {(row["meta_seed"], row["block"]): number(row, "rate") for row in found}
     assert rates["1", "score.weight"] == pytest.approx(8.0)
     assert {row["start"] for row in found} == {"1.0"}
-    assert "score.weight" in texts(meta_curves.INNER_RATES.draw(table))
+    assert "score.weight" in texts(meta_curves.draw_rates(table))
     with pytest.raises(InputError, match="none of these runs has learned inner rates"):
-        meta_curves.INNER_RATES.collect(FigureRequest(runs=[str(tmp_path / "joint")]))
+        meta_curves.collect_rates(FigureRequest(runs=[str(tmp_path / "joint")]))
 
 
 def test_meta_curves_are_what_runs_recorded(tmp_path: Path) -> None:
@@ -316,7 +326,7 @@ def test_meta_curves_are_what_runs_recorded(tmp_path: Path) -> None:
     found = read_table(table, meta_curves.TEXTS)
     assert len(found) == 120
     assert number(found[10], "after") == pytest.approx(-1.0 + 0.002 * 11)
-    figure = meta_curves.CURVES.draw(table)
+    figure = meta_curves.draw_curves_of_runs(table)
     left, right = figure.axes
     baseline, before, after = [line for line in left.lines if len(line.get_xdata()) > 1]
     assert list(baseline.get_ydata()) == [-1, -1]  # returns are costs, and so is the baseline's
@@ -327,7 +337,7 @@ def test_meta_curves_are_what_runs_recorded(tmp_path: Path) -> None:
     assert [line.get_xdata()[0] for line in right.lines if len(line.get_xdata()) == 1] == [30, 30]
     plain = make_scorer(tmp_path / "alone", *ONE_TASK)
     with pytest.raises(InputError, match="no run of the algorithm maml"):
-        meta_curves.CURVES.collect(FigureRequest(runs=[str(plain)]))
+        meta_curves.collect_curves(FigureRequest(runs=[str(plain)]))
     with pytest.raises(InputError, match="figure meta-curves draws its curves"):
         learning_curves.collect(FigureRequest(runs=[str(tmp_path / "fomaml-0")]))
 
@@ -355,7 +365,7 @@ def test_headroom_is_the_share_of_the_way_to_the_specialists(rows: Path, tmp_pat
     assert {round(number(row, "utilization"), 9) for row in found} == {0.1}
     line = markdown_of(tmp_path / "headroom.csv").splitlines()[4]
     assert line == "| specialist | 0 | 0.800 [0.700, 0.900] | 100.0% | 10.0% | 7.0 |"
-    said = texts(HEADROOM.draw(tmp_path / "headroom.csv"))
+    said = texts(draw_headroom(tmp_path / "headroom.csv"))
     assert all(name in said for name in ("FOMAML K=1", "joint", "specialists"))
     assert "scratch" not in said
 

@@ -11,9 +11,11 @@ from meta.panda.advisor import initial_advisor
 from rllib_configs.loading import load_config
 from rllib_configs.policy_files import write_policy
 from tests.tune_jobs.drawing import all_texts
-from tune_jobs.comparing.trained_runs import check_fits, load_runs
-from tune_jobs.figures import advisors, agents
-from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures import advisors as drawn_advisors
+from tune_jobs.figures import agents as drawn_agents
+from tune_jobs.measuring.trained_runs import check_fits, load_runs
+from tune_jobs.recipes import advisors, agents
+from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.tables.frames import write_table
 
 pytestmark = pytest.mark.rendered
@@ -41,9 +43,9 @@ def test_rules_and_policies_stand_side_by_side_with_their_price(flat: str, tmp_p
     assert [row["policy"] for row in rows][-1] == "panda-drift (argmax)"
     assert len(rows) == 8
     write_table(tmp_path / "it.csv", rows)
-    shown = all_texts(agents.draw(tmp_path / "it.csv"))
+    shown = all_texts(drawn_agents.draw(tmp_path / "it.csv"))
     for row in rows:
-        for metric in ("completion_time", *agents.PANELS):
+        for metric in ("completion_time", *drawn_agents.PANELS):
             assert f"{float(str(row[metric])):.3g}" in shown
 
 
@@ -55,7 +57,7 @@ def test_beside_weights_of_classes_stands_the_rule_that_reads_them(tmp_path: Pat
     costs = {row["policy"]: float(str(row[weighted])) for row in rows}
     assert costs.pop("weighted_shortest_fit") < min(costs.values())
     write_table(tmp_path / "it.csv", rows)
-    shown = all_texts(agents.draw(tmp_path / "it.csv"))
+    shown = all_texts(drawn_agents.draw(tmp_path / "it.csv"))
     assert f"{float(str(rows[-1][weighted])):.3g}" in shown
 
 
@@ -71,7 +73,7 @@ def test_times_are_those_of_the_consumers_that_arrive_in_each_part(
     assert [row["time"] for row in best[:2]] == [1.5, 4.5]
     assert all(float(str(row["low"])) <= float(str(row["value"])) for row in rows)
     write_table(tmp_path / "it.csv", rows)
-    assert "mean total time (steps)" in all_texts(agents.draw_drift(tmp_path / "it.csv"))
+    assert "mean total time (steps)" in all_texts(drawn_agents.draw_drift(tmp_path / "it.csv"))
 
 
 def test_a_part_of_the_supply_is_missing_where_nodes_are_away() -> None:
@@ -95,7 +97,7 @@ def test_leaves_of_the_dendrogram_are_types_and_all_consumers_are_below_the_root
     assert all(heights[row["node"]] > heights[row["left"]] for row in merges)
     assert all(float(str(row["posterior"])) < 0.5 for row in merges[-1:])
     write_table(tmp_path / "it.csv", rows)
-    shown = all_texts(advisors.draw_dendrogram(tmp_path / "it.csv"))
+    shown = all_texts(drawn_advisors.draw_dendrogram(tmp_path / "it.csv"))
     assert sum("class" in text and "%" in text for text in shown) >= len(types)
 
 
@@ -104,7 +106,7 @@ def test_actors_lie_along_their_main_directions_by_class(flat: str, tmp_path: Pa
     assert len({row["class"] for row in rows}) > 3
     assert 0.5 < float(str(rows[0]["explained_x"])) <= 1
     write_table(tmp_path / "it.csv", rows)
-    assert "flat, seed 0" in all_texts(advisors.draw_advisor(tmp_path / "it.csv"))
+    assert "flat, seed 0" in all_texts(drawn_advisors.draw_advisor(tmp_path / "it.csv"))
     line = np.outer(np.arange(5.0), [3.0, 4.0])
     points, shares = advisors.main_directions(line)
     assert np.allclose(shares, [1, 0])

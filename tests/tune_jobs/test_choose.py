@@ -17,7 +17,7 @@ from rllib_configs.policy_files import load_policy, read_weights, write_policy
 from rllib_configs.search_problem import FIXED, SearchProblem
 from tests.tune_jobs.untrained_runs import UNLIMITED, make_run
 from tune_jobs import choose
-from tune_jobs.comparing.trained_runs import find_runs
+from tune_jobs.measuring.trained_runs import find_runs
 
 SMALL = ("task.workload.jobs=30", "training.family=''", "training.mode=strict", *UNLIMITED)
 LIMITS = ("training.limits.wait=0.1", "training.reference=fcfs")

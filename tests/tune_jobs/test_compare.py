@@ -23,12 +23,12 @@ from rllib_configs.loading import load_config
 from tests.tune_jobs.recording_tracker import record_with
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs.compare import command
-from tune_jobs.comparing.choices import choose_config
-from tune_jobs.comparing.comparison import compare
-from tune_jobs.comparing.policy_specs import heuristic_spec, learned_specs
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.table import format_rows
-from tune_jobs.comparing.trained_runs import TrainedRun, find_runs, group_by_experiment, load_runs
+from tune_jobs.measuring.choices import choose_config
+from tune_jobs.measuring.comparison import compare
+from tune_jobs.measuring.policy_specs import heuristic_spec, learned_specs
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.table import format_rows
+from tune_jobs.measuring.trained_runs import TrainedRun, find_runs, group_by_experiment, load_runs
 from tune_jobs.tables.frames import number, read_table
 from tune_jobs.terminal.running import compare_command
 
@@ -386,7 +386,7 @@ def test_runs_of_one_name_are_told_apart_by_the_jobs_that_they_were_trained_on()
 def test_a_run_of_another_cluster_is_refused_before_anything_is_evaluated(
     runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tune_jobs.comparing.evaluating.compare_policies", pytest.fail)
+    monkeypatch.setattr("tune_jobs.measuring.evaluating.compare_policies", pytest.fail)
     with pytest.raises(
         InputError, match=r"s0 was trained for another world, with capacity \(4, 4\)"
     ):

@@ -11,9 +11,9 @@ import pytest
 
 from tests.conftest import REPOSITORY
 from tune_jobs import cli, demo
-from tune_jobs.comparing.markdown import markdown_rows
-from tune_jobs.comparing.verdict import verdicts
 from tune_jobs.demo import Demo
+from tune_jobs.measuring.markdown import markdown_rows
+from tune_jobs.measuring.verdict import verdicts
 from tune_jobs.tables.frames import read_table, write_table
 
 RECORDED = REPOSITORY / "tune_jobs" / "figures" / "recorded" / "demo.csv"
@@ -207,7 +207,7 @@ def test_the_whole_demo_leaves_runs_with_figures_in_the_store(
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setattr(demo, "QUICK", (*demo.QUICK, "training.jobsets=20"))
     monkeypatch.setattr(demo, "QUICK_JOBSETS", 6)
-    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 4)
+    monkeypatch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 4)
     assert cli.run(demo.command, ["--quick", "--runs", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "6 unseen jobsets" in said

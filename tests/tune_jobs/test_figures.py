@@ -12,12 +12,15 @@ from rllib_configs.loading import load_config
 from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import cli, figures
-from tune_jobs.comparing.comparison import compare
-from tune_jobs.comparing.policy_specs import heuristic_spec
-from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.figures import FIGURES, comparison, learning_curves
-from tune_jobs.figures.registry import OPTIONS, FigureRequest
+from tune_jobs.figures.registry import OPTIONS, function_at
 from tune_jobs.figures.style import color_of, marker_of, spread
+from tune_jobs.measuring.comparison import compare
+from tune_jobs.measuring.policy_specs import heuristic_spec
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.recipes.comparison import VALUES_OF
+from tune_jobs.recipes.learning_curves import TEXTS, heuristics_of
+from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.tables.frames import number, read_frame, read_table, write_table
 
 RECORDED = Path(figures.__file__).parent / "recorded"
@@ -53,8 +56,9 @@ def test_all_figures_are_listed_with_what_they_show() -> None:
     listed = run("--list").stdout
     for name in FIGURES.names():
         assert name in listed
-        assert callable(FIGURES.get(name).load().collect)
-        assert callable(FIGURES.get(name).load().draw)
+        kind = FIGURES.get(name)
+        assert callable(function_at(f"tune_jobs.{kind.rows}", "collect"))
+        assert callable(function_at(f"tune_jobs.figures.{kind.drawing}", "draw"))
 
 
 GIVEN = {
@@ -115,7 +119,7 @@ def test_fig4_holds_every_policy_at_every_load(fig4: Path) -> None:
     rows = read_table(fig4 / "deeprm-fig4.csv", comparison.COLUMNS)
     keys = [*HEURISTICS, "small"]
     assert [(number(row, "load"), row["key"]) for row in rows] == [
-        (load, key) for load in comparison.VALUES_OF["deeprm"][:6] for key in keys
+        (load, key) for load in VALUES_OF["deeprm"][:6] for key in keys
     ]
     # 110 % is the first that this workload cannot reach; what was used instead is said.
     assert number(rows[-1], "load") == 1.1
@@ -163,7 +167,7 @@ def test_one_policy_that_is_far_away_hides_no_interval_and_no_text_crosses_a_sid
 
 
 def test_fig6_holds_the_curves_and_the_heuristics_on_the_same_jobsets(fig6: Path) -> None:
-    rows = read_table(fig6 / "learning-curves.csv", learning_curves.TEXTS)
+    rows = read_table(fig6 / "learning-curves.csv", TEXTS)
     curves = [row for row in rows if row["series"] == "run"]
     assert [row["seed"] for row in curves] == ["0"] * 6 + ["1"] * 5
     assert [row["iteration"] for row in curves if row["value"]] == [
@@ -181,7 +185,7 @@ def test_fig6_holds_the_curves_and_the_heuristics_on_the_same_jobsets(fig6: Path
 
 
 def test_fig6_averages_the_iterations_that_all_seeds_have(fig6: Path) -> None:
-    rows = read_table(fig6 / "learning-curves.csv", learning_curves.TEXTS)
+    rows = read_table(fig6 / "learning-curves.csv", TEXTS)
     left, right = learning_curves.draw(fig6 / "learning-curves.csv").axes
     curve = next(line for line in left.get_lines() if line.get_marker() == "o")
     assert curve.get_xdata().tolist() == [2, 4]  # type: ignore[union-attr]
@@ -258,7 +262,7 @@ def test_a_comparison_at_one_load_ranks_the_policies(tmp_path: Path) -> None:
         (["deeprm-fig4", "--table", "no/such.csv"], "cannot read no/such.csv"),
         (
             ["learning-curves", "--warmup", "5"],
-            "learning-curves does not use --warmup; it uses --runs$",
+            "learning-curves does not use --warmup; it uses --runs, --runners$",
         ),
     ],
 )
@@ -277,7 +281,7 @@ def test_curves_of_different_tasks_are_refused(runs: Path, tmp_path: Path) -> No
     "name", sorted(path.stem for path in RECORDED.glob("*.csv") if path.stem in FIGURES.names())
 )
 def test_recorded_tables_can_be_drawn(name: str) -> None:
-    assert texts(FIGURES.get(name).load().draw(RECORDED / f"{name}.csv"))
+    assert texts(FIGURES.get(name).draw(RECORDED / f"{name}.csv"))
 
 
 def test_lines_are_drawn_along_the_values_that_are_asked_for(tmp_path: Path) -> None:
@@ -308,8 +312,8 @@ def test_labels_are_moved_apart_and_no_farther() -> None:
 
 def test_a_world_of_many_rules_has_lines_for_its_baselines_alone() -> None:
     few, many = (load_config(name).task.build("a run", 0) for name in ("deeprm", "hpc-smoke"))
-    assert learning_curves.heuristics_of(few) == few.spec.heuristics.names()
-    assert learning_curves.heuristics_of(many) == many.spec.baselines
+    assert heuristics_of(few) == few.spec.heuristics.names()
+    assert heuristics_of(many) == many.spec.baselines
 
 
 @pytest.mark.parametrize("world", WORLDS.names())

@@ -10,12 +10,16 @@ from cluster_env.core.errors import InputError
 from cluster_env.workloads.swf import write_swf
 from cluster_env.worlds import get_spec
 from tests.tune_jobs.drawing import all_texts, run
-from tune_jobs.figures import cunha, ratios, run_times, scenarios
-from tune_jobs.figures.registry import FigureRequest, make_figure
-from tune_jobs.figures.scenarios import Scenario
+from tune_jobs.figures import scenarios
+from tune_jobs.figures.registry import make_figure
+from tune_jobs.recipes import cunha, ratios
+from tune_jobs.recipes.request import FigureRequest
+from tune_jobs.recipes.scenarios import Scenario, logs_of
 from tune_jobs.tables.frames import read_table
 
 pytestmark = pytest.mark.rendered
+
+RECORDED = Path(scenarios.__file__).parent / "recorded"
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +45,7 @@ def test_every_rule_stands_beside_its_price_on_published_windows(log: Path, tmp_
     assert {(row["processors"], row["jobsets"], row["protocol"]) for row in rows} == {
         ("10", "10", "rlscheduler")
     }
-    shown = all_texts(scenarios.draw_scenarios(tmp_path / "cunha-table5.6.csv"))
+    shown = all_texts(scenarios.draw(tmp_path / "cunha-table5.6.csv"))
     assert {"util", "wait", "longest", *rules} <= set(shown)
     assert "office, RLScheduler's windows: 10 jobsets, 10,240 jobs" in shown
     sjf = next(row for row in rows if row["policy"] == "sjf")
@@ -55,7 +59,7 @@ def test_the_whole_price_stands_beside_the_headline(log: Path, tmp_path: Path) -
     table = tmp_path / "cunha-table5.7.csv"
     run("cunha-table5.7", "--trace", str(log), "--runners", "2", "--out", str(tmp_path / "two"))
     assert (tmp_path / "two" / table.name).read_bytes() == table.read_bytes()
-    shown = all_texts(scenarios.draw_scenarios(table))
+    shown = all_texts(scenarios.draw(table))
     heads = {"util", "slowdown", "to end", "wait", "longest", "makespan"}
     assert heads | {"narrow", "medium", "wide"} <= set(shown)
     fcfs = next(row for row in read_table(table, ("place",)) if row["policy"] == "fcfs")
@@ -74,34 +78,23 @@ def test_ratios_are_paired_with_the_best_rule() -> None:
     assert any(float(rows[name]["ratio"]) > 1 for name in baselines)
 
 
-def test_many_scenarios_are_columns_of_one_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_scenarios_are_columns_of_one_table() -> None:
     """The best of each column is bold; rules without their tuned numbers."""
-    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 4)  # to save time
-    run("cunha-fig5.5", "--jobsets", "2", "--out", str(tmp_path))
-    table = tmp_path / "cunha-fig5.5.csv"
-    rows = read_table(table, ("place",))
-    figure = scenarios.draw_scenarios(table)
+    table = RECORDED / "cunha-table5.10.csv"
+    figure = scenarios.draw(table)
     written = {text.get_text(): text for text in figure.findobj(Text)}  # type: ignore[attr-defined]
-    assert {"sjf", "hold*", "tetris*"} <= set(written)
+    rows = read_table(table, ("place",))
     first = [row for row in rows if row["place"] == rows[0]["place"]]
-    best = min(float(row["slowdown"]) for row in first)
-    assert written[f"{best:.2f}"].get_fontweight() == "bold"
-    price = f"{float(first[0]['utilization']):.0%}, {float(first[0]['longest_wait']):,.1f}"
-    assert price in written
+    assert {row["key"] for row in first if row["learned"] == "False"} <= set(written)
+    best = min(first, key=lambda row: float(row["bounded_slowdown"]))
+    mean, utilization = (float(best[name]) for name in ("bounded_slowdown", "utilization"))
+    assert written[written_mean(mean)].get_fontweight() == "bold"
+    longest = get_spec("hpc").presentation.time(float(best["longest_wait"]))
+    assert f"{utilization:.0%}, {longest}" in written
 
 
-def test_better_run_times_are_shown_side_by_side(log: Path, tmp_path: Path) -> None:
-    run("hpc-run-times", "--trace", str(log), "--out", str(tmp_path))
-    table = tmp_path / "hpc-run-times.csv"
-    found = {
-        (row["policy"], row["place"]): float(row["bounded_slowdown"])
-        for row in read_table(table, ("place",))
-    }
-    assert len(found) == len(get_spec("hpc").baselines) * len(run_times.KINDS)
-    assert found["sjf", "office/actual"] < found["sjf", "office/user"]
-    assert {*run_times.KINDS, "office"} <= set(all_texts(run_times.draw(table)))
+def written_mean(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
 
 
 def test_a_log_that_is_missing_is_told_before_anything_is_evaluated(
@@ -114,18 +107,12 @@ def test_a_log_that_is_missing_is_told_before_anything_is_evaluated(
 
 def test_a_folder_stands_for_its_logs_and_what_is_none_is_left_out(log: Path) -> None:
     (log.parent / "notes.txt").write_text("no log")
-    (name, settings), *others = scenarios.logs_of(FigureRequest(traces=[log.parent]))
+    (name, settings), *others = logs_of(FigureRequest(traces=[log.parent]))
     assert (name, settings["workload.path"], others) == ("office", log, [])
     with pytest.raises(InputError, match=r"notes\.txt"):
-        list(scenarios.logs_of(FigureRequest(traces=[log.parent / "notes.txt"])))
+        list(logs_of(FigureRequest(traces=[log.parent / "notes.txt"])))
 
 
-def test_scenarios_are_those_of_the_tables() -> None:
-    simulated = list(cunha.FIGURE_5.scenarios(FigureRequest()))
-    capacities = [scenario.settings["world.cluster.capacity"] for scenario in simulated[:3]]
-    assert capacities == [[10], [10], [64]]
-    generated = [scenario.settings for scenario in cunha.TABLE_9.scenarios(FigureRequest())]
-    assert {one["workload.estimates"] for one in generated} == {"exact", "gaussian:1", "tsafrir"}
-    assert max(one["world.processors"] for one in generated) == 16_384
+def test_scenarios_of_logs_need_a_log() -> None:
     with pytest.raises(InputError, match="a folder of them, with --trace"):
         next(iter(cunha.TABLE_10.scenarios(FigureRequest())))

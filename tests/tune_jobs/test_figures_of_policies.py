@@ -16,9 +16,9 @@ from cluster_env.worlds import World, get_heuristic, get_spec
 from rllib_configs.loading import load_config
 from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
-from tune_jobs.comparing.trained_runs import find_runs, group_by_experiment, load_runs
 from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.figures import comparison, objectives, withheld_jobs
+from tune_jobs.measuring.trained_runs import find_runs, group_by_experiment, load_runs
 from tune_jobs.tables.frames import number, read_table
 
 JOBSETS = 8

@@ -1,4 +1,4 @@
-"""The guard on the command line: ``compare --guard``, ``guard`` and the figure."""
+"""The guard on the command line: ``compare --guard`` and ``guard``."""
 
 import json
 import math
@@ -12,7 +12,6 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from matplotlib.figure import Figure
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
@@ -27,19 +26,16 @@ from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from cluster_env.worlds.hpc.bounds import read_bound
 from rllib_configs.loading import load_config
 from rllib_configs.task_schema import TaskSection
-from tests.tune_jobs.drawing import texts
 from tests.tune_jobs.untrained_runs import make_run
-from tune_jobs import cli, compare, figure, generate, guard
-from tune_jobs.comparing import comparison, protocol
-from tune_jobs.comparing.all_weeks import AllWeeks
-from tune_jobs.comparing.choices import choose_comparison
-from tune_jobs.comparing.guarding import load_decided, with_guard_jobs
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.table import format_rows
-from tune_jobs.comparing.trained_runs import find_runs, load_runs
-from tune_jobs.figures import guard as guard_figure
-from tune_jobs.tables.frames import Cells, number, read_table
+from tune_jobs import cli, compare, generate, guard
+from tune_jobs.measuring import comparison, protocol
+from tune_jobs.measuring.all_weeks import AllWeeks
+from tune_jobs.measuring.choices import choose_comparison
+from tune_jobs.measuring.guarding import load_decided, with_guard_jobs
+from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec, learned_specs
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.table import format_rows
+from tune_jobs.measuring.trained_runs import find_runs, load_runs
 
 TASK = load_config("deeprm", ["task.workload.load=1.1"]).task.build()
 
@@ -65,15 +61,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def fig(trained: Path) -> Path:
-    out = trained.parent / "figures"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 4)  # to save time
-        run(figure.command, "guard", "--runs", str(trained), "--jobsets", "3", "--out", str(out))
-    return out
-
-
-@pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Jobs of some days, of a machine of 32 processors."""
     path = tmp_path_factory.mktemp("log") / "jobs.csv"
@@ -85,7 +72,7 @@ def test_what_is_decided_on_earlier_weeks_is_shown_on_later_ones(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
-    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
+    monkeypatch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 2)
     task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "12")
     args = ("hpc-order", *task, "--later", "--json")
     free = [part for name in ("wait", "longest_wait") for part in ("--limit", f"{name}=off")]
@@ -134,7 +121,7 @@ def test_on_a_log_a_guard_bounds_waits_and_compares_with_the_best_rule_that_back
     said: tuple[str, ...], bound: str | int, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("lcfs", "fcfs"))
-    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
+    monkeypatch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 2)
     task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "8")
     found = json.loads(run(guard.command, "hpc-order", *task, *said, "--later", "--json").stdout)
     if isinstance(bound, str):  # of the longest wait under fcfs:easy before the held-out jobs
@@ -193,7 +180,7 @@ def test_what_breaks_a_limit_over_all_weeks_is_not_used(
 
     monkeypatch.setattr(AllWeeks, "violation", violation)
     monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
-    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
+    monkeypatch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 2)
     free = [f"--limit={name}=off" for name in ("utilization", "wait", "longest_wait")]
     task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "4", *free)
     found = json.loads(run(guard.command, "hpc-order", *task, "--later", "--json").stdout)
@@ -211,7 +198,7 @@ def test_a_decision_on_a_log_keeps_its_bound(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("fcfs",))
-    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
+    monkeypatch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 2)
     task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "4")
     out = tmp_path / "decision.json"
     run(guard.command, "hpc-order", *task, "--max-wait", "2h", "--out", str(out))
@@ -263,7 +250,7 @@ def test_compare_and_a_look_at_later_weeks_say_the_same(
 ) -> None:
     """Of a log with too little room: neither an interval nor who is better."""
     monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
-    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
+    monkeypatch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 2)
     task = (*("--set", f"task.workload.trace={log}", "--processors", "32"), *window)
     task += ("--max-wait", "0")  # compare has no bound unless somebody asks for one
     args = (*task, "--jobsets", "12", "--set", "task.world.kind=hpc")
@@ -428,63 +415,6 @@ def test_strangers_to_a_log_are_judged_on_all_of_it_but_the_held_out_part(
     assert last < begins
     both = with_guard_jobs(part, learned_specs([runs[0], runs[3]], "argmax"))
     assert not both.all_before
-
-
-def test_the_figure_holds_every_task_with_and_without_the_guard(fig: Path) -> None:
-    rows = read_table(fig / "guard.csv", guard_figure.COLUMNS)
-    assert len(rows) == 20
-    tasks = {(row["load"], row["window"], row["small_share"]) for row in rows}
-    assert len(tasks) == 20
-    for row in rows:
-        for start, value in (("ratio", "value"), ("guarded_ratio", "guarded_value")):
-            assert number(row, start) == pytest.approx(number(row, value) / number(row, "best"))
-        assert row["guard_jobsets"] == "6"
-        if row["guard_used"] == "0" and row["guard_choice"] == row["heuristic"]:
-            assert row["guarded_ratio"] == "1.0"
-            assert (row["worse"], row["worse_seeds"]) == ("False", "0")
-
-
-def test_the_figure_says_what_it_rests_on(fig: Path) -> None:
-    drawn: Figure = guard_figure.draw(fig / "guard.csv")
-    shown = texts(drawn)
-    assert "Mean slowdown relative to the best heuristic" in shown
-    assert "poor\n(trained at 70%, 1 seed)" in shown
-    assert "500 steps, 80% short jobs" in shown
-    assert "0/1" in shown
-    assert "used  violate" in shown
-    rows = read_table(fig / "guard.csv", guard_figure.COLUMNS)
-    assert {row["limits"] for row in rows} == {"utilization 10%, wait 25%, longest wait 100%"}
-    assert "more than utilization 10%, wait 25%, longest wait 100%" in shown.replace("\n", " ")
-    assert "3 unseen jobsets of each task, rules of the paper" in shown.replace("\n", " ")
-
-
-def test_the_figure_takes_the_limits_of_the_guard(
-    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 4)
-    monkeypatch.setattr(guard_figure, "GUARD_JOBS", guard_figure.GUARD_JOBS[:1])
-    monkeypatch.setattr(guard_figure, "GUARD_LOADS", (0.7, 1.1))
-
-    def rows(limit: str) -> list[Cells]:
-        out = tmp_path / limit
-        limits = [f"--limit={name}={limit}" for name in ("utilization", "wait", "longest_wait")]
-        args = ("--runs", str(trained), "--jobsets", "10", "--out", str(out))
-        run(figure.command, "guard", *args, *limits)
-        return read_table(out / "guard.csv", guard_figure.COLUMNS)
-
-    free, strict = rows("off"), rows("0")
-    assert {(row["limits"], row["too_dear"]) for row in free} == {("", "0")}
-    assert {row["limits"] for row in strict} == {"utilization 0%, wait 0%, longest wait 0%"}
-    assert {row["too_dear"] for row in strict} == {"1"}
-    assert any(row["heuristic"].startswith("hold") for row in free)
-    assert not any(row["heuristic"].startswith("hold") for row in strict)
-    with pytest.raises(InputError, match="win-rate does not use --limit"):
-        run(figure.command, "win-rate", "--limit", "wait=1", "--jobsets", "2")
-
-
-def test_the_figure_needs_runs(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="needs learned policies"):
-        run(figure.command, "guard", "--out", str(tmp_path))
 
 
 def test_the_guard_measures_what_a_warm_up_leaves(trained: Path) -> None:

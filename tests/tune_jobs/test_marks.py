@@ -14,13 +14,13 @@ from cluster_env.evaluation.intervals import Estimate
 from cluster_env.worlds import get_heuristic
 from rllib_configs.loading import load_config
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
-from tune_jobs.comparing.all_weeks import worse_by
-from tune_jobs.comparing.comparison import compare
-from tune_jobs.comparing.evaluating import trusted
-from tune_jobs.comparing.guarding import load_decided
-from tune_jobs.comparing.policy_specs import heuristic_spec
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.table import format_rows
+from tune_jobs.measuring.all_weeks import worse_by
+from tune_jobs.measuring.comparison import compare
+from tune_jobs.measuring.evaluating import trusted
+from tune_jobs.measuring.guarding import load_decided
+from tune_jobs.measuring.policy_specs import heuristic_spec
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.table import format_rows
 from tune_jobs.tables.frames import Row
 
 ENDS = st.tuples(st.floats(-9, 9), st.floats(-9, 9)).map(sorted)

@@ -1,6 +1,7 @@
 """``optimality-gap``: policies against the best in hindsight, on the same jobsets."""
 
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,23 +10,19 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, summarize
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
-from cluster_env.worlds.deeprm.clairvoyant import ClairvoyantReference
 from rllib_configs.loading import load_config
 from tests.tune_jobs.drawing import texts
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
-from tune_jobs.comparing.hindsight import Starts, _complete
-from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.figure import command
 from tune_jobs.figures import optimality_gap
-from tune_jobs.figures.deeprm import IN_HINDSIGHT
+from tune_jobs.recipes.deeprm import IN_HINDSIGHT
+from tune_jobs.recipes.hindsight import _complete
 from tune_jobs.tables.frames import number, read_table, write_table
-from tune_jobs.terminal.progress import Progress
 
 JOBSETS = 5
 Cells = dict[str, str]
@@ -35,17 +32,12 @@ def run(*args: str) -> Result:
     return CliRunner().invoke(command, ["optimality-gap", *args], catch_exceptions=False)
 
 
-def search_here(
-    jobsets: list[JobSet],
-    known: list[list[Starts]],
-    protocol: EvaluationProtocol,
-    time_limit_s: float,
-    progress: Progress,
-) -> list[ClairvoyantReference]:
+@pytest.fixture(scope="module", autouse=True)
+def in_this_process() -> Iterator[None]:
     """Without processes, which take seconds to start."""
-    search = protocol.task.spec.tools.optimum.search  # type: ignore[union-attr]
-    world, metric = protocol.task.world, protocol.metric
-    return [search(j, world, metric, time_limit_s=time_limit_s) for j in jobsets]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tune_jobs.figures.registry.num_local_cpus", lambda: 1)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -140,16 +132,13 @@ def test_a_schedule_that_did_not_finish_is_not_taken_for_one_of_all_jobs() -> No
     limit = sorted(last)[2]
     cut = evaluate(sjf, jobsets, replace(task.world, max_time=limit))
     assert not cut.finished.all()
-    complete = dict(_complete(cut, jobsets))
+    complete = dict(_complete(cut))
     assert list(complete) == [k for k in range(JOBSETS) if last[k] <= limit]
     assert all((starts >= 0).all() for starts in complete.values())
 
 
-def test_under_the_objective_completion_time_that_is_compared(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_under_the_objective_completion_time_that_is_compared(tmp_path: Path) -> None:
     pytest.importorskip("ortools", reason="needs the extra clairvoyant")
-    monkeypatch.setattr("tune_jobs.comparing.hindsight._search_all", search_here)
     settings = [arg for change in SMALL_TASK for arg in ("--set", change)]
     settings += ["--set", "task.objective=completion_time"]
     run(*settings, "--jobsets", "2", "--time-limit", "1", "--out", str(tmp_path))
@@ -162,7 +151,7 @@ def test_without_the_solver_nothing_is_evaluated(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
-    monkeypatch.setattr("tune_jobs.comparing.hindsight.evaluate", pytest.fail)
+    monkeypatch.setattr("tune_jobs.measuring.evaluating.evaluate", pytest.fail)
     with pytest.raises(InputError, match="OR-tools, which is not installed"):
         run("--out", str(tmp_path))
 

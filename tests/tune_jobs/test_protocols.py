@@ -14,8 +14,8 @@ from tests.cluster_env.worlds.hpc.hpc_jobs import jobset_of
 from tests.cluster_env.worlds.hpc.rlscheduler import peer_starts
 from tests.golden import stored
 from tune_jobs.compare import command
-from tune_jobs.comparing.choices import choose_config
-from tune_jobs.comparing.trained_runs import find_runs, load_runs
+from tune_jobs.measuring.choices import choose_config
+from tune_jobs.measuring.trained_runs import find_runs, load_runs
 
 PUBLISHED = [1981, 2756, 4299, 8850, 3316, 2714, 5228, 7762, 4022, 7085]
 

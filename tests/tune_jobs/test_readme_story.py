@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import REPOSITORY
 from tests.tune_jobs.shown_commands import Shown, on_page
 from tune_jobs import cli
-from tune_jobs.comparing import protocol
+from tune_jobs.measuring import protocol
 from tune_jobs.runs.history import History
 
 SHORTER = {

@@ -13,7 +13,7 @@ from cluster_env.evaluation.lookahead import Lookahead, RolloutPolicy
 from rllib_configs.loading import load_config
 from rllib_configs.policy_files import load_policy
 from tune_jobs.compare import command
-from tune_jobs.comparing.rollout_specs import rollout_spec
+from tune_jobs.measuring.rollout_specs import rollout_spec
 
 JOBSETS = ("--jobsets", "2", "--loads", "0.9", "--window", "40", "--rules", "released")
 NAMES = "fcfs,rollout:fcfs:8,deeprm-operation,rollout:deeprm-operation:4,rollout:tetris:0.002:3"

@@ -14,8 +14,8 @@ from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import load_policy, read_weights, write_policy
 from tests.tune_jobs.replaying.site_log import write_site_log
 from tune_jobs import cli
-from tune_jobs.comparing.guarding import load_decided
-from tune_jobs.comparing.trained_runs import (
+from tune_jobs.measuring.guarding import load_decided
+from tune_jobs.measuring.trained_runs import (
     check_fits,
     find_runs,
     group_by_experiment,
@@ -203,8 +203,8 @@ def test_the_guard_refuses_it_where_it_is_too_dear_and_keeps_the_decision(
 
 def test_figures_take_its_name(tmp_path: Path) -> None:
     options = ("--jobsets", 2, "--set", "task.workload.jobs=30", "--out", tmp_path)
-    assert metasched("figure", "cunha-fig5.8", "--runs", ORDER, *options) == 0
-    rows = read_table(tmp_path / "cunha-fig5.8.csv", ["key", "learned", "place"])
+    assert metasched("figure", "hpc-sizes", "--runs", ORDER, *options) == 0
+    rows = read_table(tmp_path / "hpc-sizes.csv", ["key", "learned", "place"])
     learned = [row["place"] for row in rows if row["learned"] == "True"]
     assert len(learned) == len({row["place"] for row in rows})
     assert {row["key"] for row in rows if row["learned"] == "True"} == {ORDER}

@@ -37,9 +37,10 @@ from tests.tune_jobs.shown_commands import (
     shown_commands,
 )
 from tune_jobs import cli, results
-from tune_jobs.comparing import protocol
 from tune_jobs.experiments import record
-from tune_jobs.figures.registry import FIGURES, FigureRequest
+from tune_jobs.figures.registry import FIGURES, function_at
+from tune_jobs.measuring import protocol
+from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.site.choosing import choose_adviser
 from tune_jobs.site.starting import foresee_by
 from tune_jobs.sweeps.points import check_sweep
@@ -83,7 +84,7 @@ def work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[...
     monkeypatch.setattr(results, "MOST_AT_ONCE", 1)
     monkeypatch.setattr(record, "provenance", dict)  # a working tree may hold changes
     for module in ("reporting", "guarding"):
-        name = f"tune_jobs.comparing.{module}"
+        name = f"tune_jobs.measuring.{module}"
         monkeypatch.setattr(import_module(name), "CALIBRATION_JOBSETS", 4)
 
     def give(shown: Shown, *appended: str) -> None:
@@ -134,7 +135,7 @@ def left_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def check_figure(name: str, request: FigureRequest, *_: object) -> None:
     """What a figure reads is there."""
-    FIGURES.get(name).load()
+    function_at(f"tune_jobs.{FIGURES.get(name).rows}", "collect")
     if request.runs:
         request.load()
     assert all(path.is_dir() for path in request.rows)

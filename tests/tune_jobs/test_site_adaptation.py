@@ -13,9 +13,11 @@ from cluster_env.worlds import get_spec
 from rllib_configs.policy_files import load_policy
 from tests.tune_jobs.drawing import texts
 from tests.tune_jobs.test_sites import slowdowns, write_log
-from tune_jobs.figures import site_adaptation
-from tune_jobs.figures.registry import FigureRequest, make_figure
-from tune_jobs.figures.site_adaptation import (
+from tune_jobs.figures.registry import make_figure
+from tune_jobs.figures.site_adaptation import draw
+from tune_jobs.recipes import site_adaptation
+from tune_jobs.recipes.request import FigureRequest
+from tune_jobs.recipes.site_adaptation import (
     ALL,
     CHOSEN,
     NUMBERS,
@@ -25,10 +27,9 @@ from tune_jobs.figures.site_adaptation import (
     UNADAPTED,
     Site,
     best_rule,
-    draw,
     searched,
 )
-from tune_jobs.figures.site_units import Unit
+from tune_jobs.recipes.site_units import Unit
 from tune_jobs.tables.frames import read_frame
 from tune_jobs.terminal.files import digest
 

@@ -21,10 +21,13 @@ from tests.tune_jobs.replaying.site_log import write_site_log
 from tune_jobs import cli
 from tune_jobs.experiments import record, running
 from tune_jobs.experiments.tables import markdown_of
-from tune_jobs.figures import site_units, sites
-from tune_jobs.figures.registry import FigureRequest, make_figure
+from tune_jobs.figures import registry
+from tune_jobs.figures.registry import make_figure
 from tune_jobs.figures.site_page import DEFAULT, page_of, read_sites, source_of
-from tune_jobs.figures.site_units import Contender, Unit, describe
+from tune_jobs.figures.sites import draw
+from tune_jobs.recipes import site_units, sites
+from tune_jobs.recipes.request import FigureRequest
+from tune_jobs.recipes.site_units import Contender, Unit, describe
 from tune_jobs.replaying.choices import task_of_log
 from tune_jobs.tables.frames import read_frame
 from tune_jobs.terminal.progress import Progress
@@ -66,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sites, "num_local_cpus", lambda: 1)
+    monkeypatch.setattr(registry, "num_local_cpus", lambda: 1)
     monkeypatch.setattr(sites, "RULES", FEW)
     monkeypatch.setattr(sites, "BY_PREDICTIONS", FEW[:1])
 
@@ -81,7 +84,7 @@ def make(folder: Path, out: Path, **said: object) -> Path:
 def made(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sites, "num_local_cpus", lambda: 1)
+        patch.setattr(registry, "num_local_cpus", lambda: 1)
         patch.setattr(sites, "RULES", FEW)
         patch.setattr(sites, "BY_PREDICTIONS", FEW[:1])
         make(folder, out)
@@ -222,7 +225,7 @@ def read_all(folder: Path) -> dict[str, bytes]:
 def test_other_processes_give_the_same_digits(
     folder: Path, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sites, "num_local_cpus", lambda: 2)
+    monkeypatch.setattr(registry, "num_local_cpus", lambda: 2)
     make(folder, tmp_path)
     assert read_all(tmp_path) == read_all(made)
 
@@ -334,7 +337,7 @@ def test_a_folder_without_any_log_gives_status_2(
 
 
 def test_the_figure_shows_each_log_and_policy(made: Path) -> None:
-    shown = texts(sites.draw(made / "sites.csv"))
+    shown = texts(draw(made / "sites.csv"))
     for word in (*FEW, *LEARNED, "calm (", "kth-sp2-part (", "intervals over weeks"):
         assert word in shown
 

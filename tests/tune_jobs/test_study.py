@@ -1,6 +1,8 @@
 """Rows of adaptation: which method a run is, what a row says, and what is measured again."""
 
+import io
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,8 +30,10 @@ from tune_jobs.adapting.rows import (
     read_rows,
 )
 from tune_jobs.adapting.sources import Source, method_of, trained_on
+from tune_jobs.measuring.work import Work
 from tune_jobs.study import command
 from tune_jobs.tables.frames import number, read_table
+from tune_jobs.terminal.progress import Progress
 
 
 def run(*args: str) -> Result:
@@ -141,10 +145,10 @@ def test_a_rate_is_said_to_be_at_an_end_of_those_tried(
         num_evaluation_jobsets=4,
         rates=(0.5, 1, 2),
     )
-    told: list[str] = []
-    source = Source(out / "runs" / "alone")
-    measure_source(source, str(out / "small.yaml"), plan, tmp_path, told.append)
-    assert told[0] == f"alone: inner rate {rate:g}{said}"
+    source, stream = Source(out / "runs" / "alone"), io.StringIO()
+    work = Work(progress=Progress(stream))
+    measure_source(source, str(out / "small.yaml"), plan, tmp_path, work)
+    assert stream.getvalue().startswith(f"alone: inner rate {rate:g}{said}\n")
 
 
 def test_what_is_complete_is_left_alone_and_what_has_changed_is_measured_again(
@@ -166,15 +170,37 @@ def test_what_is_complete_is_left_alone_and_what_has_changed_is_measured_again(
     (tmp_path / "o" / "small" / "run-0.csv").unlink()
     run(*args)
     assert files[1].read_bytes() == before["run-0.csv"][0]
-    # What another commit has measured is not what this one measures.
-    made = "tune_jobs.adapting.rows.made_with"
-    monkeypatch.setattr(made, lambda: {"git.commit": "another", "git.dirty": "no"})
+    # What other code has measured is not what this code measures.
+    monkeypatch.setattr("tune_jobs.measuring.fingerprints._sources", lambda: "another")
     run(*args)
-    another = {file.name: file.read_bytes() for file in files}
-    assert all(another[name] != old for name, (old, _) in after.items())
-    monkeypatch.setattr(made, lambda: {"git.commit": "another", "git.dirty": "yes"})
-    run(*args)
-    assert {file.name: file.read_bytes() for file in files} == another
+    assert all(file.read_bytes() != after[file.name][0] for file in files)
+
+
+def test_a_study_that_was_stopped_goes_on_with_the_next_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    family = str(make_family(tmp_path / "small.yaml"))
+    run_folder = str(make_scorer(tmp_path / "run", *ONE_TASK))
+    args = (run_folder, "--family", family, "--rate", "1", "--out")
+    run(*args, str(tmp_path / "whole"))
+    measured: list[object] = []
+    measure = rows.measure
+
+    def counted(*given: object, most: int) -> object:
+        if len(measured) == most:
+            raise KeyboardInterrupt
+        measured.append(given)
+        return measure(*given)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rows, "measure", partial(counted, most=1))
+        with pytest.raises(KeyboardInterrupt):
+            run(*args, str(tmp_path / "o"))
+    monkeypatch.setattr(rows, "measure", partial(counted, most=9))
+    run(*args, str(tmp_path / "o"))
+    assert len(measured) == 2  # tasks of `QUICK`
+    whole, both = (tmp_path / name / "small" / "run.csv" for name in ("whole", "o"))
+    assert both.read_bytes() == whole.read_bytes()
 
 
 def test_what_another_plan_has_measured_is_measured_again(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.registry import nearest
 from cluster_env.core.spec import WORLDS, CliOption
 from tune_jobs import cli, compare, figure, guard
-from tune_jobs.comparing.choices import choose_config, parse_values
+from tune_jobs.measuring.choices import choose_config, parse_values
 from tune_jobs.terminal.ray_session import _start_limit_s
 
 

@@ -12,9 +12,11 @@ from cluster_env.workloads.swf import write_swf
 from cluster_env.worlds import get_spec
 from rllib_configs.loading import load_config, write_config
 from tests.tune_jobs.drawing import texts
-from tune_jobs.figures import cunha, learning_curves
-from tune_jobs.figures.learning_curves import LENGTH, TIME
-from tune_jobs.figures.registry import FigureRequest, make_figure
+from tune_jobs.figures.cunha import draw_logs
+from tune_jobs.figures.learning_curves import draw, draw_lengths, draw_times
+from tune_jobs.figures.registry import make_figure
+from tune_jobs.recipes import cunha, learning_curves
+from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.runs.history import History
 from tune_jobs.tables.frames import read_table, write_table
 
@@ -42,29 +44,29 @@ def runs(tmp_path: Path) -> str:
 def test_time_is_that_of_the_median_iteration(runs: str, tmp_path: Path) -> None:
     """6 s for 2,000 decisions are 50 minutes for a million."""
     table = tmp_path / "times.csv"
-    write_table(table, TIME.collect(FigureRequest(runs=[runs])))
+    write_table(table, learning_curves.collect_costs(FigureRequest(runs=[runs])))
     rows = read_table(table, ("seconds",))
     assert [float(row["seconds"]) for row in rows[:3]] == [60, 66, 72]
-    assert texts(TIME.draw(table)).split("\n").count("50") >= 2
+    assert texts(draw_times(table)).split("\n").count("50") >= 2
 
 
 def test_lengths_of_episodes_are_curves_of_several_rewards(runs: str, tmp_path: Path) -> None:
     table = tmp_path / "lengths.csv"
-    write_table(table, LENGTH.collect(FigureRequest(runs=[runs])))
-    figure = LENGTH.draw(table)
+    write_table(table, learning_curves.collect_costs(FigureRequest(runs=[runs])))
+    figure = draw_lengths(table)
     curves = sorted(list(line.get_ydata()) for line in figure.axes[0].get_lines())
     assert [98.5, 97.5, 96.5] in curves
     assert [298.5, 297.5, 296.5] in curves
     assert all(reward in texts(figure) for reward in ("base", "reduced"))
     with pytest.raises(InputError, match="needs runs"):
-        LENGTH.collect(FigureRequest())
+        learning_curves.collect_costs(FigureRequest())
 
 
 def test_runs_of_every_world_have_learning_curves(runs: str, tmp_path: Path) -> None:
     """Training draws this figure into each run's folder."""
     request = FigureRequest(runs=[runs.replace("*", "base-*")])
     _, table = make_figure("learning-curves", request, tmp_path)
-    left, right = learning_curves.draw(table).axes
+    left, right = draw(table).axes
     (curve,) = (line for line in left.get_lines() if line.get_marker() == "o")
     assert list(curve.get_ydata()) == [8.0, 7.0, 6.0]
     assert left.get_ylabel() == get_metric("bounded_slowdown").label
@@ -78,7 +80,7 @@ def test_numbers_of_iterations_leave_each_other_alone(runs: str, tmp_path: Path)
     for row in rows:
         row |= {"iteration": 333.0 * float(row.get("iteration", 0))}
     write_table(tmp_path / "curves.csv", rows)
-    figure = learning_curves.draw(tmp_path / "curves.csv")
+    figure = draw(tmp_path / "curves.csv")
     figure.canvas.draw()
     for axes in figure.axes:
         ticks = [label.get_window_extent() for label in axes.get_xticklabels()]
@@ -95,6 +97,6 @@ def test_logs_stand_in_a_table(tmp_path: Path) -> None:
     (row,) = read_table(table, ("log",))
     assert (row["log"], row["jobs"], row["processors"]) == ("office", "100", "4")
     assert float(row["estimate_over_run"]) == 3
-    (drawn,) = cunha.draw_logs(table).axes[0].tables
+    (drawn,) = draw_logs(table).axes[0].tables
     shown = {cell.get_text().get_text() for cell in drawn.get_celld().values()}
     assert {"office", "3.00", "30 s", "0.0%", "25.2%"} <= shown

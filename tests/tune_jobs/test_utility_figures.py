@@ -14,9 +14,10 @@ from rllib_configs.policy_files import write_policy
 from rllib_configs.worlds.accrual.servers import COLUMNS, POLICIES, POOL_POLICIES, Setting
 from tune_jobs import bench, cli
 from tune_jobs.benchmarks import utility as benchmark
-from tune_jobs.figures.registry import FigureRequest, make_figure
-from tune_jobs.figures.utility import ORDERS, RULES, SHAPES, setting_of
-from tune_jobs.figures.utility_policies import HEURISTICS, LEARNED
+from tune_jobs.figures.registry import make_figure
+from tune_jobs.recipes.request import FigureRequest
+from tune_jobs.recipes.utility import ORDERS, RULES, SHAPES, setting_of
+from tune_jobs.recipes.utility_policies import HEURISTICS, LEARNED
 from tune_jobs.tables.frames import read_table
 
 pytestmark = pytest.mark.rendered

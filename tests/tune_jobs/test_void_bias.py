@@ -14,8 +14,8 @@ from cluster_env.worlds.deeprm.observations import live_mask
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.policy_files import LearnedPolicy
-from tune_jobs.comparing.policy_specs import VOID_BIASES, tuned_void_bias
-from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.measuring.policy_specs import VOID_BIASES, tuned_void_bias
+from tune_jobs.measuring.protocol import EvaluationProtocol
 
 CLUSTER = Cluster()
 
@@ -66,7 +66,7 @@ def test_a_void_bias_makes_a_policy_that_always_waits_start_the_shortest_job() -
 def test_the_void_bias_that_suits_is_found_on_validation_jobsets(
     window: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 20)  # to save time
+    monkeypatch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 20)  # to save time
     # -0.1 x duration against void at -0.8: short jobs start, those of 10 to 15 steps are held
     # until nothing else happens, which is right while the window is short, and ruins a long one.
     policy = LearnedPolicy("holds", ShortestFirst(void=-0.8), "argmax")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import REPOSITORY
 from tune_jobs import cli
-from tune_jobs.figures import deeprm
+from tune_jobs.recipes import deeprm
 from tune_jobs.tables.frames import number, read_table
 
 pytestmark = pytest.mark.rendered

@@ -15,20 +15,22 @@ from meta.maml.options import MAMLOptions
 from meta.study import StudyPlan
 from meta.tasks import get_distribution
 from rllib_configs.policy_files import Decode
-from tune_jobs.comparing.policy_specs import split_names
-from tune_jobs.comparing.trained_runs import find_runs
+from tune_jobs.measuring.policy_specs import split_names
+from tune_jobs.measuring.trained_runs import find_runs
+from tune_jobs.measuring.work import Work, working
 from tune_jobs.runs.directory import open_run
 from tune_jobs.tables.frames import read_frame
 from tune_jobs.tables.report import Report
-from tune_jobs.terminal.pieces import Spread
 from tune_jobs.terminal.progress import Progress
-from tune_jobs.terminal.spreading import spreading
 from tune_jobs.tracking.recording import record_result
 
 if TYPE_CHECKING:
     from tune_jobs.adapting.sources import Source
 
 N = TypeVar("N", int, float)
+
+KEPT = "study.jsonl"
+"""Holds the tasks that a call that was stopped has measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +96,8 @@ def study_adaptation(
     sources = sources_of(runs, options.num_scratch, options.rate, options.scratch_times)
     for source in sources:  # so that what cannot be measured is known before anything is
         source.load().after(first, replace(plan, steps=(0,)), 0)
-    with spreading(options.num_runners, options.address, progress.say) as spread:
-        paths = _measure_all(sources, options.family, plan, out, spread, progress)
+    with working(options.num_runners, progress, out / KEPT, options.address) as work:
+        paths = _measure_all(sources, options.family, plan, out, work)
     if track:
         _track(paths, runs[0])
     figure = "adaptation"
@@ -142,31 +144,13 @@ def _track(paths: Sequence[Path], run: Path) -> None:
 
 
 def _measure_all(
-    sources: "list[Source]",
-    family: str,
-    plan: StudyPlan,
-    out: Path,
-    spread: Spread,
-    progress: Progress,
+    sources: "list[Source]", family: str, plan: StudyPlan, out: Path, work: Work
 ) -> list[Path]:
     """Measures the heuristics, then all sources; the order of the files is that of the sources."""
     from tune_jobs.adapting.rows import measure_heuristics, measure_source
 
-    progress.start(plan.num_tasks * (1 + len(sources)), unit="task")
-    done = 0
-
-    def report(text: str) -> None:
-        nonlocal done
-        done += 0 if "inner rate" in text else 1
-        progress.step(done, text)
-
-    measure_heuristics(family, plan, out, report, spread)
-    paths = []
-    for number, source in enumerate(sources):
-        done = plan.num_tasks * (1 + number)  # also of what was there already
-        paths.append(measure_source(source, family, plan, out, report, spread))
-    progress.close()
-    return paths
+    measure_heuristics(family, plan, out, work)
+    return [measure_source(source, family, plan, out, work) for source in sources]
 
 
 def _numbers(option: str, text: str, kind: type[N]) -> tuple[N, ...]:

@@ -17,7 +17,7 @@ from meta.tasks import Task, read_task
 from rllib_configs.changes import changed_keys
 from rllib_configs.policy_files import Decode, read_policy_config
 from rllib_configs.task_schema import TaskSection
-from tune_jobs.comparing.choices import steady_operation
+from tune_jobs.measuring.choices import steady_operation
 from tune_jobs.tables.frames import Row, plain, write_table
 from tune_jobs.terminal.options import ADAPTATION_TABLE
 from tune_jobs.terminal.output import print_json

@@ -5,31 +5,26 @@ heuristics.csv     what heuristics cost on each task
 <run>.csv          what a run's policy cost on each, after some steps of each adaptation
 
 A file is written when it is complete. It holds a fingerprint of the plan, of the weights and of the
-commit, so that a call that is repeated measures only what is missing or has changed.
+program, so that a call that is repeated measures only what is missing or has changed.
 """
 
-import hashlib
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-
-import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.worlds import WORLDS
 from meta.adaptation import MetaPolicy
-from meta.costs import Cost, baseline_of, heuristic_costs
+from meta.costs import baseline_of, heuristic_costs
 from meta.fine_tuning import ReinforcePolicy
-from meta.study import Measured, StudyPlan, choose_rate, measure
+from meta.study import StudyPlan, choose_rate, measure
 from meta.tasks import Task, get_distribution, objective_kind
-from rllib_configs.task_schema import TaskSection
 from tune_jobs.adapting.sources import SCRATCH, Source, method_of, trained_on
-from tune_jobs.tables.frames import Row, Value, number, read_table, write_table
+from tune_jobs.measuring.fingerprints import fingerprint, task_as_data
+from tune_jobs.measuring.work import Work
+from tune_jobs.tables.frames import Cells, Row, Value, number, read_table, write_table
 from tune_jobs.terminal.options import SPECIALISTS_TABLE
-from tune_jobs.terminal.pieces import Spread, here
-from tune_jobs.tracking.provenance import made_with
 
 HEURISTICS_FILE = "heuristics.csv"
 
@@ -51,18 +46,14 @@ COLUMNS = (
 
 
 def measure_heuristics(
-    family: str,
-    plan: StudyPlan,
-    folder: Path,
-    report: Callable[[str], None] = lambda text: None,
-    spread: Spread = here,
+    family: str, plan: StudyPlan, folder: Path, work: Work | None = None
 ) -> Path:
     """Writes what heuristics cost on the held-out tasks of a family, if that is not there yet.
 
     The family is the name of a distribution over tasks, or its file. Returns the file of the rows
-    in the folder of all rows; `report` hears of each task that is done.
+    in the folder of all rows.
     """
-    distribution = get_distribution(family)
+    distribution, work = get_distribution(family), work or Work()
     path = folder / distribution.name / HEURISTICS_FILE
     tasks = plan.split(distribution, Split.HELD_OUT)
     plan = plan.on(distribution)
@@ -74,43 +65,21 @@ def measure_heuristics(
     mark = _fingerprint(settings, tasks)
     if is_complete(path, mark):
         return path
-    rows: list[Row] = []
-    of_tasks = spread(_costs_on, plan, tasks)
-    for index, (task, costs) in enumerate(zip(tasks, of_tasks, strict=True)):
-        best, axis = baseline_of(task.spec, costs, plan.baselines), task.spec.presentation.axis
-        place: Row = {} if axis is None else {axis.name: task.position}
-        rows += [
-            {
-                "family": distribution.name,
-                "method": name,
-                "policy": costs[name].policy,
-                "task": index,
-                "objective": objective_kind(task),
-                "full_objective": task.objective.name,
-                **place,
-                "cost": costs[name].value,
-                "unfinished": costs[name].num_unfinished,
-                **costs[name].side_metrics,
-                "best": best.value,
-                "best_heuristic": best.policy,
-                "baseline": standing(name, task.spec.baselines, plan.baselines),
-                "ratio": costs[name].value / best.value,
-                "fingerprint": mark,
-            }
-            for name in costs
-        ]
-        report(f"heuristics on {task.name}")
-    write_table(path, rows)
+    head: Row = {"family": distribution.name, "fingerprint": mark}
+    found = work.measure(
+        _costs_on,
+        (head, plan),
+        list(enumerate(tasks)),
+        keys=[f"{mark}-{index}" for index in range(len(tasks))],
+        unit="task",
+        name=lambda piece, rows: f"heuristics on {piece[1].name}",
+    )
+    write_table(path, [row for rows in found for row in rows])
     return path
 
 
 def measure_source(
-    source: Source,
-    family: str,
-    plan: StudyPlan,
-    folder: Path,
-    report: Callable[[str], None] = lambda text: None,
-    spread: Spread = here,
+    source: Source, family: str, plan: StudyPlan, folder: Path, work: Work | None = None
 ) -> Path:
     """Writes how a policy adapts to the held-out tasks of a family, if that is not there yet.
 
@@ -120,13 +89,12 @@ def measure_source(
         family: name of a distribution over tasks, or its file.
         plan: tasks, steps and seeds.
         folder: of all rows; the heuristics' must be there (`measure_heuristics`).
-        report: is told of what is done.
-        spread: what measures, a rate or a task at a time.
+        work: what measures, a rate or a task at a time.
 
     Raises:
         InputError: if the policy cannot be used.
     """
-    distribution, policy = get_distribution(family), source.load()
+    distribution, policy, work = get_distribution(family), source.load(), work or Work()
     path = folder / distribution.name / source.file
     steps = tuple(source.times * step for step in plan.steps)
     plan = replace(plan.on(distribution), steps=steps)
@@ -137,13 +105,13 @@ def measure_source(
     scores: dict[float, float] = {}
     rate = source.rate
     if isinstance(policy, MetaPolicy) and rate is None and not policy.learned_rates:
-        rate, scored = choose_rate(policy, distribution, plan, spread)
+        rate, scored = choose_rate(policy, distribution, plan, work.spread)
         scores = dict(scored)
         policy = policy.with_rate(rate)
         ends = {min(plan.rates): "lowest", max(plan.rates): "highest"}
         last = len(ends) > 1 and rate in ends  # others, that were not tried, may be better
         more = f" (the {ends[rate]} of those tried)" if last else ""
-        report(f"{path.stem}: inner rate {rate:g}{more}")
+        work.progress.say(f"{path.stem}: inner rate {rate:g}{more}")
     method = method_of(policy.config) if source.scratch is None else f"{SCRATCH}{source.more}"
     head: dict[str, Value] = {
         "family": distribution.name,
@@ -159,31 +127,15 @@ def measure_source(
     heuristics = read_table(path.with_name(HEURISTICS_FILE), ("task", "best"))
     # The baseline of a task stands in the rows of each of its heuristics.
     baselines = [row for row in heuristics if row["method"] == heuristics[0]["method"]]
-    axes = {axis.name for kind in WORLDS.names() if (axis := WORLDS.get(kind).presentation.axis)}
-    rows: list[Row] = []
-    for on_task in spread(_measure_on, (policy, tasks, plan), range(len(tasks))):
-        for one in on_task:
-            baseline = baselines[one.task]
-            best = number(baseline, "best")
-            rows.append(
-                {
-                    **head,
-                    "task": one.task,
-                    "objective": baseline["objective"],
-                    **{name: number(baseline, name) for name in sorted(axes) if name in baseline},
-                    "seed": one.seed,
-                    "step": one.step // source.times,
-                    "episodes": one.step * plan.num_episodes,
-                    "cost": one.cost,
-                    "unfinished": one.num_unfinished,
-                    **one.side_metrics,
-                    "best": best,
-                    "best_heuristic": baseline["best_heuristic"],
-                    "ratio": one.cost / best,
-                }
-            )
-        report(f"{path.stem} on {tasks[on_task[0].task].name}")
-    write_table(path, rows)
+    found = work.measure(
+        _adapted_to,
+        (policy, tasks, plan, source.times, head, baselines),
+        range(len(tasks)),
+        keys=[f"{mark}-{index}" for index in range(len(tasks))],
+        unit="task",
+        name=lambda index, rows: f"{path.stem} on {tasks[index].name}",
+    )
+    write_table(path, [row for rows in found for row in rows])
     return path
 
 
@@ -197,18 +149,63 @@ def standing(name: str, of_world: Sequence[str], of_family: Sequence[str]) -> in
     return 1 if tuple(of_family) == tuple(of_world) else 2
 
 
-def _costs_on(plan: StudyPlan, task: Task) -> dict[str, Cost]:
-    """What heuristics cost on a task: a piece of work, see `Spread`."""
-    return heuristic_costs(task, num_jobsets=plan.num_evaluation_jobsets, warmup=plan.warmup)
+def _costs_on(shared: tuple[Row, StudyPlan], piece: tuple[int, Task]) -> list[Row]:
+    """The rows of heuristics on a task."""
+    (head, plan), (index, task) = shared, piece
+    costs = heuristic_costs(task, num_jobsets=plan.num_evaluation_jobsets, warmup=plan.warmup)
+    best, axis = baseline_of(task.spec, costs, plan.baselines), task.spec.presentation.axis
+    place: Row = {} if axis is None else {axis.name: task.position}
+    return [
+        {
+            "family": head["family"],
+            "method": name,
+            "policy": costs[name].policy,
+            "task": index,
+            "objective": objective_kind(task),
+            "full_objective": task.objective.name,
+            **place,
+            "cost": costs[name].value,
+            "unfinished": costs[name].num_unfinished,
+            **costs[name].side_metrics,
+            "best": best.value,
+            "best_heuristic": best.policy,
+            "baseline": standing(name, task.spec.baselines, plan.baselines),
+            "ratio": costs[name].value / best.value,
+            "fingerprint": head["fingerprint"],
+        }
+        for name in costs
+    ]
 
 
-def _measure_on(
-    shared: tuple[MetaPolicy | ReinforcePolicy, Sequence[Task], StudyPlan], index: int
-) -> list[Measured]:
-    """What a policy costs on one of the tasks: a piece of work, see `Spread`."""
-    policy, tasks, plan = shared
-    found = measure(policy, [tasks[index]], plan)
-    return [replace(one, task=index) for one in found]
+Adapting = tuple[MetaPolicy | ReinforcePolicy, Sequence[Task], StudyPlan, int, Row, Sequence[Cells]]
+"""A policy, the tasks of a plan, how many steps count as one, what all rows begin with, and the
+row of each task's baseline."""
+
+
+def _adapted_to(shared: Adapting, index: int) -> list[Row]:
+    """The rows of a policy on one of the tasks."""
+    policy, tasks, plan, times, head, baselines = shared
+    baseline = baselines[index]
+    best = number(baseline, "best")
+    axes = {axis.name for kind in WORLDS.names() if (axis := WORLDS.get(kind).presentation.axis)}
+    return [
+        {
+            **head,
+            "task": index,
+            "objective": baseline["objective"],
+            **{name: number(baseline, name) for name in sorted(axes) if name in baseline},
+            "seed": one.seed,
+            "step": one.step // times,
+            "episodes": one.step * plan.num_episodes,
+            "cost": one.cost,
+            "unfinished": one.num_unfinished,
+            **one.side_metrics,
+            "best": best,
+            "best_heuristic": baseline["best_heuristic"],
+            "ratio": one.cost / best,
+        }
+        for one in measure(policy, [tasks[index]], plan)
+    ]
 
 
 def is_complete(path: Path, fingerprint: str) -> bool:
@@ -244,16 +241,6 @@ def _fingerprint(
     tasks: Sequence[Task],
     policy: MetaPolicy | ReinforcePolicy | None = None,
 ) -> str:
-    """A short text that differs when anything differs that the rows depend on.
-
-    Of the program that is its commit, or its version where it is installed; nobody knows which of
-    the changed files of a working tree matter.
-    """
-    sections = [(task.seed, TaskSection.of(task).model_dump(mode="json")) for task in tasks]
-    made = {name: text for name, text in made_with().items() if name != "git.dirty"}
-    digest = hashlib.sha256(json.dumps([settings, sections, made], sort_keys=True).encode())
-    if policy is not None:
-        for name in sorted(policy.weights):
-            digest.update(name.encode())
-            digest.update(np.ascontiguousarray(policy.weights[name]).tobytes())
-    return digest.hexdigest()[:16]
+    """A short text that differs when anything differs that the rows depend on."""
+    weights = None if policy is None else policy.weights
+    return fingerprint(settings, *map(task_as_data, tasks), weights=weights)[:16]

@@ -11,9 +11,9 @@ from meta.adaptation import Adaptation
 from meta.costs import TUNING_JOBSETS, Cost, Keep, baseline_of, costs_on, heuristic_costs
 from meta.tasks import Task, describe
 from rllib_configs.policy_files import Decode
-from tune_jobs.comparing.markdown import side_cells, side_titles
-from tune_jobs.comparing.table import heads_of
-from tune_jobs.comparing.wording import best_of, compared
+from tune_jobs.measuring.markdown import side_cells, side_titles
+from tune_jobs.measuring.table import heads_of
+from tune_jobs.measuring.wording import best_of, compared
 from tune_jobs.tables.columns import digits_of
 from tune_jobs.tables.frames import Row, Value
 from tune_jobs.tables.printing import aligned, markdown

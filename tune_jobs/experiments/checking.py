@@ -7,12 +7,12 @@ from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config, read_config
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.comparing.rollout_specs import is_rollout, rollout_runs
-from tune_jobs.comparing.trained_runs import find_runs, is_heuristic
 from tune_jobs.experiments.calls import Call
 from tune_jobs.experiments.reach import check_begun, check_reach
 from tune_jobs.experiments.record import RECORD
 from tune_jobs.figures.drawing import check_options, given_options
+from tune_jobs.measuring.rollout_specs import is_rollout, rollout_runs
+from tune_jobs.measuring.trained_runs import find_runs, is_heuristic
 from tune_jobs.tracking.values import flatten
 
 COMPARED = ("task", "training", "seed")

@@ -1,17 +1,15 @@
 """Tables of figures and comparisons in Markdown, for pages of recorded results."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby, takewhile
 from pathlib import Path
 
-from cluster_env.core.errors import InputError
-from tune_jobs.comparing.markdown import Numbers, policy_table, side_cells, side_titles
-from tune_jobs.comparing.table import interval_of
-from tune_jobs.comparing.wording import described, jobs_in, number_in, spec_of_row
 from tune_jobs.figures.site_page import read_sites, tables_of
+from tune_jobs.measuring.markdown import Numbers, policy_table, side_cells, side_titles
+from tune_jobs.measuring.table import interval_of
+from tune_jobs.measuring.wording import described, jobs_in, number_in, spec_of_row
 from tune_jobs.tables.frames import Cells, read_table
 from tune_jobs.tables.printing import markdown, title_case
 
@@ -27,22 +25,21 @@ _SIDE = (
 )
 """Columns behind the mean, as far as a table has them."""
 
-_MATCHED = (
-    ", share of tasks that match the best baseline; other columns are measured after the last step"
-)
-_OVER_BASELINE = (
-    ", cost relative to the best baseline; other columns are measured after the last step"
-)
+_OF_TASKS = {
+    name: f", {what} the best baseline; other columns are measured after the last step"
+    for name, what in (
+        ("adaptation", "cost relative to"),
+        ("adaptation-win-rate", "share of tasks that match"),
+    )
+}
+"""What tables of adaptation say of their numbers."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How the policies of a figure stand in a table, see `policy_table`.
+    """How the policies of a figure stand in a table, see `policy_table`."""
 
-    Its CSV file is known by some columns, beside those of all tables of policies.
-    """
-
-    columns: tuple[str, ...]
+    columns: tuple[str, ...]  # that its CSV file has, beside those of all tables of policies
     first: Numbers = field(default_factory=dict)
     last: Numbers = field(default_factory=dict)
     kept: tuple[str, str] | None = None  # a column and its text, if some rows alone are of policies
@@ -55,26 +52,28 @@ class Layout:
 
 
 def markdown_of(table: Path) -> str:
-    """The table of a CSV file, one for each place or family; empty if it is none that is known.
+    """The table of a CSV file, one for each place or family, by what its column ``table`` says.
 
-    The line of the best mean, and those not significantly different from it, are bold.
+    It is empty for those that stand on no page. The line of the best mean, and those not
+    significantly different from it, are bold.
+
+    Raises:
+        InputError: if the file cannot be read, or lacks a column of what it says it is.
     """
-    for layout in (_COMPARED, _GAP, _OBJECTIVES, _WITHHELD, _RATIOS):
-        with suppress(InputError):
-            rows = read_table(table, (*_POLICY, *layout.columns))
-            if layout is _COMPARED and table.stem == "win-rate":
-                layout = _WON
-            if layout.kept is not None:
-                column, text = layout.kept
-                rows = [row for row in rows if row[column] == text]
-            return _joined(rows, _place, layout.table)
-    with suppress(InputError):
+    name = read_table(table, ())[0].get("table", "")
+    if name in _LAYOUTS:
+        layout = _LAYOUTS[name]
+        rows = read_table(table, (*_POLICY, *layout.columns))
+        if layout.kept is not None:
+            column, text = layout.kept
+            rows = [row for row in rows if row[column] == text]
+        return _joined(rows, _place, layout.table)
+    if name in _OF_TASKS:
         rows = sorted(read_table(table, _ADAPTED), key=_family)
-        what = _MATCHED if table.stem == "adaptation-win-rate" else _OVER_BASELINE
-        return _joined(rows, _family, _adaptation, what)
-    with suppress(InputError):
+        return _joined(rows, _family, _adaptation, _OF_TASKS[name])
+    if name == "sites":
         return tables_of(read_sites(table))
-    with suppress(InputError):
+    if name == "headroom":
         rows = read_table(table, _CLOSED)
         return _joined(rows, "{family}, {tasks} tasks that have specialists".format_map, _headroom)
     return ""
@@ -98,9 +97,7 @@ def _place(row: Cells) -> str:
     named = f"{given}{inside}" if given else "; ".join(filter(None, (jobs, details)))
     world_spec = spec_of_row(row)
     metric = "" if row["metric"] == world_spec.headline else f"; by {row['metric']}"
-    axis = world_spec.presentation.axis
-    first = axis.name if axis is not None and axis.name in row else "metric"
-    joined = takewhile(lambda name: name not in (first, "exhibit", "place"), row)
+    joined = takewhile(lambda name: name != "table", row)
     varied = "".join(f"; {name} {row[name]}" for name in joined)
     return f"{title_case(named)}; {float(row['jobsets']):,.0f} jobsets{metric}{varied}"
 
@@ -195,3 +192,13 @@ _RATIOS = Layout(
     },
     mean="",
 )
+_LAYOUTS = {
+    "comparison": _COMPARED,
+    "scenarios": _COMPARED,
+    "win-rate": _WON,
+    "optimality-gap": _GAP,
+    "objectives": _OBJECTIVES,
+    "withheld-jobs": _WITHHELD,
+    "ratios": _RATIOS,
+}
+"""By what the column ``table`` says."""

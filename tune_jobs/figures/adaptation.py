@@ -30,8 +30,6 @@ from tune_jobs.figures.adaptation_data import (
 )
 from tune_jobs.figures.kit.curves import Curve, End, draw_curves, draw_levels, grid_of_panels
 from tune_jobs.figures.kit.dots import draw_dots, name_lines
-from tune_jobs.figures.learning_curves import MOST_LINES
-from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import (
     INK,
     MUTED,
@@ -41,6 +39,8 @@ from tune_jobs.figures.style import (
     new_figure,
     styled,
 )
+from tune_jobs.recipes.learning_curves import MOST_LINES
+from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.tables.frames import Row, estimate_cells, read_frame, with_numbers
 
 TEXTS = ("series", "family", "objective", "method")
@@ -348,21 +348,17 @@ def draw_objectives(table: Path) -> Figure:
     return figure
 
 
-BY_FAMILY = FigureRecipe(
-    partial(collect, with_heuristics=True),
-    partial(
-        draw,
-        title="Adaptation to unseen tasks: cost relative to the best baseline",
-        note="1 is the best baseline on each task",
-    ),
+collect_by_family = partial(collect, with_heuristics=True)
+draw_by_family = partial(
+    draw,
+    title="Adaptation to unseen tasks: cost relative to the best baseline",
+    note="1 is the best baseline on each task",
 )
-BY_OBJECTIVE = FigureRecipe(partial(collect, by_objective=True), draw_objectives)
-WIN_RATE = FigureRecipe(
-    partial(collect, statistic=won),
-    partial(
-        draw,
-        title="Share of unseen tasks on which methods match the best baseline",
-        note=f"a task counts if the cost is at most {WIN_RATIO:g} times the best baseline's",
-        share=True,
-    ),
+collect_by_objective = partial(collect, by_objective=True)
+collect_win_rates = partial(collect, statistic=won)
+draw_win_rates = partial(
+    draw,
+    title="Share of unseen tasks on which methods match the best baseline",
+    note=f"a task counts if the cost is at most {WIN_RATIO:g} times the best baseline's",
+    share=True,
 )

@@ -34,8 +34,8 @@ from tune_jobs.figures.adaptation_data import (
 )
 from tune_jobs.figures.kit.curves import grid_of_panels
 from tune_jobs.figures.kit.dots import draw_dots, name_lines
-from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
+from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.tables.frames import Row, estimate_cells, read_frame
 from tune_jobs.terminal.options import SPECIALISTS_TABLE
 
@@ -347,7 +347,3 @@ def draw_headroom(table: Path) -> Figure:
             limits = (low - room, high + room)
             draw_methods(axes, family, methods, [(floor, "specialists", INK)], limits)
     return figure
-
-
-DIFFERENCES = FigureRecipe(collect_differences, draw_differences)
-HEADROOM = FigureRecipe(collect_headroom, draw_headroom)

@@ -13,7 +13,7 @@ from cluster_env.evaluation import Estimate
 from cluster_env.evaluation.intervals import seeds_interval
 from tune_jobs.adapting.rows import read_rows
 from tune_jobs.figures.kit.curves import Style
-from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.tables.frames import with_numbers
 
 Ratios = NDArray[np.float64]

@@ -12,19 +12,8 @@ from matplotlib.ticker import PercentFormatter
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import get_metric
-from tune_jobs.comparing.comparison import compare
-from tune_jobs.comparing.policy_specs import learned_name
-from tune_jobs.comparing.wording import (
-    described,
-    on_jobs,
-    short,
-    spec_of_row,
-    trained_on,
-    value_of,
-)
 from tune_jobs.figures.kit.curves import Curve, End, draw_curves
 from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
-from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import (
     color_of,
     headline,
@@ -34,17 +23,22 @@ from tune_jobs.figures.style import (
     scale_values,
     styled,
 )
+from tune_jobs.measuring.policy_specs import learned_name
+from tune_jobs.measuring.wording import (
+    described,
+    on_jobs,
+    short,
+    spec_of_row,
+    trained_on,
+    value_of,
+)
 from tune_jobs.tables.columns import column
-from tune_jobs.tables.frames import Row, number, read_frame, with_numbers
+from tune_jobs.tables.frames import number, read_frame, with_numbers
 
 POLICY = ("policy", "key", "learned", "trained_at", "trained_on", "seeds")
-"""Columns that say who a row is about, see `tune_jobs.comparing.comparison.spec_cells`."""
+"""Columns that say who a row is about, see `tune_jobs.measuring.comparison.spec_cells`."""
 
 COLUMNS = ("metric", "jobsets", *POLICY, "interval_over", "unfinished")
-
-VALUES_OF = {"deeprm": tuple(percent / 100 for percent in range(10, 191, 20))}
-"""Values of a world's axis that lines are drawn along by default: DeepRM's loads of its figure 4,
-whose 190 % means a job in every step, which is a load of 184.5 %."""
 
 SHORT = ("utilization", "wait", "longest_wait")
 """Side metrics that are shown where there is room for three numbers only."""
@@ -53,40 +47,14 @@ SHARES = ("win_rate", "within_2")
 """Columns of the figure ``win-rate``, each with its interval."""
 
 _RENAMED = {"attainment": "win_rate", "trained_load": "trained_at"}
+
 _HEIGHT = 4.6
+
 _SHARES_HEIGHT = 7.4
+
 _LABEL_CHARACTERS = 30  # of a line of a name that says how varied the jobs of training were
+
 _ROW_HEIGHT = 0.38
-
-
-def collect(request: FigureRequest) -> list[Row]:
-    """Evaluates all heuristics of the world and the runs' policies along the axis.
-
-    Returns:
-        The rows of `tune_jobs.comparing.comparison.compare`. ``win_rate`` is the share of jobsets
-        on which a policy's mean is at least as good as the best of the world's baselines there; a
-        jobset that it leaves unfinished is lost. ``within_2`` is the share of jobs with a slowdown
-        of at most 2.
-
-    Raises:
-        InputError: if a run cannot be used, or the jobs are as they are.
-    """
-    runs, config = request.load()
-    protocol = request.protocol(config, cap=True)
-    task = protocol.task
-    if not task.has_axis:
-        raise InputError(
-            f"this figure draws lines, but {task.spec.presentation.words(task)} has only "
-            "one value; use metasched compare --out FOLDER, or synthetic jobs"
-        )
-    values = request.at or VALUES_OF.get(task.world.kind, ())
-    if not values:
-        raise InputError("this figure draws lines: give the values along them with --at")
-    # Of the values that the workload cannot reach, the first stands for all.
-    used = [protocol.at(value).task.position for value in values]
-    reachable = [value for k, value in enumerate(values) if used[k] not in used[:k]]
-    specs = request.specs(task.spec.heuristics.names(), runs)
-    return compare(protocol, specs, reachable, request.progress)
 
 
 def read_policies(
@@ -186,10 +154,6 @@ def draw_win_rate(table: Path) -> Figure:
         for axes, labels in zip(panels, ends, strict=True):
             label_ends(axes, labels)
     return figure
-
-
-VALUES = FigureRecipe(collect, draw)
-WIN_RATE = FigureRecipe(collect, draw_win_rate)
 
 
 def _draw_lines(axes: Axes, rows: pd.DataFrame, column: str) -> list[End]:

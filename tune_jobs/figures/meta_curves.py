@@ -16,9 +16,9 @@ from tune_jobs.adapting.sources import method_of, trained_on
 from tune_jobs.figures.adaptation_data import color_and_style
 from tune_jobs.figures.kit.curves import Style, count_iterations, draw_curves, seeds_curve
 from tune_jobs.figures.kit.dots import name_lines
-from tune_jobs.figures.learning_curves import read_runs, require_runs
-from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import MUTED, headline, label_ends, new_figure, styled
+from tune_jobs.recipes.learning_curves import read_runs, require_runs
+from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.runs.history import KEY
 from tune_jobs.tables.frames import Row, Value, read_frame
 
@@ -186,7 +186,3 @@ def draw_rates(table: Path) -> Figure:
             axes.legend(fontsize=8.5, loc="best")
             name_lines(axes, blocks, top=-0.5)
     return figure
-
-
-CURVES = FigureRecipe(collect_curves, draw_curves_of_runs)
-INNER_RATES = FigureRecipe(collect_rates, draw_rates)

@@ -1,6 +1,5 @@
 """Cost against a side metric: what a small bounded slowdown is bought with."""
 
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
@@ -13,35 +12,27 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from matplotlib.transforms import Bbox
 
 from cluster_env.evaluation import get_metric
-from tune_jobs.comparing.wording import spec_of_row
 from tune_jobs.figures.comparison import COLUMNS, read_policies
-from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.figures.scenarios import Scenario, ScenarioFigure, logs_of, written
+from tune_jobs.figures.scenarios import written
 from tune_jobs.figures.style import INK, headline, new_figure, plain_ticks, styled
+from tune_jobs.measuring.wording import spec_of_row
 from tune_jobs.tables.frames import with_numbers
 
 SIDE_METRICS = ("utilization_to_end", "longest_wait")
 """What costs are drawn against, each in a column of panels."""
 
 _HEIGHT, _WIDTH = 4.4, 11.0  # inches of a row of panels
+
 _AROUND = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
+
 _DISTANCES = (6, 12, 20, 30)  # points
+
 _DAY = 86_400.0
+
 _TIMES = (
     *(10.0, 60.0, 600.0, 3600.0, 4 * 3600.0, 12 * 3600.0),
     *(days * _DAY for days in (1, 2, 3, 5, 7, 10, 14, 20, 30, 50, 100, 200, 365)),
 )
-
-
-def _scenarios(request: FigureRequest) -> Iterator[Scenario]:
-    if request.traces:
-        for name, settings in logs_of(request):
-            yield Scenario(f"{name}, RLScheduler's windows", "hpc-smoke", settings, "rlscheduler")
-        return
-    jobs = {"workload.jobs": 1024}
-    yield Scenario("Lublin's jobs, load 100%", "hpc-smoke", {**jobs, "workload.load": 1.0})
-    typed = {**jobs, "workload.load": 0.6, "workload.typed": "true"}
-    yield Scenario("Lublin's jobs of two kinds, load 60%", "hpc-smoke", typed)
 
 
 def draw(table: Path) -> Figure:
@@ -69,9 +60,6 @@ def draw(table: Path) -> Figure:
             for axes, side in zip(line, SIDE_METRICS, strict=True):
                 _name_points(axes, some, metric.name, side)
     return figure
-
-
-FIGURE = ScenarioFigure("What a small slowdown costs", _scenarios, draw=draw)
 
 
 def front(rows: pd.DataFrame, metric: str, side: str) -> pd.DataFrame:

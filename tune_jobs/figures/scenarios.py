@@ -1,8 +1,7 @@
 """Every rule in several scenarios side by side, each with side metrics."""
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -10,54 +9,31 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from cluster_env.core.errors import InputError
 from cluster_env.evaluation import Metric, get_metric
 from cluster_env.evaluation.metrics import SIZES
-from cluster_env.workloads.formats import read_log
-from tune_jobs.comparing.choices import choose_comparison
-from tune_jobs.comparing.comparison import compare
-from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
-from tune_jobs.comparing.table import beside
-from tune_jobs.comparing.trained_runs import TrainedRun, find_runs, load_runs
-from tune_jobs.comparing.wording import spec_of_row
 from tune_jobs.figures.comparison import COLUMNS, ranked, read_policies
 from tune_jobs.figures.kit.dots import PANEL, list_dots, panels_beside
 from tune_jobs.figures.kit.heat import HeatCell, draw_heat
-from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import TABLE_DPI, WIDTH, headline, new_figure, styled
+from tune_jobs.measuring.table import beside
+from tune_jobs.measuring.wording import spec_of_row
 from tune_jobs.tables.columns import SHARE, TIME, Time, column, plain_time
-from tune_jobs.tables.frames import Row, with_numbers
-from tune_jobs.terminal.pieces import Spread
-from tune_jobs.terminal.spreading import spreading
+from tune_jobs.tables.frames import with_numbers
 
 _MOST_PANELS = 4
 
 _GRID_ROW, _GRID_COLUMN, _GRID_NAMES = 0.36, 0.82, 1.3  # inches
+
 _WORST = 30.0  # times the best of a column, from where on all have the same color
+
 _DARK = 8.0  # from here on letters are white
+
 _TITLE_CHARACTERS = 11
+
 _MOST_PIXELS = 2200  # of a table's width: files of wider ones exceed a megabyte
 
 
-@dataclass(frozen=True)
-class Scenario:
-    """What all policies are measured on once."""
-
-    name: str
-    preset: str
-    settings: Mapping[str, object]  # of the task, without ``task.``, that differ from the preset's
-    named: str = ""  # see `EvaluationProtocol.named`
-    warmup: int = 0  # steps at both ends whose jobs do not count, unless somebody asks for others
-
-    def changes(self, request: FigureRequest) -> list[str]:
-        """What differs from the preset, as ``KEY=VALUE``; what was asked for comes last."""
-        return [
-            *(f"task.{key}={value}" for key, value in self.settings.items()),
-            *request.overrides,
-        ]
-
-
-def draw_scenarios(table: Path) -> Figure:
+def draw(table: Path) -> Figure:
     """A panel for each scenario: policies from best to worst, with side metrics written beside.
 
     More than a handful of scenarios become columns of one colored table.
@@ -180,87 +156,3 @@ def written(metric: str, value: float, time: Time = plain_time) -> str:
     if column(metric).unit in (TIME, SHARE):
         return column(metric).write(value, time)
     return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
-
-
-@dataclass(frozen=True)
-class ScenarioFigure:
-    """A figure or a table of the same policies in several scenarios, by one metric."""
-
-    title: str
-    scenarios: Callable[[FigureRequest], Iterable[Scenario]]
-    metric: str = "bounded_slowdown"
-    baselines_only: bool = False  # leaves out heuristics that are no baselines of the world
-    draw: Callable[[Path], Figure] = draw_scenarios  # from the CSV file of `collect`
-
-    def collect(self, request: FigureRequest) -> list[Row]:
-        """Evaluates the heuristics of the world, and the runs' policies, in each scenario.
-
-        Returns:
-            The rows of `tune_jobs.comparing.comparison.compare`, with the name of the scenario
-            (``place``) and the title (``exhibit``) in front.
-
-        Raises:
-            InputError: if a log or a run cannot be used.
-        """
-        runs = load_runs(find_runs(request.runs), request.decode)
-        with spreading(request.num_runners) as spread:
-            return [
-                row
-                for scenario in self.scenarios(request)
-                for row in self._compared(scenario, request, runs, spread)
-            ]
-
-    def _compared(
-        self,
-        scenario: Scenario,
-        request: FigureRequest,
-        runs: Sequence[TrainedRun],
-        spread: Spread,
-    ) -> list[Row]:
-        """The rows of a scenario, see `collect`."""
-        config, warmup = choose_comparison(
-            scenario.preset, scenario.changes(request), request.task_options, runs, None
-        )
-        protocol = EvaluationProtocol(
-            config.task.build(config.name, request.seed),
-            self.metric,
-            num_jobsets=request.num_jobsets,
-            num_episodes=request.num_episodes,
-            warmup=request.warmup or scenario.warmup or warmup,
-        )
-        spec = protocol.task.spec
-        rules = spec.baselines if self.baselines_only else spec.heuristics.names()
-        specs = request.specs(rules, runs)
-        protocols = [scenario.named or UNSEEN]
-        rows = compare(protocol, specs, protocol.values(), request.progress, protocols, spread)
-        return [{"exhibit": self.title, "place": scenario.name, **row} for row in rows]
-
-
-def logs_of(request: FigureRequest) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Name and settings of each log that was named, or lies in a folder that was.
-
-    Its machine is as large as ``--processors`` says, or the log, else as its largest job. What is
-    no log in a folder is left out, and said.
-    """
-    for path in files_of(request.traces):
-        try:
-            jobs = read_log(path)
-        except InputError as error:
-            if path in request.traces:
-                raise
-            request.progress.say(f"{path.name} is left out: {error}")
-            continue
-        processors = jobs.processors or int(jobs.demand[:, 0].max())
-        settings: dict[str, object] = {"workload.kind": "trace", "workload.path": path}
-        if "processors" not in request.task_options:
-            settings["world.processors"] = processors
-        yield path.name.partition(".")[0], settings
-
-
-def files_of(traces: Sequence[Path]) -> Iterator[Path]:
-    """The files that were named, and those of the folders, by name; hidden ones are none."""
-    if not traces:
-        raise InputError("this figure shows job logs: name each, or a folder of them, with --trace")
-    for path in traces:
-        inside = sorted(path.iterdir()) if path.is_dir() else [path]
-        yield from (one for one in inside if one.is_file() and not one.name.startswith("."))

@@ -1,9 +1,7 @@
 """The same jobs under the best rule and under a learned policy: who ran when, who waited."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,106 +12,21 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from cluster_env.core.errors import InputError
 from cluster_env.core.placement import paint, place
-from cluster_env.core.schedule import Schedule
-from cluster_env.evaluation import Summary, evaluate, get_metric, summarize
-from tune_jobs.comparing.comparison import check_specs, spec_cells
-from tune_jobs.comparing.policy_specs import PolicySpec
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.wording import best_of, described, jobs_of, on_jobs, spec_of_row
-from tune_jobs.figures.registry import FigureRequest
+from cluster_env.evaluation import get_metric
 from tune_jobs.figures.style import headline, new_figure, style_of, styled
+from tune_jobs.measuring.wording import described, on_jobs, spec_of_row
 from tune_jobs.tables.columns import column
-from tune_jobs.tables.frames import Row, read_frame
+from tune_jobs.tables.frames import read_frame
 
 LIMITS = (1.0, 2.0, 5.0, 20.0)
 """Slowdowns that the colors of jobs change at."""
 
 _NUMBERS = ("submit", "start", "duration", "units", "slowdown", "mean", "machine")
+
 _COLORS = ("#ffffff", "#cfe3f2", "#7fb8d9", "#f2c14e", "#e07b39", "#a4262c")
+
 _COLUMNS = 1600
-
-
-@dataclass(frozen=True)
-class _Played:
-    """What a policy did on all jobsets."""
-
-    spec: PolicySpec
-    name: str
-    schedule: Schedule
-    summary: Summary
-
-
-def collect(request: FigureRequest) -> list[Row]:
-    """Plays all rules of the world and a learned policy, and keeps one jobset of two of them.
-
-    These are the rule with the best mean over all jobsets, and the first of the policies. Of the
-    jobsets, it is the one whose difference between both is closest to the mean difference.
-
-    Returns:
-        A row for each job of that jobset and policy: ``submit``, ``start`` (-1: never),
-        ``duration``, ``units`` of the first resource, and ``slowdown``; with the ``mean`` of the
-        world's headline on the jobset, side metrics, and on how many jobsets (``better``) the
-        learned policy has the better mean.
-
-    Raises:
-        InputError: if no run is named, or it cannot be used.
-    """
-    runs, config = request.load()
-    if not runs:
-        raise InputError("this figure compares a learned policy with a rule; name one with --runs")
-    whole = request.protocol(config)
-    value, *others = request.at or whole.values()
-    if others:
-        raise InputError("this figure shows one jobset, so give one value with --at")
-    protocol = whole.at(value)
-    rules = list(protocol.task.spec.heuristics.names())
-    specs = request.specs(rules, runs[:1])
-    check_specs(protocol, specs)
-    request.progress.start(len(specs), unit="evaluation")
-    played = []
-    for done, spec in enumerate(specs, start=1):
-        played.append(_play(protocol, spec))
-        request.progress.step(done, f"{jobs_of(protocol.task)}: {spec.key}")
-    request.progress.close()
-    metric, policy = get_metric(protocol.metric), played[-1].summary
-    rule = min(played[:-1], key=lambda one: metric.rank(one.summary.mean(metric.name)))
-    differences = policy.rows(metric.name) - rule.summary.rows(metric.name)
-    mean = policy.mean(metric.name) - rule.summary.mean(metric.name)
-    shown = int(np.nanargmin(np.abs(differences - mean)))
-    gains = differences if metric.higher_is_better else -differences
-    better = int((gains > 0).sum())
-    head = {**protocol.columns(), "of_rules": best_of(rules), "place": shown + 1, "better": better}
-    return [{**head, **row} for one in (rule, played[-1]) for row in _rows(one, protocol, shown)]
-
-
-def _play(protocol: EvaluationProtocol, spec: PolicySpec) -> _Played:
-    group, task = spec.make(protocol), protocol.task
-    schedule = evaluate(group.members[0], protocol.held_out(), task.world, run_seed=task.seed)
-    summary = summarize(schedule, warmup=protocol.warmup, metrics=task.spec.metrics)
-    return _Played(spec, group.name, schedule, summary)
-
-
-def _rows(played: _Played, protocol: EvaluationProtocol, shown: int) -> list[Row]:
-    schedule, side_metrics = played.schedule, protocol.task.spec.side_metrics
-    jobs = np.flatnonzero(schedule.jobset[schedule.episode] == shown)
-    head = {
-        **spec_cells(played.spec, played.name),
-        "mean": float(played.summary.rows(protocol.metric)[shown]),
-        **{name: float(played.summary.rows(name)[shown]) for name in side_metrics},
-        "machine": int(schedule.capacity[0]),
-    }
-    columns: dict[str, NDArray[Any]] = {
-        "submit": schedule.arrival,
-        "start": schedule.start,
-        "duration": schedule.duration,
-        "units": schedule.demand[:, 0],
-        "slowdown": schedule.slowdown,
-    }
-    return [
-        {**head, **{name: values[job].item() for name, values in columns.items()}} for job in jobs
-    ]
 
 
 def draw(table: Path) -> Figure:

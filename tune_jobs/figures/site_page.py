@@ -12,52 +12,25 @@ import pandas as pd
 from cluster_env.core.durations import duration
 from cluster_env.core.removed import REMOVED
 from rllib_configs.loading import read_yaml
+from tune_jobs.recipes.site_units import BUSY, NUMBERS, PREDICTED, REFERENCE, TEXTS
 from tune_jobs.replaying.outcomes import SIZES
 from tune_jobs.tables.columns import COUNT, SHARE, shown, with_interval
 from tune_jobs.tables.frames import read_frame
 from tune_jobs.tables.printing import aligned, code_span, markdown
 
-TEXTS = (
-    *("log", "file", "sha256", "size_from", "bound", "kind", "best_rule", "best_rule_whole"),
-    *("policy", "learned"),
-)
-NUMBERS = (
-    *("jobs", "left_out", "processors", "days", "load", "users", "max_wait", "weeks"),
-    *("ratio", "ratio_low", "ratio_high", "ratio_whole"),
-    *("bounded_slowdown", "utilization", "to_end", "mean_wait", "wait_95", "longest_wait"),
-    *("overdue", "unfinished", "user_slowdown", "user_wait"),
-    *("bounded_slowdown_narrow", "bounded_slowdown_medium", "bounded_slowdown_wide"),
-    *("mean_wait_narrow", "mean_wait_medium", "mean_wait_wide"),
-    *("longest_wait_narrow", "longest_wait_medium", "longest_wait_wide"),
-)
-"""Columns of the table, a row for each log and policy; times are seconds.
-
-``ratio`` is a policy's mean bounded slowdown of a week over that of ``best_rule``, as a geometric
-mean over weeks, with its interval. ``ratio_whole`` is the mean bounded slowdown of the whole log
-over that of ``best_rule_whole``, the rule with the lowest.
-"""
-
-PRICE = NUMBERS[NUMBERS.index("bounded_slowdown") :]
-"""Those of a log under one policy."""
-
-PREDICTED = " (predicted)"
-"""What a rule's name ends in where it goes by predicted run times, and not by estimates."""
-
-REFERENCE = "fcfs:easy"
-"""The rule that says whether a log is busy, and from whose waits the bound comes."""
-
-BUSY = 3.0
-"""Mean bounded slowdown under `REFERENCE` from which a log is busy; below, hardly anybody waits."""
-
 DEFAULT = "hpc-order"
 """The shipped policy that stands beside the best rule of each log."""
 
 _WIDTH = 120  # characters of a line of prose
+
 _COLUMNS = (
     "Utilization (points) and mean wait (ratio) are relative to the best rule. Means of whole logs "
     "depend on few jobs."
 )
+
 _ARCHIVES = Path(__file__).with_name("archives.yaml")
+
+
 Write = Callable[[pd.Series], str]
 
 
@@ -285,12 +258,14 @@ _VALUE: dict[str, Write] = {
     ),
     "Slowdown": lambda row: shown(row["bounded_slowdown"]),
 }
+
 _BOTH: dict[str, tuple[str, Callable[[float], str]]] = {
     "Slowdown": ("bounded_slowdown", shown),
     "Utilization": ("utilization", lambda value: shown(value, SHARE)),
     "Mean wait": ("mean_wait", duration),
     "Longest wait": ("longest_wait", duration),
 }
+
 _PRICE: dict[str, Write] = {
     "Utilization": lambda row: shown(row["utilization"], SHARE),
     "Mean, p95 wait": lambda row: f"{duration(row['mean_wait'])}, {duration(row['wait_95'])}",

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import GRID, INK, MUTED, headline, new_figure, scale_values, styled
+from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.sweeps.folder import open_sweep
 from tune_jobs.sweeps.results import FIXED_COLUMNS, table_of
 from tune_jobs.tables.frames import Row, read_frame

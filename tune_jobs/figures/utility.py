@@ -4,10 +4,8 @@
 steps of learning on other arrivals; ``--jobsets`` makes it fewer experiments.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,35 +13,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from rllib_configs.registries import prepare
 from rllib_configs.worlds.accrual.servers import (
     POLICIES,
-    Outcome,
-    Setting,
-    experiment,
-    pool_experiment,
-    pool_of,
 )
-from tune_jobs.comparing.choices import choose_config
 from tune_jobs.figures.kit.bars import draw_groups
 from tune_jobs.figures.kit.curves import Curve, draw_curves
-from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
-from tune_jobs.tables.frames import Row, read_frame
+from tune_jobs.recipes.utility import ORDERS, RULES, SHAPES
+from tune_jobs.tables.frames import read_frame
 
-EXPERIMENTS = 50
-RATES = (0.06, 0.08, 0.1, 0.12, 0.14, 0.16, 0.18, 0.2)
-SHAPES = {"root": "concave: root", "linear": "linear", "square": "convex: square"}
-"""Time-utility functions of figure 5."""
-
-RULES = ("SSS", "SSL", "SLS", "SLL", "LSS", "LSL", "LLS", "LLL")
 PAPER_VALUES = (-0.97, -0.25, -0.86, -0.39, 0.48, -0.85, 4.03, 0.19)
-ORDERS = ("edf", "density", "dasa", "lbesa")
 
-MACHINES, MACHINE_RATES, MACHINE_EXPERIMENTS = (1, 2, 4), (0.1, 0.2), 20
-"""Numbers of servers with one queue, rates of arrivals for each of them, and experiments."""
 
 Looks = Mapping[str, tuple[str, str]]
+
 LOOKS: Looks = {
     "none": ("best fit alone", "#8a8a8a"),
     "aggressive": ("aggressive", "#e69f00"),
@@ -57,122 +40,15 @@ POOL_LOOKS: Looks = {
     "own": ("values of each server", "#d55e00"),
     "shared": ("one value function", "#009e73"),
 }
+
 COLUMN_NAMES = {"squeeze": "squeezing", "preempt": "preemption", "both": "both"}
 
 TEXTS = ("policy", "column", "utility", "dropped")
+
 NUMBERS = (
     *("rate", "experiments"),
     *("productivity", "productivity_error", "utilization", "utilization_error"),
 )
-
-
-def setting_of(request: FigureRequest, **changes: Any) -> Setting:
-    """That of the preset fuzzy-td, the paper's, with the changes that are asked for (``--set``).
-
-    There are as many experiments as are asked for, at most 50.
-    """
-    config = prepare(
-        choose_config(request.source or "fuzzy-td", request.overrides, request.task_options, [])
-    )
-    experiments = min(request.num_jobsets, EXPERIMENTS)
-    return replace(Setting.of(config, experiments, request.seed), **changes)
-
-
-def _cells(name: str, values: NDArray[np.float64], unit: float = 1.0) -> dict[str, float]:
-    """Mean over experiments in some unit, and its standard error."""
-    error = values.std(ddof=1) / np.sqrt(values.size) / unit if values.size > 1 else 0.0
-    return {name: float(values.mean() / unit), f"{name}_error": float(error)}
-
-
-def rows_of(setting: Setting, outcomes: Iterable[Outcome]) -> list[Row]:
-    """A row for each policy and column: means over experiments and their standard errors."""
-    rows: list[Row] = []
-    aggressive: dict[str, NDArray[np.float64]] = {}  # by column
-    for one in outcomes:
-        if one.policy == "aggressive":
-            aggressive[one.column] = one.productivity
-        learned: dict[str, float] = {}
-        if one.policy == "utility" and one.column in aggressive:  # on the same arrivals
-            gain = (one.productivity - aggressive[one.column]) / 1000
-            learned |= _cells("over_aggressive", gain)
-        if one.parameters is not None:
-            root = np.sqrt(one.productivity.size)
-            for rule, values in zip(RULES, one.parameters.T, strict=True):
-                learned[f"p_{rule}"] = float(values.mean())
-                learned[f"p_{rule}_error"] = float(values.std() / root)
-        rows.append(
-            {
-                "policy": one.policy,
-                "column": one.column,
-                "rate": setting.rate,
-                "utility": setting.utility,
-                "dropped": setting.world.drop_expired,
-                "experiments": one.productivity.size,
-                **_cells("productivity", one.productivity, 1000),
-                **_cells("utilization", one.utilization),
-                **learned,
-            }
-        )
-    return rows
-
-
-def collect_policies(request: FigureRequest) -> list[Row]:
-    """The nine policies of figures 2 and 3, and orders of the literature.
-
-    Twice: where jobs that are worth nothing stay in the queue, and where they are let go.
-    """
-    rows: list[Row] = []
-    for dropped in (False, True):
-        setting = setting_of(request)
-        setting = replace(setting, world=replace(setting.world, drop_expired=dropped))
-        rows += rows_of(setting, experiment(setting))
-        rows += rows_of(setting, experiment(setting, ORDERS, ["both"]))
-    return rows
-
-
-def collect_rates(request: FigureRequest) -> list[Row]:
-    """Figure 4: policies that may do both, against the rate of arrivals (``--at``)."""
-    settings = [setting_of(request, rate=rate) for rate in request.at or RATES]
-    return [row for one in settings for row in rows_of(one, experiment(one, columns=["both"]))]
-
-
-def collect_shapes(request: FigureRequest) -> list[Row]:
-    """Figure 5: the nine policies under three time-utility functions."""
-    settings = [setting_of(request, utility=shape) for shape in SHAPES]
-    return [row for one in settings for row in rows_of(one, experiment(one))]
-
-
-def collect_machines(request: FigureRequest) -> list[Row]:
-    """A row for each rate of a server (``--at``), number of servers, allocation and policy.
-
-    Productivity is that of a server; gains are over policies on the same arrivals.
-    """
-    experiments = min(request.num_jobsets, MACHINE_EXPERIMENTS)
-    pools = [
-        (rate, machines, allocation)
-        for rate in request.at or MACHINE_RATES
-        for machines in MACHINES
-        for allocation in (("machine", "job") if machines > 1 else ("machine",))
-    ]
-    rows: list[Row] = []
-    for rate, machines, allocation in pools:
-        each = Setting(rate=rate, experiments=experiments, seed=request.seed)
-        outcomes = pool_experiment(pool_of(each, machines, allocation))
-        values = {policy: earned / 1000 / machines for policy, earned in outcomes}
-        rows += [
-            {
-                "policy": policy,
-                "machines": machines,
-                "allocation": allocation,
-                "rate": rate,
-                "experiments": experiments,
-                **_cells("productivity", mine),
-                **_cells("over_aggressive", mine - values["aggressive"]),
-                **_cells("over_own", mine - values["own"]),
-            }
-            for policy, mine in values.items()
-        ]
-    return rows
 
 
 def _headline(
@@ -383,11 +259,3 @@ def _surface(p: NDArray[np.float64], x: NDArray[np.float64], x3: float) -> NDArr
     small_large = [1 - x, x]
     weights = np.einsum("ai,bj,c->abcji", small_large, small_large, [1 - x3, x3])
     return np.einsum("abc,abcji->ji", p.reshape(2, 2, 2), weights)  # in the order of RULES
-
-
-FIG2 = FigureRecipe(collect_policies, draw_productivity)
-FIG3 = FigureRecipe(collect_policies, draw_utilization)
-FIG4 = FigureRecipe(collect_rates, draw_rates)
-FIG5 = FigureRecipe(collect_shapes, draw_shapes)
-VALUES = FigureRecipe(collect_policies, draw_values)
-MACHINES_FIGURE = FigureRecipe(collect_machines, draw_machines)

@@ -18,7 +18,7 @@ from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.slurm.conf import SlurmSite, read_slurm_conf
 from cluster_env.worlds import get_heuristic
-from tune_jobs.comparing.policy_specs import split_names
+from tune_jobs.measuring.policy_specs import split_names
 from tune_jobs.replaying import fidelity as near
 from tune_jobs.replaying.choices import SITE, LogOptions, read_as_said, task_of_log
 from tune_jobs.replaying.description import WEEK_S, week_names

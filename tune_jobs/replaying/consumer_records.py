@@ -8,7 +8,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from rllib_configs.loading import load_config
 from rllib_configs.policy_files import load_policy, read_policy_config
-from tune_jobs.comparing.trained_runs import is_heuristic
+from tune_jobs.measuring.trained_runs import is_heuristic
 
 
 def record_consumers(

@@ -10,7 +10,7 @@ import pandas as pd
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.workloads.swf import write_swf
-from tune_jobs.comparing.choices import choose_config
+from tune_jobs.measuring.choices import choose_config
 from tune_jobs.replaying.choices import WORLD
 from tune_jobs.tables.frames import write_table
 from tune_jobs.tables.report import Report

@@ -16,15 +16,17 @@ from cluster_env.evaluation import evaluate
 from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds import get_heuristic
-from tune_jobs.comparing.comparison import check_specs
-from tune_jobs.comparing.policy_specs import (
+from tune_jobs.measuring.comparison import check_specs
+from tune_jobs.measuring.evaluating import held_out_jobsets
+from tune_jobs.measuring.policy_specs import (
     PolicySpec,
     heuristic_spec,
     learned_spec,
     split_names,
 )
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.trained_runs import Decode, find_runs, is_heuristic, load_runs
+from tune_jobs.measuring.work import Work
 from tune_jobs.replaying.choices import LogOptions, task_of_log
 from tune_jobs.replaying.crowds import Edges, Stretch
 from tune_jobs.replaying.outcomes import (
@@ -114,7 +116,7 @@ def replay_log(options: ReplayOptions, progress: Progress) -> Report:
             specs.append(replace(learned_spec("", [run], decode), key=run.path.name))
     protocol = EvaluationProtocol(task, num_jobsets=1)
     check_specs(protocol, specs)
-    replays = play(protocol, specs, progress)
+    replays = play(protocol, specs, Work(progress=progress))
     heuristics = [spec.key for spec in specs if not spec.learned]
     return _report(task, jobs, replays, heuristics, stretch, remarks)
 
@@ -194,21 +196,18 @@ def _trust(
     return Trust.of(jobs.submit, jobs.wait, waits, as_it_was=True)
 
 
-def play(
-    protocol: EvaluationProtocol, specs: Sequence[PolicySpec], progress: Progress
-) -> list[Replay]:
+def play(protocol: EvaluationProtocol, specs: Sequence[PolicySpec], work: Work) -> list[Replay]:
     """Plays the one jobset of a protocol under each policy."""
-    jobsets = protocol.held_out()
-    progress.start(len(specs), unit="policy")
-    replays = []
-    for count, spec in enumerate(specs, start=1):
-        policy = spec.make(protocol).members[0]
-        begin = perf_counter()
-        schedule = evaluate(policy, jobsets, protocol.task.world, run_seed=protocol.task.seed)
-        replays.append(Replay(spec.key, schedule, perf_counter() - begin))
-        progress.step(count, spec.key)
-    progress.close()
-    return replays
+    pieces, shared = range(len(specs)), (protocol, specs)
+    return list(work.measure(_play, shared, pieces, unit="policy", name=lambda _, one: one.name))
+
+
+def _play(shared: tuple[EvaluationProtocol, Sequence[PolicySpec]], place: int) -> Replay:
+    protocol, specs = shared
+    policy, jobsets = specs[place].make(protocol).members[0], held_out_jobsets(protocol)
+    begin = perf_counter()
+    schedule = evaluate(policy, jobsets, protocol.task.world, run_seed=protocol.task.seed)
+    return Replay(specs[place].key, schedule, perf_counter() - begin)
 
 
 def _lines_of(schedules: Mapping[str, Schedule], edges: Edges) -> pd.DataFrame:

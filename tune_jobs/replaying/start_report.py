@@ -10,9 +10,9 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation.intervals import Estimate, Pooled, jobset_interval
 from rllib_configs.worlds.hpc.start_times import check_starts
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_spec, split_names
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import find_runs, is_heuristic, load_runs
+from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec, learned_spec, split_names
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.trained_runs import find_runs, is_heuristic, load_runs
 from tune_jobs.replaying.choices import WORLD, task_of_log
 from tune_jobs.replaying.outcomes import SIZES
 from tune_jobs.replaying.replay_report import ReplayOptions

@@ -16,10 +16,11 @@ from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
-from tune_jobs.comparing.comparison import check_specs
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_spec
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
+from tune_jobs.measuring.comparison import check_specs
+from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec, learned_spec
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.trained_runs import Decode, find_runs, is_heuristic, load_runs
+from tune_jobs.measuring.work import Work
 from tune_jobs.replaying.calibration import said_by_slurm_conf
 from tune_jobs.replaying.changes import Setup, at_changed_site, changed
 from tune_jobs.replaying.choices import LogOptions, task_of_log
@@ -99,7 +100,7 @@ def compare_changes(options: WhatIfOptions, progress: Progress) -> Report:
         cases.append(_case(name, options, setup))
     for case in cases:
         check_specs(case.protocol, [case.spec])
-    played = _play(cases, progress)
+    played = _play_all(cases, Work(progress=progress))
     jobs, effects = _effects(now, played)
     trust = _trust(now, jobs, effects.now)
     sheets = sheets_of(effects, jobs)
@@ -206,26 +207,24 @@ class _Played:
         return np.where(order[sorter][place] == self.rows, sorter[place], -1)
 
 
-def _play(cases: Sequence[_Case], progress: Progress) -> list[_Played]:
+def _play_all(cases: Sequence[_Case], work: Work) -> list[_Played]:
     """Plays each side with those of today's jobs, the first side's, that can run on it.
 
     Raises:
         InputError: if there is none.
     """
-    today = _rows_of(cases[0])
-    progress.start(len(cases), unit="side")
-    played = []
-    for count, case in enumerate(cases, start=1):
-        (jobset,) = case.task.jobsets(Split.HELD_OUT, [0])
-        rows, task = _rows_of(case), case.task
-        kept = np.flatnonzero(np.isin(rows, today))
-        if not kept.size:
-            raise InputError(f"none of today's jobs can run {case.name}")
-        schedule = evaluate(case.policy, [jobset.select(kept)], task.world, run_seed=task.seed)
-        played.append(_Played(case.name, schedule, rows[kept]))
-        progress.step(count, case.name)
-    progress.close()
-    return played
+    shared = _rows_of(cases[0])
+    return list(work.measure(_play, shared, cases, unit="side", name=lambda case, _: case.name))
+
+
+def _play(today: NDArray[np.int64], case: _Case) -> _Played:
+    (jobset,) = case.task.jobsets(Split.HELD_OUT, [0])
+    rows, task = _rows_of(case), case.task
+    kept = np.flatnonzero(np.isin(rows, today))
+    if not kept.size:
+        raise InputError(f"none of today's jobs can run {case.name}")
+    schedule = evaluate(case.policy, [jobset.select(kept)], task.world, run_seed=task.seed)
+    return _Played(case.name, schedule, rows[kept])
 
 
 def _rows_of(case: _Case) -> NDArray[np.int64]:

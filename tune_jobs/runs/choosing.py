@@ -21,7 +21,7 @@ from rllib_configs.runners.candidates import (
 from rllib_configs.runners.sums import total
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.search_problem import joined, judge_of, prepare
-from tune_jobs.comparing.trained_runs import find_runs, is_heuristic
+from tune_jobs.measuring.trained_runs import find_runs, is_heuristic
 from tune_jobs.tables.frames import Row, Value, frame_of, plain
 from tune_jobs.tables.printing import aligned
 from tune_jobs.tables.report import Report

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from tune_jobs.comparing.wording import best_of, compared
+from tune_jobs.measuring.wording import best_of, compared
 from tune_jobs.runs.validation import RATIO
 from tune_jobs.tables.printing import markdown
 

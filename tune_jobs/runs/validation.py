@@ -12,8 +12,8 @@ from cluster_env.evaluation.summary import flat_summary
 from cluster_env.task import Task
 from cluster_env.worlds import get_heuristic
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.comparing.table import beside
-from tune_jobs.comparing.wording import jobs_of
+from tune_jobs.measuring.table import beside
+from tune_jobs.measuring.wording import jobs_of
 from tune_jobs.terminal.pieces import Spread, here
 
 RATIO = "eval/ratio"

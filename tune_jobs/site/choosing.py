@@ -20,7 +20,7 @@ from rllib_configs.snapshot import (
 )
 from rllib_configs.worlds.hpc.advice import advise
 from rllib_configs.worlds.hpc.start_times import Foreseer
-from tune_jobs.comparing.trained_runs import find_runs, is_heuristic, load_runs
+from tune_jobs.measuring.trained_runs import find_runs, is_heuristic, load_runs
 
 WORLD = "hpc"
 """The world that a site of batch jobs is seen as."""

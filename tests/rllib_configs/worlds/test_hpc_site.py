@@ -11,7 +11,7 @@ from cluster_env.sites.weights import Weights
 from cluster_env.worlds.hpc import HPC
 from rllib_configs.loading import load_config, write_config
 from rllib_configs.settings import list_settings, settings_of
-from tune_jobs.comparing.choices import choose_config
+from tune_jobs.measuring.choices import choose_config
 
 SITE = Site(
     nodes=(NodeGroup("c[1-4]", processors=8), NodeGroup("g", count=2, processors=4, gpus=2)),

@@ -10,10 +10,10 @@ from cluster_env.core.errors import InputError
 from cluster_env.workloads.swf import write_swf
 from meta.tasks import read_task
 from rllib_configs.loading import config_text, load_config
-from tune_jobs.comparing.choices import choose_config
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import find_runs, load_runs
-from tune_jobs.comparing.wording import described
+from tune_jobs.measuring.choices import choose_config
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.trained_runs import find_runs, load_runs
+from tune_jobs.measuring.wording import described
 from tune_jobs.replaying.choices import task_of_log
 
 Size = Callable[[Path, int | None], int]

@@ -27,7 +27,8 @@ JOINT = ("deeprm-joint", ("training.hidden=4",))
 RECORDED = {"experiment": "e", "key": "0" * 32, "process": {}, "ended": True, "sent": False}
 
 WORK = (
-    # Whatever is played, sampled or adapted, by any command, is played in one of these.
+    # Whatever is measured for a table begins here, and whatever else is played in one of these.
+    "tune_jobs.measuring.work.Work.measure",
     "cluster_env.worlds.accrual.world.Accrual.simulator",
     "cluster_env.worlds.deeprm.world.DeepRM.simulator",
     "cluster_env.worlds.hpc.world.HPC.simulator",

@@ -12,7 +12,7 @@ import torch
 from tests.cluster_env.test_yaml_text import BOMB
 from tests.tune_jobs.untrained_runs import make_run
 from tests.tune_jobs.wrong_inputs.conftest import JOBS, Refuse
-from tune_jobs.comparing.trained_runs import find_runs
+from tune_jobs.measuring.trained_runs import find_runs
 
 YAML = {
     "empty": "",

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rllib_configs.loading import load_config, preset_names
     from rllib_configs.policy_files import LearnedPolicy, load_policy
     from rllib_configs.schema import ExperimentConfig
-    from tune_jobs.comparing.table import format_rows
+    from tune_jobs.measuring.table import format_rows
     from tune_jobs.runs.training import RunResult
     from tune_jobs.tables.report import Report
 
@@ -73,7 +73,7 @@ _MODULES = {
     "rllib_configs.loading": ("load_config", "preset_names"),
     "rllib_configs.policy_files": ("LearnedPolicy", "load_policy"),
     "rllib_configs.schema": ("ExperimentConfig",),
-    "tune_jobs.comparing.table": ("format_rows",),
+    "tune_jobs.measuring.table": ("format_rows",),
     "tune_jobs.runs.training": ("RunResult",),
     "tune_jobs.tables.report": ("Report",),
 }

@@ -21,12 +21,12 @@ from metasched.arguments import (
 )
 from rllib_configs.changes import Changes
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.comparing.guard_report import GuardOptions, decide
-from tune_jobs.comparing.policy_specs import PolicySpec
-from tune_jobs.comparing.protocol import DEFAULT_JOBSETS, EvaluationProtocol
-from tune_jobs.comparing.reporting import ComparisonOptions, evaluate_policies
-from tune_jobs.comparing.table import format_rows
-from tune_jobs.comparing.trained_runs import Decode
+from tune_jobs.measuring.guard_report import GuardOptions, decide
+from tune_jobs.measuring.policy_specs import PolicySpec
+from tune_jobs.measuring.protocol import DEFAULT_JOBSETS, EvaluationProtocol
+from tune_jobs.measuring.reporting import ComparisonOptions, evaluate_policies
+from tune_jobs.measuring.table import format_rows
+from tune_jobs.measuring.trained_runs import Decode
 from tune_jobs.tables.frames import Row, frame_of
 from tune_jobs.tables.report import Report
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.evaluation import PolicyGroup
 from cluster_env.evaluation.lookahead import Lookahead, RolloutPolicy
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import Decode, TrainedRun, find_runs, is_heuristic, load_runs
+from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec, learned_specs
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.trained_runs import Decode, TrainedRun, find_runs, is_heuristic, load_runs
 
 PREFIX = "rollout:"
 

@@ -20,14 +20,13 @@ from cluster_env.workloads import DividedWorkload
 from cluster_env.worlds import get_heuristic, get_spec, shipped_policies
 from rllib_configs.policy_files import load_policy
 from rllib_configs.task_schema import TaskSection
-from tune_jobs.comparing.all_weeks import AllWeeks
-from tune_jobs.comparing.evaluating import Evaluated, Evaluation, evaluate_group, judged_heuristics
-from tune_jobs.comparing.policy_specs import PolicySpec
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import Decode, TrainedRun
+from tune_jobs.measuring.all_weeks import AllWeeks
+from tune_jobs.measuring.evaluating import Evaluated, Evaluation, evaluate_group, judged_heuristics
+from tune_jobs.measuring.policy_specs import PolicySpec
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.trained_runs import Decode, TrainedRun
 from tune_jobs.tables.frames import Value
 from tune_jobs.terminal.files import replacing
-from tune_jobs.terminal.pieces import Spread, here
 
 CALIBRATION_JOBSETS = 500
 """Validation jobsets that the guard decides on: of heuristics that are nearly equally good, the
@@ -160,40 +159,22 @@ def calibrate(
     return TaskGuard(judge, best, protocol.num_guard_jobsets, seconds, weeks)
 
 
-def guards_of(
-    evaluation: Evaluation, found: Sequence[Sequence[Evaluated]], spread: Spread = here
-) -> list[list[Guarded]]:
-    """A guarded line for each learned spec that is compared, place by place.
+def guards_at(
+    place: EvaluationProtocol, evaluation: Evaluation, found: Sequence[Evaluated]
+) -> list[Guarded]:
+    """A guarded line for each learned spec that is compared at a place, from all found there.
 
-    Best heuristics that are not among those compared are evaluated by `spread`.
+    A best heuristic that is not among those compared is evaluated here.
     """
     specs, compared = evaluation.specs, slice(evaluation.num_compared)
-    task_guards = [
-        calibrate(place, specs, at) for place, at in zip(evaluation.places, found, strict=True)
-    ]
-    known = [{one.result.name: one.result for one in at[compared]} for at in found]
-    missing = [
-        (place, one.heuristic)
-        for place, one in enumerate(task_guards)
-        if one.heuristic.name not in known[place]
-    ]
-    more = spread(_evaluate_heuristic, evaluation.places, missing)
-    for (place, heuristic), result in zip(missing, more, strict=True):
-        known[place][heuristic.name] = result
+    guard = calibrate(place, specs, found)
+    known = {one.result.name: one.result for one in found[compared]}
+    best = known.get(guard.heuristic.name) or evaluate_group(place, guard.heuristic)
     return [
-        [
-            guard.line(spec, one, results[guard.heuristic.name])
-            for spec, one in zip(specs[compared], at[compared], strict=True)
-            if spec.learned
-        ]
-        for guard, at, results in zip(task_guards, found, known, strict=True)
+        guard.line(spec, one, best)
+        for spec, one in zip(specs[compared], found[compared], strict=True)
+        if spec.learned
     ]
-
-
-def _evaluate_heuristic(
-    places: Sequence[EvaluationProtocol], piece: tuple[int, PolicyGroup]
-) -> Result:
-    return evaluate_group(places[piece[0]], piece[1])
 
 
 def choice_of(decisions: Sequence[GuardDecision]) -> str:

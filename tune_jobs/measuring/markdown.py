@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pandas as pd
 
 from cluster_env.worlds import WorldSpec
-from tune_jobs.comparing.table import (
+from tune_jobs.measuring.table import (
     beside,
     blocks_of,
     few_windows,
@@ -15,8 +15,8 @@ from tune_jobs.comparing.table import (
     legend_of,
     times_of,
 )
-from tune_jobs.comparing.verdict import verdicts
-from tune_jobs.comparing.wording import number_in, spec_of_row, trained_on
+from tune_jobs.measuring.verdict import verdicts
+from tune_jobs.measuring.wording import number_in, spec_of_row, trained_on
 from tune_jobs.tables.columns import TIME, column
 from tune_jobs.tables.frames import Cells, Row
 from tune_jobs.tables.printing import as_markdown, code_span, markdown, title_case

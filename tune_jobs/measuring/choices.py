@@ -16,8 +16,8 @@ from rllib_configs.changes import Changes, change, changed_keys
 from rllib_configs.loading import make_config_of_log, parse_config, read_config
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.sections import refusing
-from tune_jobs.comparing.protocol import DEFAULT_JOBSETS, EvaluationProtocol
-from tune_jobs.comparing.trained_runs import Decode, TrainedRun
+from tune_jobs.measuring.protocol import DEFAULT_JOBSETS, EvaluationProtocol
+from tune_jobs.measuring.trained_runs import Decode, TrainedRun
 
 
 def parse_values(text: str) -> list[float]:

@@ -9,7 +9,7 @@ from cluster_env.core.registry import unknown
 from cluster_env.core.seeding import Split
 from cluster_env.task import Task
 from cluster_env.workloads import RecordedWorkload, num_disjoint
-from tune_jobs.comparing.wording import jobs_of
+from tune_jobs.measuring.wording import jobs_of
 from tune_jobs.tables.frames import Value
 
 DEFAULT_JOBSETS = 1000
@@ -34,7 +34,7 @@ class EvaluationProtocol:
             what is measured is then a world in steady operation, and no longer how it fills and
             empties. Heuristics are tuned on the same.
         num_guard_jobsets: validation jobsets on which the guard decides between a learned policy
-            and the best heuristic; with 0 nothing is guarded. See `tune_jobs.comparing.guarding`.
+            and the best heuristic; with 0 nothing is guarded. See `tune_jobs.measuring.guarding`.
         all_before: whether numbers are tuned, and guards decide, on all jobs of a log before the
             held-out ones, and not only on those of its validation part.
         limits: by what share a guarded policy may be worse than the guard's reference, by metric;

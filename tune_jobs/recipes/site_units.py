@@ -1,14 +1,10 @@
 """What the figure ``sites`` is made of: a log described, and a whole log under one policy.
 
-Both are pure functions of the log's file, the machine, the bound on waits and the policy, so that a
-unit is worked out once: what came of it is kept in a file, which a call after a stop reads.
+Both are pure functions of the log's file, the machine, the bound on waits and the policy.
 """
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +13,56 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.json_text import parse_json
 from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.metrics import size_class, wait
 from cluster_env.objectives.standard import bounded_slowdown
 from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
-from tune_jobs.comparing.policy_specs import (
+from tune_jobs.measuring.fingerprints import fingerprint
+from tune_jobs.measuring.policy_specs import (
     PolicySpec,
     heuristic_spec,
     learned_spec,
 )
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import load_runs
-from tune_jobs.figures.site_page import PREDICTED
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.trained_runs import content_of, load_runs
+from tune_jobs.measuring.work import Work
 from tune_jobs.replaying.choices import read_as_said, task_of_log
 from tune_jobs.replaying.description import WEEK_S
 from tune_jobs.replaying.outcomes import SIZES, of_groups, outcome
-from tune_jobs.terminal.files import append_whole, digest, replacing
-from tune_jobs.terminal.pieces import Spread
-from tune_jobs.terminal.progress import Progress
-from tune_jobs.tracking.provenance import made_with
+
+TEXTS = (
+    *("log", "file", "sha256", "size_from", "bound", "kind", "best_rule", "best_rule_whole"),
+    *("policy", "learned"),
+)
+
+NUMBERS = (
+    *("jobs", "left_out", "processors", "days", "load", "users", "max_wait", "weeks"),
+    *("ratio", "ratio_low", "ratio_high", "ratio_whole"),
+    *("bounded_slowdown", "utilization", "to_end", "mean_wait", "wait_95", "longest_wait"),
+    *("overdue", "unfinished", "user_slowdown", "user_wait"),
+    *("bounded_slowdown_narrow", "bounded_slowdown_medium", "bounded_slowdown_wide"),
+    *("mean_wait_narrow", "mean_wait_medium", "mean_wait_wide"),
+    *("longest_wait_narrow", "longest_wait_medium", "longest_wait_wide"),
+)
+"""Columns of the table, a row for each log and policy; times are seconds.
+
+``ratio`` is a policy's mean bounded slowdown of a week over that of ``best_rule``, as a geometric
+mean over weeks, with its interval. ``ratio_whole`` is the mean bounded slowdown of the whole log
+over that of ``best_rule_whole``, the rule with the lowest.
+"""
+
+PRICE = NUMBERS[NUMBERS.index("bounded_slowdown") :]
+"""Those of a log under one policy."""
+
+PREDICTED = " (predicted)"
+"""What a rule's name ends in where it goes by predicted run times, and not by estimates."""
+
+REFERENCE = "fcfs:easy"
+"""The rule that says whether a log is busy, and from whose waits the bound comes."""
+
+BUSY = 3.0
+"""Mean bounded slowdown under `REFERENCE` from which a log is busy; below, hardly anybody waits."""
 
 Found = dict[str, Any]
 """What came of a unit: plain data, which a line of JSON holds (with NaN, as Python writes it)."""
@@ -47,8 +72,6 @@ MAX_WAIT = "max-wait"
 """Name of the world's option for the bound on waits."""
 
 _OF_GROUP = ("bounded_slowdown", "mean_wait", "longest_wait")
-_PACKAGES = ("cluster_env", "rllib_configs", "tune_jobs/replaying")
-"""What the numbers of a unit depend on, beside this file."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +108,7 @@ class Contender:
 
     def content(self) -> list[str]:
         """Digests of the files that it consists of; empty for a rule."""
-        if self.folder is None:
-            return []
-        files = ("config.yaml", "weights.json", "policy/*")
-        return [digest(path) for name in files for path in sorted(self.folder.glob(name))]
+        return [] if self.folder is None else content_of(self.folder)
 
 
 @dataclass(frozen=True)
@@ -112,8 +132,7 @@ class Unit:
     def key(self) -> str:
         """A digest of all that its numbers depend on; the name of the file is no part of it."""
         who = [] if self.contender is None else [self.contender.name, *self.contender.content()]
-        given = [_sources(), self.sha256, self.overrides, sorted(self.options.items()), who]
-        return sha256(json.dumps(given).encode()).hexdigest()
+        return fingerprint(self.sha256, self.overrides, sorted(self.options.items()), who)
 
     def task(self) -> tuple[Task, RecordedJobs]:
         """A task whose one jobset is the whole log, and its jobs.
@@ -202,69 +221,16 @@ def weeks_of(jobs: RecordedJobs) -> NDArray[np.int64]:
     return np.asarray((jobs.submit - jobs.submit[0]) // WEEK_S, np.int64)
 
 
-def find_all(
-    units: Sequence[Unit], kept: Path | None, spread: Spread, progress: Progress, name: str
-) -> list[Found]:
-    """What came of units, in their order; those that a file holds are not worked out again.
-
-    Args:
-        units: what is wanted.
-        kept: a file of JSON lines that gets what is found; None to keep nothing.
-        spread: does the work.
-        progress: shows how far it is, in units of this name.
-        name: such as ``log``.
-    """
-    known = dict(_read(kept)) if kept is not None else {}
+def find_all(units: Sequence[Unit], work: Work, kind: str) -> list[Found]:
+    """What came of units, in their order, all of one kind, such as ``log``."""
     keys = [unit.key() for unit in units]
-    missing = [k for k, key in enumerate(keys) if key not in known]
-    progress.start(len(units), len(units) - len(missing), name)
-    results = spread(_find_and_keep, kept, [(keys[k], units[k]) for k in missing])
-    for done, (k, found) in enumerate(zip(missing, results, strict=True), 1):
-        known[keys[k]] = found
-        who = units[k].contender
-        text = units[k].path.name if who is None else f"{units[k].path.name} under {who.name}"
-        progress.step(len(units) - len(missing) + done, text)
-    progress.close()
-    return [known[key] for key in keys]
+    return list(work.measure(_find, None, units, keys=keys, unit=kind, name=_name))
 
 
-def _find_and_keep(kept: Path | None, piece: tuple[str, Unit]) -> Found:
-    """A unit, perhaps in another process; it is kept at once, whatever comes of those before it."""
-    key, unit = piece
-    found = unit.find()
-    if kept is not None:
-        append_whole(kept, _line(key, found))
-    return found
+def _find(_: None, unit: Unit) -> Found:
+    return unit.find()
 
 
-def keep(kept: Path, units: Sequence[Unit], found: Sequence[Found]) -> None:
-    """Writes the file of `find_all` anew, so that it does not tell which unit ended first."""
-    lines = [_line(unit.key(), one) for unit, one in zip(units, found, strict=True)]
-    with replacing(kept) as aside:
-        aside.write_text("".join(lines), encoding="utf-8")
-
-
-def _line(key: str, found: Found) -> str:
-    return f"{json.dumps({'key': key, 'found': found})}\n"
-
-
-def _read(kept: Path) -> Iterator[tuple[str, Found]]:
-    """What a file of units holds; a line that a full disk or a crash has cut off is none."""
-    if not kept.is_file():
-        return
-    for line in kept.read_text(encoding="utf-8").splitlines():
-        try:
-            entry = parse_json(line)
-            yield entry["key"], entry["found"]
-        except (ValueError, KeyError, TypeError):
-            continue
-
-
-@cache
-def _sources() -> str:
-    """A digest of the code and the versions that numbers depend on."""
-    root = Path(__file__).parents[2]
-    files = [path for name in _PACKAGES for path in sorted((root / name).rglob("*.py"))]
-    known = sha256("".join(map(digest, [*files, Path(__file__)])).encode())
-    known.update(repr([one for one in made_with().items() if one[0][:4] != "git."]).encode())
-    return known.hexdigest()
+def _name(unit: Unit, found: Found) -> str:
+    who = "" if unit.contender is None else f" under {unit.contender.name}"
+    return f"{unit.path.name}{who}"

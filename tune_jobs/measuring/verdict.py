@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cluster_env.evaluation import get_metric
-from tune_jobs.comparing.policy_specs import learned_name
-from tune_jobs.comparing.table import blocks_of, few_windows, interval_of, times_of
-from tune_jobs.comparing.wording import best_of, compared, number_in, on_jobs, spec_of_row
+from tune_jobs.measuring.policy_specs import learned_name
+from tune_jobs.measuring.table import blocks_of, few_windows, interval_of, times_of
+from tune_jobs.measuring.wording import best_of, compared, number_in, on_jobs, spec_of_row
 from tune_jobs.tables.columns import column
 
 Cells = Mapping[str, Any]
-"""A row of `tune_jobs.comparing.comparison.compare`, or of its CSV file."""
+"""A row of `tune_jobs.measuring.comparison.compare`, or of its CSV file."""
 
 _PRICE = ("utilization", "wait", "longest_wait")
 

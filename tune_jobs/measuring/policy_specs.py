@@ -8,8 +8,8 @@ from cluster_env.core.policy import PlayedPolicy
 from cluster_env.evaluation import PolicyGroup, choose, rank_on, tune, tuned_numbers
 from cluster_env.worlds import get_heuristic
 from rllib_configs.networks.conditions import told, told_in_words
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import (
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.trained_runs import (
     AT,
     Decode,
     TrainedRun,

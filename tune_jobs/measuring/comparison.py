@@ -5,17 +5,20 @@ from collections.abc import Sequence
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import Estimate, Result, best, check_warmup, get_metric
-from tune_jobs.comparing.evaluating import estimate_of, evaluation_of, trusted
-from tune_jobs.comparing.guarding import Guarded, guards_of, with_guard_jobs
-from tune_jobs.comparing.policy_specs import PolicySpec
-from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
-from tune_jobs.comparing.table import beside
+from tune_jobs.measuring.evaluating import estimate_of, evaluation_of, trusted
+from tune_jobs.measuring.fingerprints import fingerprint_of
+from tune_jobs.measuring.guarding import Guarded, guards_at, with_guard_jobs
+from tune_jobs.measuring.policy_specs import PolicySpec
+from tune_jobs.measuring.protocol import UNSEEN, EvaluationProtocol
+from tune_jobs.measuring.table import beside
+from tune_jobs.measuring.work import Work
 from tune_jobs.tables.frames import Row, Value, estimate_cells
-from tune_jobs.terminal.pieces import Spread, here
-from tune_jobs.terminal.progress import NoProgress, Progress
 
 WITH_INTERVAL = ("completion_time", "makespan", "utilization", "within_2")
 """Metrics with an interval beside the headline and the side metrics, as far as there are any."""
+
+TABLE = "comparison"
+"""What the rows say in their column ``table`` that they are."""
 
 _NOTHING = Estimate(float("nan"), float("nan"), float("nan"), "nothing")
 
@@ -24,14 +27,14 @@ def compare(
     protocol: EvaluationProtocol,
     specs: Sequence[PolicySpec],
     values: Sequence[float],
-    progress: Progress | None = None,
+    work: Work | None = None,
     named: Sequence[str] = (UNSEEN,),
-    spread: Spread = here,
 ) -> list[Row]:
     """Evaluates every spec at every place, on jobsets that nobody has been trained or tuned on.
 
     Values are places on the axis of the task, see `EvaluationProtocol.values`, and named jobsets
-    those to compare on at each, see `EvaluationProtocol.on`. By default no progress is shown.
+    those to compare on at each, see `EvaluationProtocol.on`. Places that the work has kept are not
+    evaluated again.
 
     Returns:
         One row for each value, name and spec, in this order; the columns are those of `_row`.
@@ -41,7 +44,7 @@ def compare(
             another world, two specs have the same name, the warm-up leaves nothing, or there
             is nothing to guard.
     """
-    progress = progress or NoProgress()
+    work = work or Work()
     get_metric(protocol.metric)
     guards = bool(protocol.num_guard_jobsets)
     if guards:
@@ -51,21 +54,20 @@ def compare(
         check_specs(place, specs)
     if guards and not any(spec.learned for spec in specs):
         raise InputError("a guard needs a learned policy, but no run directory is named")
-    evaluation = evaluation_of(places, specs)
-    num_done = evaluation.num_pieces
-    progress.start(num_done + len(places), unit="evaluation")
-    evaluated = list(evaluation.do(progress, spread))
-    guarded = guards_of(evaluation, evaluated, spread) if guards else [[]] * len(places)
-    pieces = [
-        (place, [one.result for one in at_place[: len(specs)]], lines)
-        for place, (at_place, lines) in enumerate(zip(evaluated, guarded, strict=True))
-    ]
+    keys = [fingerprint_of(place, specs) if work.kept.path else "" for place in places]
+    missing = [place for place, key in zip(places, keys, strict=True) if key not in work.kept]
+    evaluation = evaluation_of(missing, specs)
+    evaluated = evaluation.do(work)
     rows: list[Row] = []
-    for of_place in spread(_rows_of_place, (places, specs), pieces):
-        rows += of_place
-        num_done += 1
-        progress.step(num_done, "intervals")
-    progress.close()
+    for place, key in zip(places, keys, strict=True):
+        if key in work.kept:
+            rows += work.kept[key]
+            continue
+        at_place = next(evaluated)
+        guarded = guards_at(place, evaluation, at_place) if guards else []
+        results = [one.result for one in at_place[: len(specs)]]
+        rows += work.kept.add(key, _rows_of_place(place, specs, results, guarded))
+    next(evaluated, None)  # so that the progress ends
     return rows
 
 
@@ -88,13 +90,11 @@ def check_specs(protocol: EvaluationProtocol, specs: Sequence[PolicySpec]) -> No
 
 
 def _rows_of_place(
-    shared: tuple[Sequence[EvaluationProtocol], Sequence[PolicySpec]],
-    piece: tuple[int, Sequence[Result], Sequence[Guarded]],
+    protocol: EvaluationProtocol,
+    specs: Sequence[PolicySpec],
+    results: Sequence[Result],
+    guarded: Sequence[Guarded],
 ) -> list[Row]:
-    """The rows of a place, a piece of work: their intervals take as long as many an evaluation."""
-    places, specs = shared
-    place, results, guarded = piece
-    protocol = places[place]
     winner = best([*results, *(line.result for line in guarded)], protocol.metric)
     pairs = list(zip(specs, results, strict=True))
     baselines = [
@@ -102,7 +102,7 @@ def _rows_of_place(
         for spec, result in pairs
         if not spec.learned and spec.key.partition(":")[0] in protocol.task.spec.baselines
     ]
-    head = protocol.columns()
+    head: Row = {"table": TABLE, **protocol.columns()}
     rows: list[Row] = [{**head, **_row(protocol, *pair, winner, baselines)} for pair in pairs]
     for line in guarded:
         row = _row(protocol, line.spec, line.result, winner, baselines)

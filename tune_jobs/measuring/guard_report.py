@@ -22,22 +22,22 @@ from cluster_env.evaluation import (
     compare_policies,
     get_metric,
 )
-from tune_jobs.comparing.all_weeks import AllWeeks, worse_by
-from tune_jobs.comparing.choices import EvaluationOptions
-from tune_jobs.comparing.comparison import check_specs
-from tune_jobs.comparing.evaluating import estimate_of, evaluation_of, trusted
-from tune_jobs.comparing.guarding import calibrate, plain_limits, with_guard_jobs, write_decision
-from tune_jobs.comparing.policy_specs import learned_spec
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.table import about_windows, policy_lines
-from tune_jobs.comparing.trained_runs import Decode, find_runs, load_runs
-from tune_jobs.comparing.wording import described, jobs_in
+from tune_jobs.measuring.all_weeks import AllWeeks, worse_by
+from tune_jobs.measuring.choices import EvaluationOptions
+from tune_jobs.measuring.comparison import check_specs
+from tune_jobs.measuring.evaluating import estimate_of, evaluation_of, trusted
+from tune_jobs.measuring.guarding import calibrate, plain_limits, with_guard_jobs, write_decision
+from tune_jobs.measuring.policy_specs import learned_spec
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.table import about_windows, policy_lines
+from tune_jobs.measuring.trained_runs import Decode, find_runs, load_runs
+from tune_jobs.measuring.wording import described, jobs_in
+from tune_jobs.measuring.work import working
 from tune_jobs.tables.columns import column, with_interval, within_range
 from tune_jobs.tables.frames import estimate_cells, frame_of
 from tune_jobs.tables.printing import WIDTH, aligned, folded, title_case
 from tune_jobs.tables.report import Report
 from tune_jobs.terminal.progress import Progress
-from tune_jobs.terminal.spreading import spreading
 
 _SLACK = 1e-9  # of what is compared in the last digits
 
@@ -125,10 +125,8 @@ def decide(options: GuardOptions, progress: Progress) -> Decided:
     check_specs(protocol, [spec])
     started = perf_counter()
     evaluation = evaluation_of([protocol], [], [spec])
-    progress.start(evaluation.num_pieces, unit="evaluation")
-    with spreading(options.num_runners, options.address, progress.say) as spread:
-        (evaluated,) = evaluation.do(progress, spread)
-    progress.close()
+    with working(options.num_runners, progress, address=options.address) as work:
+        (evaluated,) = evaluation.do(work)
     (decision,) = calibrate(protocol, evaluation.specs, evaluated).decide(evaluated[-1])
     seconds = perf_counter() - started
     later = None

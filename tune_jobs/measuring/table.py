@@ -10,9 +10,9 @@ import click
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import MIN_DISJOINT, by_size, get_metric
 from cluster_env.worlds import WorldSpec
-from tune_jobs.comparing.policy_specs import learned_name
-from tune_jobs.comparing.protocol import UNSEEN
-from tune_jobs.comparing.wording import (
+from tune_jobs.measuring.policy_specs import learned_name
+from tune_jobs.measuring.protocol import UNSEEN
+from tune_jobs.measuring.wording import (
     described,
     jobs_in,
     number_in,

@@ -10,26 +10,26 @@ from pathlib import Path
 import click
 
 from cluster_env.core.errors import InputError
-from tune_jobs.comparing.choices import EvaluationOptions, parse_values
-from tune_jobs.comparing.comparison import compare
-from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS
-from tune_jobs.comparing.markdown import markdown_rows
-from tune_jobs.comparing.policy_specs import (
+from tune_jobs.measuring.choices import EvaluationOptions, parse_values
+from tune_jobs.measuring.comparison import compare
+from tune_jobs.measuring.guarding import CALIBRATION_JOBSETS
+from tune_jobs.measuring.markdown import markdown_rows
+from tune_jobs.measuring.policy_specs import (
     PolicySpec,
     heuristic_spec,
     learned_specs,
     split_names,
 )
-from tune_jobs.comparing.protocol import UNSEEN
-from tune_jobs.comparing.rollout_specs import is_rollout, rollout_runs, rollout_spec
-from tune_jobs.comparing.table import COMPARED, format_rows
-from tune_jobs.comparing.trained_runs import TrainedRun, find_runs, is_heuristic, load_runs
-from tune_jobs.comparing.wording import jobs_in, spec_of_row, value_of
+from tune_jobs.measuring.protocol import UNSEEN
+from tune_jobs.measuring.rollout_specs import is_rollout, rollout_runs, rollout_spec
+from tune_jobs.measuring.table import COMPARED, format_rows
+from tune_jobs.measuring.trained_runs import TrainedRun, find_runs, is_heuristic, load_runs
+from tune_jobs.measuring.wording import jobs_in, spec_of_row, value_of
+from tune_jobs.measuring.work import working
 from tune_jobs.tables.frames import Row, plain, write_table
 from tune_jobs.terminal.options import COMPARISON_FIGURE, COMPARISON_TABLE
 from tune_jobs.terminal.output import print_json, silent
 from tune_jobs.terminal.progress import NoProgress, Progress
-from tune_jobs.terminal.spreading import spreading
 from tune_jobs.tracking.recording import annotate, record_result
 from tune_jobs.tracking.view import AXIS_TAG
 
@@ -49,9 +49,14 @@ class ComparisonOptions(EvaluationOptions):
 
 
 def evaluate_policies(
-    options: ComparisonOptions, progress: Progress, own: Sequence[PolicySpec] = ()
+    options: ComparisonOptions,
+    progress: Progress,
+    own: Sequence[PolicySpec] = (),
+    kept: Path | None = None,
 ) -> tuple[list[Row], list[TrainedRun]]:
     """The rows of a comparison, of policies that have no name too, and the runs in it.
+
+    What a file keeps is not evaluated again, see `tune_jobs.measuring.work.Kept`.
 
     Raises:
         InputError: if something cannot be compared; before anything is evaluated.
@@ -59,7 +64,7 @@ def evaluate_policies(
     names = options.names
     values = parse_values(options.at) if isinstance(options.at, str) else options.at or ()
     # Others start while this one reads.
-    with spreading(options.num_runners, options.address, progress.say) as spread:
+    with working(options.num_runners, progress, kept, options.address) as work:
         rollouts = [name for name in names if is_rollout(name)]
         others = [name for name in names if not is_heuristic(name) and not is_rollout(name)]
         of_runs = options.source is None and len(others) > 1  # their world is that of the first
@@ -79,9 +84,8 @@ def evaluate_policies(
                 *own,
             ],
             protocol.values(values),
-            progress,
+            work,
             split_names(options.protocols) or [UNSEEN],
-            spread,
         )
     return rows, runs
 
@@ -106,21 +110,22 @@ def report_comparison(
     if options.names and not names:
         raise InputError("--policies names nothing; try --policies random")
     progress, say = (NoProgress(), silent) if as_json else (Progress(), click.echo)
-    rows, runs = evaluate_policies(replace(options, names=names), progress)
+    table = None if out is None else out / COMPARISON_TABLE
+    kept = None if table is None else table.with_suffix(".jsonl")
+    rows, runs = evaluate_policies(replace(options, names=names), progress, kept=kept)
     if as_json:
         print_json(plain(rows))
     say(format_rows(rows, wide, bold=True))
     if track is not False:
         stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
         with tempfile.TemporaryDirectory(prefix="metasched-comparison-") as folder:
-            table = Path(folder) / f"{stamp}-{COMPARISON_TABLE}"
-            write_table(table, rows)
+            stamped = Path(folder) / f"{stamp}-{COMPARISON_TABLE}"
+            write_table(stamped, rows)
             for run in runs:
-                annotate(run.path, "Comparison", markdown_rows(rows), {"comparisons": table})
-    if out is None:
+                annotate(run.path, "Comparison", markdown_rows(rows), {"comparisons": stamped})
+    if out is None or table is None:
         say("\nNext     the same with --out FOLDER keeps the table and draws it")
         return
-    table = out / COMPARISON_TABLE
     write_table(table, rows)
     images = _draw(out, rows, draw)
     say(f"\nWrote {' and '.join(str(path) for path in (table, *images))}")

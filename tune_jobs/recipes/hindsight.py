@@ -13,19 +13,16 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.spec import Optimum, spec_of
 from cluster_env.core.world import World
-from cluster_env.evaluation import Result, evaluate, summarize
+from cluster_env.evaluation import Result, summarize
 from cluster_env.evaluation.comparison import pooled
 from cluster_env.evaluation.intervals import Estimate, Pooled, ratio_interval, two_level_interval
 from cluster_env.task import Task
-from tune_jobs.comparing.policy_specs import PolicySpec
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.terminal.own_processes import own_processes
-from tune_jobs.terminal.progress import Progress
-from tune_jobs.terminal.running import num_local_cpus
+from tune_jobs.measuring.evaluating import measure
+from tune_jobs.measuring.policy_specs import PolicySpec
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.work import Work
 
 Starts = NDArray[np.int32]
-
-_START_UP_S = 120.0  # for a process to import what it needs, on a busy machine
 
 
 REFERENCE = ("status", "value", "bound", "num_jobs")
@@ -98,7 +95,7 @@ def look_back(
     protocol: EvaluationProtocol,
     *,
     time_limit_s: float,
-    progress: Progress,
+    work: Work,
 ) -> Hindsight:
     """Evaluates policies on held-out jobsets and searches for the best schedule of each jobset.
 
@@ -115,74 +112,42 @@ def look_back(
         raise InputError(
             f"no job arrives in these {len(jobsets)} jobsets; give more with --jobsets"
         )
-    results, known = _evaluate(specs, protocol, jobsets, progress)
-    found = _search_all(jobsets, known, protocol, time_limit_s, progress)
-    cells = [[getattr(reference, name) for name in REFERENCE] for reference in found]
-    return Hindsight(protocol.metric, tuple(results), pd.DataFrame(cells, columns=REFERENCE))
-
-
-def _evaluate(
-    specs: Sequence[PolicySpec],
-    protocol: EvaluationProtocol,
-    jobsets: Sequence[JobSet],
-    progress: Progress,
-) -> tuple[list[Result], list[list[Starts]]]:
-    """A result for each spec, and for each jobset the starts of all complete schedules."""
-    for spec in specs:
-        spec.check(protocol)
-    progress.start(len(specs), unit="evaluation")
-    results: list[Result] = []
+    played = measure(protocol, specs, _played, work)
     known: list[list[Starts]] = [[] for _ in jobsets]
-    for done, spec in enumerate(specs, start=1):
-        group = spec.make(protocol)
-        schedules = [
-            evaluate(
-                policy,
-                jobsets,
-                protocol.task.world,
-                run_seed=protocol.task.seed,
-                episodes_per_jobset=protocol.num_episodes,
-            )
-            for policy in group.members
-        ]
-        results.append(Result(group.name, tuple(map(summarize, schedules))))
-        for schedule in schedules:
-            for jobset, starts in _complete(schedule, jobsets):
+    for _, complete in played:
+        for jobset, starts in complete:
+            if starts.size == jobsets[jobset].num_jobs:
                 known[jobset].append(starts)
-        progress.step(done, group.name)
-    progress.close()
-    return results, known
+    proven = 0
+
+    def name(problem: object, reference: Any) -> str:
+        nonlocal proven
+        proven += reference.status == "optimal"
+        return f"best in hindsight, {proven} proven optimal"
+
+    shared = protocol.task.world, protocol.metric, time_limit_s
+    problems = list(zip(jobsets, known, strict=True))
+    found = work.measure(_search, shared, problems, unit="jobset", name=name)
+    cells = [[getattr(reference, name) for name in REFERENCE] for reference in found]
+    results = tuple(result for result, _ in played)
+    return Hindsight(protocol.metric, results, pd.DataFrame(cells, columns=REFERENCE))
 
 
-def _complete(schedule: Schedule, jobsets: Sequence[JobSet]) -> Iterator[tuple[int, Starts]]:
-    """Jobset and starts of each episode that finished all jobs."""
+def _played(
+    protocol: EvaluationProtocol, spec: PolicySpec, name: str, schedules: Sequence[Schedule]
+) -> tuple[Result, list[tuple[int, Starts]]]:
+    """What a spec did, and jobset and starts of all episodes in which all jobs finished."""
+    result = Result(name, tuple(map(summarize, schedules)))
+    return result, [one for schedule in schedules for one in _complete(schedule)]
+
+
+def _complete(schedule: Schedule) -> Iterator[tuple[int, Starts]]:
+    """Jobset and starts of each episode whose jobs all finished; some may not have arrived."""
     order = np.lexsort((schedule.job, schedule.episode))
     ends = np.cumsum(np.bincount(schedule.episode, minlength=schedule.num_episodes))[:-1]
     for jobset, jobs in zip(schedule.jobset.tolist(), np.split(order, ends), strict=True):
-        if schedule.finished[jobs].all() and jobs.size == jobsets[jobset].num_jobs:
+        if schedule.finished[jobs].all():
             yield jobset, schedule.start[jobs]
-
-
-def _search_all(
-    jobsets: Sequence[JobSet],
-    known: Sequence[Sequence[Starts]],
-    protocol: EvaluationProtocol,
-    time_limit_s: float,
-    progress: Progress,
-) -> list[Any]:
-    """The reference of each jobset, searched for in as many processes as there are cores."""
-    progress.start(len(jobsets), unit="jobset")
-    references: list[Any] = []
-    shared = protocol.task.world, protocol.metric, time_limit_s
-    problems = list(zip(jobsets, known, strict=True))
-    limit_s = _START_UP_S + 3 * time_limit_s
-    with own_processes(min(num_local_cpus(), len(jobsets)), limit_s) as spread:
-        for done, reference in enumerate(spread(_search, shared, problems), start=1):
-            references.append(reference)
-            proven = sum(each.status == "optimal" for each in references)
-            progress.step(done, f"best in hindsight: {proven} of {done} proven optimal")
-    progress.close()
-    return references
 
 
 def _search(shared: tuple[World, str, float], problem: tuple[JobSet, Sequence[Starts]]) -> Any:

@@ -19,7 +19,7 @@ from cluster_env.evaluation import (
     told_apart,
 )
 from cluster_env.workloads.log import LogWorkload
-from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.measuring.protocol import EvaluationProtocol
 
 
 @dataclass(frozen=True, eq=False)

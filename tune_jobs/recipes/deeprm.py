@@ -1,9 +1,9 @@
-"""DeepRM's world, from short windows to operation, and what other figures show of it."""
+"""DeepRM's world, from short windows to operation, and what other tables are of it."""
 
 from collections.abc import Iterator
 
-from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.figures.scenarios import Scenario, ScenarioFigure
+from tune_jobs.recipes.request import FigureRequest
+from tune_jobs.recipes.scenarios import Scenario, ScenarioTable
 
 WORLD = "deeprm"
 
@@ -13,17 +13,15 @@ WITHHOLDING = ("sjf", "tetris", "hold")
 IN_HINDSIGHT = ("packer", "sjf", "tetris", "hold")
 """Heuristics that are compared with the best schedules; random ones lie far away."""
 
-GUARD_LOADS = (0.3, 0.7, 1.1, 1.5)
-GUARD_JOBS = ((50, 0.8), (50, 0.6), (200, 0.8), (200, 0.6), (500, 0.8))
-"""Arrival windows, in time steps, with shares of short jobs; each is measured at all loads."""
-
 STEPS_PER_WINDOW = 10
 """How many times as long as windows episodes may be at least, so that all jobs can finish."""
 
 WINDOWS = (50, 200, 500)
 """Steps in which jobs arrive at an empty cluster, all of which count."""
+
 STEADY, WARMUP = 700, 100
 """Steps in which jobs arrive, and those at both ends whose jobs do not count."""
+
 STEADY_LOADS = (0.7, 0.9)
 """In operation; windows are at the first."""
 
@@ -42,6 +40,6 @@ def _scenarios(request: FigureRequest) -> Iterator[Scenario]:
         yield Scenario(f"{name}, load {load:.0%}", WORLD, settings, warmup=warmup)
 
 
-IN_WINDOWS = ScenarioFigure(
+IN_WINDOWS = ScenarioTable(
     "DeepRM's world, from short windows to operation", _scenarios, "slowdown"
 )

@@ -23,13 +23,14 @@ from rllib_configs.extensions import load_extensions
 from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import LearnedPolicy, load_policy
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.comparing.wording import short
+from tune_jobs.measuring.wording import short
+from tune_jobs.terminal.files import digest
 
 logger = logging.getLogger(__name__)
 
 Decode = Literal["sample", "argmax", "tuned"]
 """How learned policies choose: ``tuned`` is argmax with the void bias that is best on validation
-jobsets, see `tune_jobs.comparing.policy_specs.tuned_void_bias`."""
+jobsets, see `tune_jobs.measuring.policy_specs.tuned_void_bias`."""
 
 AT = "@"
 """Between the name of a trained policy and the jobs that it was trained on."""
@@ -53,6 +54,16 @@ class TrainedRun:
         """The file that the config was read from."""
         inside = self.path / "policy" / "config.yaml"
         return inside if inside.is_file() else self.path / "config.yaml"
+
+    def content(self) -> list[str]:
+        """Digests of the files that hold it."""
+        return content_of(self.path)
+
+
+def content_of(folder: Path) -> list[str]:
+    """Digests of the files of a policy."""
+    files = ("config.yaml", "weights.json", "policy/*")
+    return [digest(path) for name in files for path in sorted(folder.glob(name))]
 
 
 class HasConfig(Protocol):

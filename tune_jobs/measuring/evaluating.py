@@ -7,13 +7,22 @@ from itertools import product
 from time import perf_counter
 
 from cluster_env.core.jobs import JobSet
-from cluster_env.evaluation import MIN_DISJOINT, Estimate, PolicyGroup, Result, compare_policies
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec
-from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.wording import jobs_of
+from cluster_env.core.schedule import Schedule
+from cluster_env.evaluation import (
+    MIN_DISJOINT,
+    Estimate,
+    PolicyGroup,
+    Result,
+    compare_policies,
+    evaluate,
+)
+from tune_jobs.measuring.fingerprints import fingerprint_of
+from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.wording import jobs_of
+from tune_jobs.measuring.work import Work
 from tune_jobs.tables.columns import within_range
-from tune_jobs.terminal.pieces import Spread, here
-from tune_jobs.terminal.progress import Progress
+from tune_jobs.terminal.pieces import Found
 
 _KEPT: dict[tuple[str, str], list[JobSet]] = {}
 
@@ -41,27 +50,17 @@ class Evaluation:
     specs: Sequence[PolicySpec]
     num_compared: int  # the first specs, on held-out jobsets; the others are for guards alone
 
-    @property
-    def num_pieces(self) -> int:
-        """Pieces of work."""
-        return len(self.places) * len(self.specs)
-
-    def do(
-        self, progress: Progress, spread: Spread = here, num_done: int = 0
-    ) -> Iterator[list[Evaluated]]:
-        """What became of the specs, place by place.
-
-        The progress has been started and may have made some steps; it makes one for each piece.
-        """
+    def do(self, work: Work) -> Iterator[list[Evaluated]]:
+        """What became of the specs, place by place, as soon as all of a place are there."""
         pieces = list(product(range(len(self.places)), range(len(self.specs))))
-        results = iter(spread(evaluate_piece, self, pieces))
-        for place in self.places:
-            at_place = []
-            for _ in self.specs:
-                at_place.append(next(results))
-                num_done += 1
-                progress.step(num_done, f"{jobs_of(place.task)}: {at_place[-1].group.name}")
-            yield at_place
+
+        def name(piece: tuple[int, int], found: Evaluated) -> str:
+            return f"{jobs_of(self.places[piece[0]].task)}: {found.group.name}"
+
+        results = work.measure(evaluate_piece, self, pieces, name=name)
+        for _ in self.places:
+            yield [next(results) for _ in self.specs]
+        next(results, None)  # so that the progress ends
 
 
 def evaluation_of(
@@ -71,7 +70,7 @@ def evaluation_of(
 ) -> Evaluation:
     """An evaluation of some specs, and where a place guards of all heuristics of its world.
 
-    There is at least one place. Guards decide about learned specs that need not be compared.
+    Guards decide about learned specs that need not be compared.
     """
     known = {spec.key for spec in compared}
     guards = any(place.num_guard_jobsets for place in places)
@@ -104,7 +103,7 @@ def evaluate_group(place: EvaluationProtocol, group: PolicyGroup) -> Result:
     """What policies achieve on the held-out jobsets of a place."""
     (result,) = compare_policies(
         [group],
-        _kept(place, "held out", place.held_out),
+        held_out_jobsets(place),
         place.task.world,
         run_seed=place.task.seed,
         episodes_per_jobset=place.num_episodes,
@@ -112,6 +111,57 @@ def evaluate_group(place: EvaluationProtocol, group: PolicyGroup) -> Result:
         warmup=place.warmup,
     )
     return result
+
+
+Read = Callable[[EvaluationProtocol, PolicySpec, str, Sequence[Schedule]], Found]
+"""What a table needs of schedules, those of each policy of a spec, whose name there is shown."""
+
+
+def measure(
+    protocol: EvaluationProtocol,
+    specs: Sequence[PolicySpec],
+    read: Read[Found],
+    work: Work,
+    *,
+    plain: bool = False,
+) -> list[Found]:
+    """What is read of the schedules of each spec on the held-out jobsets of a protocol.
+
+    What is read may be kept if it is plain data.
+
+    Raises:
+        InputError: before anything is played, see `PolicySpec.check`.
+    """
+    for spec in specs:
+        spec.check(protocol)
+
+    def name(spec: int, found: Found) -> str:
+        return f"{jobs_of(protocol.task)}: {specs[spec].key}"
+
+    shared, pieces = (protocol, specs, read), range(len(specs))
+    what = f"{read.__module__}.{read.__qualname__}"
+    keys = [fingerprint_of(protocol, [spec], what) for spec in specs] if plain else ()
+    return list(work.measure(_play, shared, pieces, keys=keys, name=name))
+
+
+def _play(
+    shared: tuple[EvaluationProtocol, Sequence[PolicySpec], Read[Found]], place: int
+) -> Found:
+    """Plays a spec, by its index, and reads its schedules: a piece of work."""
+    protocol, specs, read = shared
+    group, task = specs[place].make(protocol), protocol.task
+    jobsets = held_out_jobsets(protocol)
+    schedules = [
+        evaluate(
+            policy,
+            jobsets,
+            task.world,
+            run_seed=task.seed,
+            episodes_per_jobset=protocol.num_episodes,
+        )
+        for policy in group.members
+    ]
+    return read(protocol, specs[place], group.name, schedules)
 
 
 def trusted(estimate: Estimate, num_disjoint: int | None) -> Estimate:
@@ -133,6 +183,11 @@ def judged_heuristics(place: EvaluationProtocol) -> list[str]:
     world_spec = place.task.spec
     references = world_spec.training.references(place.task.world)
     return list(dict.fromkeys([*world_spec.heuristics.names(), *references]))
+
+
+def held_out_jobsets(place: EvaluationProtocol) -> list[JobSet]:
+    """The held-out jobsets of a place, drawn once as long as it is the last one."""
+    return _kept(place, "held out", place.held_out)
 
 
 def _kept(place: EvaluationProtocol, name: str, draw: Callable[[], list[JobSet]]) -> list[JobSet]:
