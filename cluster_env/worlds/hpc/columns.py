@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.batch import Batch
+from cluster_env.core.compiled import new_records
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import uniforms as uniforms_of
+from cluster_env.worlds.hpc.events import Jobs
 
 _FOR_RULES = np.uint64(0x5EED)
 
@@ -29,7 +31,26 @@ def submits(batch: Batch) -> NDArray[np.int64]:
     return batch.column(lambda one: one.attributes.get("submit", one.arrival), np.int64)
 
 
-def estimates(batch: Batch, *names: str) -> NDArray[np.int32]:
+def jobs_asked(batch: Batch, fields: np.dtype[Any], demand: NDArray[np.integer]) -> Jobs:
+    """The jobs of a batch, with what all have (`cluster_env.worlds.hpc.events.ASKED`)."""
+    records = new_records(batch.first[-1], fields)
+    for name in ("arrival", "duration"):
+        records[name] = batch.column(name, np.int32)
+    records.order_estimate = _first_of(batch, "order_estimate", "estimate")
+    records.estimate = _first_of(batch, "reserve_estimate", "estimate")
+    records.limit = _first_of(batch, "estimate")
+    records.user = np.concatenate([users_of(one)[0] for one in batch.jobsets])
+    records.log = np.log(np.maximum(records.order_estimate, 1).astype(np.float64))
+    records.log_size = np.log(demand[:, 0].astype(np.float64))
+    return Jobs(batch.first, batch.window, records, np.ascontiguousarray(demand, np.int32))
+
+
+def num_users(batch: Batch) -> NDArray[np.int64]:
+    """The largest number of a user of each jobset, and one more, int64 ``(num_jobsets,)``."""
+    return np.array([users_of(one)[1] for one in batch.jobsets], np.int64)
+
+
+def _first_of(batch: Batch, *names: str) -> NDArray[np.int32]:
     """The first of these attributes that a jobset has, or the run time, int32 ``(num_jobs,)``."""
 
     def column(one: JobSet) -> Any:

@@ -32,7 +32,8 @@ AGE_S = 7 * 24 * 3600
 
 _NOT_0 = 1e-15  # a job that has just arrived, or asks for one processor, still has an order
 
-FIXED, WFP3, UNICEP, PACKER, TETRIS, PRIORITY, CHANCE = range(7)
+FIXED, WFP3, UNICEP, PACKER, TETRIS, PRIORITY, CHANCE, SCORED = range(8)
+"""Kinds of orders: a fixed score, each of `MOVING_ORDERS`, `random`, and what a scorer makes."""
 
 Scores = NDArray[np.float64]
 Score = Callable[[Scores, Scores, Scores], Scores]
@@ -97,7 +98,7 @@ class Rule:
 class RuleTable(NamedTuple):
     """A rule as compiled code reads it, for the jobs that are loaded."""
 
-    kind: int  # FIXED, which moving order, or CHANCE
+    kind: int  # FIXED, which moving order, CHANCE or SCORED
     mode: int  # index in BACKFILLING
     score: NDArray[np.float64]  # (num_jobs,), of a fixed order
     weights: NDArray[np.float64]  # (3,)
@@ -129,9 +130,15 @@ class RuleTable(NamedTuple):
 
 
 @njit_inlined
+def of_jobs(rule: RuleTable, first: int, last: int) -> RuleTable:
+    """A rule for some of the jobs that are loaded."""
+    return RuleTable(rule.kind, rule.mode, rule.score[first:last], rule.weights, rule.max_wait)
+
+
+@njit_inlined
 def moving_score(
     kind: int,
-    waited: int,
+    waited: float,
     estimate: int,
     demand: NDArray[np.int32],
     free: NDArray[Any],

@@ -11,8 +11,17 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.sites.description import Site
 from cluster_env.sites.limits import Counters, charge_limits, charge_throttles
 from cluster_env.sites.requests import Requests
-from cluster_env.worlds.hpc.columns import estimates, users_of
-from cluster_env.worlds.hpc.site.arrays import FAILURE, JOB, PLANNED, RESERVATION, Layout, Work
+from cluster_env.worlds.hpc.columns import jobs_asked, num_users
+from cluster_env.worlds.hpc.events import Jobs, Records
+from cluster_env.worlds.hpc.site.arrays import (
+    FAILURE,
+    JOB,
+    PLANNED,
+    RESERVATION,
+    STATUS,
+    Layout,
+    Work,
+)
 
 _KINDS = {"failure": FAILURE, "planned": PLANNED, "reservation": RESERVATION}
 
@@ -70,21 +79,13 @@ def layout_of(site: Site, requests: Requests) -> Layout:
     )
 
 
-def work_of(site: Site, batch: Batch, requests: Requests) -> Work:
+def jobs_of(site: Site, batch: Batch, requests: Requests) -> tuple[Jobs, Work]:
     """The jobs of a batch."""
-    users, num_users = zip(*map(users_of, batch.jobsets), strict=True)
-    records = new_records(batch.first[-1], JOB)
-    columns, demand = requests.columns, requests.demand
-    for name in ("arrival", "duration"):
-        records[name] = batch.column(name, np.int32)
-    records.order_estimate = estimates(batch, "order_estimate", "estimate")
-    records.estimate = estimates(batch, "reserve_estimate", "estimate")
-    records.limit = estimates(batch, "estimate")
-    records.log = np.log(np.maximum(records.order_estimate, 1).astype(np.float64))
-    records.log_size = np.log(demand[:, 0].astype(np.float64))
+    jobs, columns = jobs_asked(batch, JOB, requests.demand), requests.columns
+    records, demand = jobs.records, jobs.demand
     tiers = np.array([one.tier for one in site.partitions])
+    next_first, next_jobs, predecessors = _dependencies(batch)
     filled = {
-        "user": np.concatenate(users),
         "set": requests.sets[0],
         "partition": columns["partition"],
         "tier": tiers[columns["partition"]],
@@ -93,12 +94,11 @@ def work_of(site: Site, batch: Batch, requests: Requests) -> Work:
         "exclusive": requests.exclusive,
         "form": requests.forms[0],
         "reservation": columns["reservation"],
+        "predecessors": predecessors,
         "think": columns["think_s"],
         "after_ok": columns["after_ok"] > 0,
         "failed": columns["failed"] > 0,
     }
-    next_first, next_jobs, predecessors = _dependencies(batch)
-    filled["predecessors"] = predecessors
     for name, column in filled.items():
         records[name] = column
     # Limits, and throttles of arrays.
@@ -107,15 +107,9 @@ def work_of(site: Site, batch: Batch, requests: Requests) -> Work:
     charge_throttles(counters, columns)
     first, counter, amount, checked, limits = counters.by_job(records.size)
     of_nodes = np.array(counters.of_nodes, np.bool_)
-    return Work(
-        first=batch.first,
-        shift=np.array([_shift(one) for one in batch.jobsets], np.int64),
-        num_users=np.array(num_users, np.int64),
-        records=records,
-        demand=np.ascontiguousarray(demand, np.int32),
-        brief=np.stack([demand[:, 0], records["set"], records["partition"]], axis=1).astype(
-            np.int32
-        ),
+    brief = np.stack([demand[:, 0], records["set"], records["partition"]], axis=1)
+    return jobs, Work(
+        brief=brief.astype(np.int32),
         charge_first=first,
         charge_counter=counter,
         charge_amount=amount,
@@ -125,6 +119,16 @@ def work_of(site: Site, batch: Batch, requests: Requests) -> Work:
         next_first=next_first,
         next_jobs=next_jobs,
     )
+
+
+def status_of(batch: Batch, jobs: Jobs) -> Records:
+    """The records of the episodes of a batch."""
+    shift = np.array([_shift(one) for one in batch.jobsets], np.int64)
+    status = new_records(batch.num_episodes, STATUS)
+    status.jobset, status.place = batch.jobset, batch.place
+    status.shift, status.num_users = shift[batch.jobset], num_users(batch)[batch.jobset]
+    status.tiered = np.unique(jobs.records.tier).size > 1
+    return status
 
 
 def _shift(jobset: JobSet) -> int:

@@ -19,7 +19,7 @@ def episode_of(**columns: np.ndarray) -> events.Episode:
     """An episode of which only some arrays are asked for."""
     status = np.zeros(1, events.STATUS).view(np.recarray)
     status.running = columns["expected"].size
-    columns["status"] = status
+    columns["status"] = columns["sums"] = status
     return events.Episode(*(columns.get(name) for name in events.Episode._fields))
 
 
@@ -68,10 +68,11 @@ def test_an_outlived_end_is_doubled_up_to_the_limit_and_stays_in_order() -> None
     records.limit = [40, 6, 5, 99]
     demand = np.array([[2], [3], [1], [1]], np.int32)
     known = {"expected": times, "expected_jobs": jobs, "start": start, "jobs": records}
-    added = raise_outlived(episode_of(**known, demand=demand), 10)
+    episode = episode_of(**known, demand=demand)
+    added = raise_outlived(episode, 10, True)
     assert dict(zip(jobs.tolist(), times.tolist(), strict=True)) == {3: 20, 0: 16, 1: 11, 2: 7}
     assert times.tolist() == sorted(times.tolist(), reverse=True)
-    assert added == 2 * 12 + 3 * 2
+    assert added == episode.sums[0].run_work == 2 * 12 + 3 * 2
 
 
 # Four jobs run on 10 processors and 6 units of memory, all of which are in use.
