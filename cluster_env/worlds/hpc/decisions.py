@@ -16,7 +16,6 @@ from cluster_env.worlds.hpc.events import (
     NEVER,
     OPTIONS,
     Episode,
-    Jobs,
     Machine,
     advance,
     begin_instant,
@@ -26,6 +25,7 @@ from cluster_env.worlds.hpc.events import (
     is_overdue_at,
     next_event,
 )
+from cluster_env.worlds.hpc.jobs import Jobs
 from cluster_env.worlds.hpc.plan import Plan, has_room, plan_running
 from cluster_env.worlds.hpc.queue import start_waiting
 from cluster_env.worlds.hpc.reservations import book_overdue

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_either, njit_inlined
-from cluster_env.worlds.hpc.events import AT_ARRIVAL, Episode, Jobs, Machine, Records
+from cluster_env.worlds.hpc.events import AT_ARRIVAL, Episode, Machine
+from cluster_env.worlds.hpc.jobs import Jobs, Records
 from cluster_env.worlds.hpc.rules import of_jobs
 from cluster_env.worlds.hpc.site.arrays import Order, SiteRows, Work
 

@@ -1,4 +1,4 @@
-"""Jobs and episodes as compiled code keeps them, and what happens to them at one instant.
+"""Episodes as compiled code keeps them, and what happens to them at one instant.
 
 At one instant jobs finish, then expected ends that have passed are put off, then jobs arrive. After
 that somebody decides which of the waiting jobs start: a policy, a rule or a scorer.
@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import TRUE, njit_either, njit_inlined
+from cluster_env.worlds.hpc.jobs import NOBODY, Records
 
 NEVER = 2**62
-
-NOBODY = -1
 
 RECENT = 50
 """Arrivals over which recent means are taken, with weights that fade."""
@@ -33,23 +32,6 @@ in the same second, the later ones find the others in the queue. Work is in seco
 processor, see `log_thousandths`."""
 
 QUEUE_SIZE, QUEUED_WORK, FREE_PROCESSORS, REMAINING_WORK = range(len(AT_ARRIVAL))
-
-ASKED = [
-    *((name, np.int32) for name in ("arrival", "duration")),
-    # What is believed of a job that waits (what orders, backfilling and policies see), and of
-    # one that runs (from when on reservations count on its units).
-    *((name, np.int32) for name in ("order_estimate", "estimate")),
-    # What its user asked for, to which an outlived estimate is raised; and which of the users
-    # of its jobset that is.
-    *((name, np.int32) for name in ("limit", "user")),
-    # ln of the estimate that policies see, and of the processors.
-    *((name, np.float64) for name in ("log", "log_size")),
-]
-"""Of a job anywhere, but for its demands."""
-
-JOB = np.dtype([*ASKED, ("alike", np.int32)], align=True)
-"""Of a job in a pool: with the first job of its jobset that is alike, see
-`cluster_env.worlds.hpc.alike`."""
 
 CLOCK = [
     # Which jobset an episode runs, where its jobs begin among those of all, and its clock.
@@ -101,7 +83,6 @@ STATUS = np.dtype(
 )
 """Of an episode in a pool."""
 
-Records = Any  # np.recarray, of whose fields a type checker knows nothing
 Times = NDArray[np.int64]
 Indices = NDArray[np.int32]
 
@@ -131,15 +112,6 @@ class Machine(NamedTuple):
 
     capacity: NDArray[np.int64]  # (num_resources,)
     options: Records  # (1,), see `OPTIONS`
-
-
-class Jobs(NamedTuple):
-    """The jobs of several jobsets, one after the other."""
-
-    first: NDArray[np.int64]  # (num_jobsets + 1,), where those of each begin
-    window: NDArray[np.int64]  # (num_jobsets,), seconds in which the use of the machine gains
-    records: Records  # (num_jobs,), see `JOB`
-    demand: NDArray[np.int32]  # (num_jobs, num_resources)
 
 
 class Episode(NamedTuple):

@@ -4,7 +4,7 @@ In a pool, equal scores go by arrival. At a site there is one queue for all part
 stand before all others, then tiers count, then scores, then when a job entered the queue.
 
 Where an episode has room for it and the queue is long, only the first of those jobs that are alike
-(`cluster_env.worlds.hpc.alike`) stands in the queue, and the others behind it. Users submit
+(`cluster_env.worlds.hpc.jobs`) stands in the queue, and the others behind it. Users submit
 thousands of such jobs, so that an event costs as much as there are kinds of jobs, not jobs.
 """
 
@@ -14,14 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import ZERO, njit_either, njit_inlined
-from cluster_env.worlds.hpc.events import (
-    NOBODY,
-    Episode,
-    came,
-    count_start,
-    is_overdue,
-    start_job,
-)
+from cluster_env.worlds.hpc.events import Episode, came, count_start, is_overdue, start_job
+from cluster_env.worlds.hpc.jobs import NOBODY
 from cluster_env.worlds.hpc.rules import (
     AGE_S,
     CHANCE,

@@ -13,7 +13,6 @@ from cluster_env.worlds.hpc.episodes import Rows, episode_of
 from cluster_env.worlds.hpc.events import (
     NEVER,
     Episode,
-    Jobs,
     Machine,
     add_units,
     advance,
@@ -24,6 +23,7 @@ from cluster_env.worlds.hpc.events import (
     next_event,
     start_job,
 )
+from cluster_env.worlds.hpc.jobs import Jobs
 from cluster_env.worlds.hpc.plan import Plan, begin_plan
 from cluster_env.worlds.hpc.queue import enqueue, move_overdue, rank
 from cluster_env.worlds.hpc.reservations import (

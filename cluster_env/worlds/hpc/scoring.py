@@ -15,7 +15,6 @@ from cluster_env.worlds.hpc import state as header
 from cluster_env.worlds.hpc.episodes import Rows, episode_of
 from cluster_env.worlds.hpc.events import (
     Episode,
-    Jobs,
     Machine,
     advance,
     clear,
@@ -24,6 +23,7 @@ from cluster_env.worlds.hpc.events import (
     next_event,
 )
 from cluster_env.worlds.hpc.features import BACKFILLS, FITS
+from cluster_env.worlds.hpc.jobs import Jobs
 from cluster_env.worlds.hpc.plan import book, has_room, plan_running
 from cluster_env.worlds.hpc.queue import enqueue, move_overdue, start_waiting
 from cluster_env.worlds.hpc.reservations import book_overdue, delays_nobody, reserve, take_spare

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
-from cluster_env.worlds.hpc.events import Records
+from cluster_env.worlds.hpc.jobs import Records
 from cluster_env.worlds.hpc.plan import Plan
 from cluster_env.worlds.hpc.scorer import LEAST_DEVIATION, SIZE, Scorer
 

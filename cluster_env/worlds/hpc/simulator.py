@@ -8,11 +8,19 @@ from numpy.typing import NDArray
 from cluster_env.core.batch import BatchSimulator, CostTable
 from cluster_env.core.compiled import new_records
 from cluster_env.core.schedule import Schedule
-from cluster_env.worlds.hpc.alike import keeps_order, number_alike
-from cluster_env.worlds.hpc.columns import chance_scores, jobs_asked, num_users, submits
 from cluster_env.worlds.hpc.decisions import machine_of, reset_rows, step_rows
 from cluster_env.worlds.hpc.episodes import Rows
-from cluster_env.worlds.hpc.events import JOB, STATUS, Jobs, Machine
+from cluster_env.worlds.hpc.events import STATUS, Machine
+from cluster_env.worlds.hpc.jobs import (
+    JOB,
+    Jobs,
+    chance_scores,
+    jobs_asked,
+    keeps_order,
+    num_users,
+    number_alike,
+    submits,
+)
 from cluster_env.worlds.hpc.plan import Plan
 from cluster_env.worlds.hpc.rules import FIXED, Rule, RuleTable
 from cluster_env.worlds.hpc.scheduler import choose_by_rule, play_rule

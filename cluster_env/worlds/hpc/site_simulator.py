@@ -12,7 +12,8 @@ from cluster_env.sites.placements import Placements
 from cluster_env.sites.requests import Requests
 from cluster_env.worlds.hpc.decisions import reset_rows
 from cluster_env.worlds.hpc.episodes import Rows
-from cluster_env.worlds.hpc.events import Jobs, Machine, Records
+from cluster_env.worlds.hpc.events import Machine
+from cluster_env.worlds.hpc.jobs import Jobs, Records
 from cluster_env.worlds.hpc.plan import Plan
 from cluster_env.worlds.hpc.rules import BACKFILLING, SCORED, Rule, RuleTable
 from cluster_env.worlds.hpc.scorer import JOB_FEATURES, Scorer

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.worlds.hpc.events import ASKED, CLOCK, SUMS
+from cluster_env.worlds.hpc.events import CLOCK, SUMS
+from cluster_env.worlds.hpc.jobs import ASKED
 from cluster_env.worlds.hpc.rules import RuleTable
 from cluster_env.worlds.hpc.seen import Scoring
 

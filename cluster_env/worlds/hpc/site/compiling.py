@@ -11,8 +11,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.sites.description import Site
 from cluster_env.sites.limits import Counters, charge_limits, charge_throttles
 from cluster_env.sites.requests import Requests
-from cluster_env.worlds.hpc.columns import jobs_asked, num_users
-from cluster_env.worlds.hpc.events import Jobs, Records
+from cluster_env.worlds.hpc.jobs import Jobs, Records, jobs_asked, num_users
 from cluster_env.worlds.hpc.site.arrays import (
     FAILURE,
     JOB,

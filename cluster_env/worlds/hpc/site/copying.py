@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_called, njit_inlined, njit_kernel
 from cluster_env.worlds.hpc.episodes import Rows, episode_of
-from cluster_env.worlds.hpc.events import Episode, Jobs, Machine, begin_again
+from cluster_env.worlds.hpc.events import Episode, Machine, begin_again
+from cluster_env.worlds.hpc.jobs import Jobs
 from cluster_env.worlds.hpc.queue import enter
 from cluster_env.worlds.hpc.site.arrays import NO_JOB, NO_SLOT
 from cluster_env.worlds.hpc.site.events import add_to_sets, charge, clear_counters, release_nodes

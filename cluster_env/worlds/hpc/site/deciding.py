@@ -10,7 +10,8 @@ from cluster_env.core.compiled import FALSE, TRUE, ZERO, njit_called, njit_inlin
 from cluster_env.core.jobs import LARGEST
 from cluster_env.core.seeding import uniform
 from cluster_env.worlds.hpc.episodes import Rows, episode_of
-from cluster_env.worlds.hpc.events import NEVER, Episode, Jobs, Machine, is_overdue_at
+from cluster_env.worlds.hpc.events import NEVER, Episode, Machine, is_overdue_at
+from cluster_env.worlds.hpc.jobs import Jobs
 from cluster_env.worlds.hpc.plan import Plan
 from cluster_env.worlds.hpc.queue import leave, move_overdue_at_site, rank
 from cluster_env.worlds.hpc.rules import CHANCE

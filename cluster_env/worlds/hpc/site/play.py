@@ -8,7 +8,8 @@ import numpy as np
 
 from cluster_env.core.compiled import ZERO, njit_kernel
 from cluster_env.worlds.hpc.episodes import Rows, episode_of
-from cluster_env.worlds.hpc.events import NEVER, Jobs, Machine
+from cluster_env.worlds.hpc.events import NEVER, Machine
+from cluster_env.worlds.hpc.jobs import Jobs
 from cluster_env.worlds.hpc.queue import move_overdue_at_site, rank
 from cluster_env.worlds.hpc.rules import CONSERVATIVE, FIXED, SCORED
 from cluster_env.worlds.hpc.site.arrays import Beginning

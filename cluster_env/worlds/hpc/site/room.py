@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.batch import Batch
 from cluster_env.core.compiled import new_records
-from cluster_env.worlds.hpc.events import Jobs
+from cluster_env.worlds.hpc.jobs import Jobs
 from cluster_env.worlds.hpc.site.arrays import (
     FAILURE,
     PARTITION,

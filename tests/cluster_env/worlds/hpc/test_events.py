@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cluster_env.worlds.hpc import events, reservations
+from cluster_env.worlds.hpc.jobs import JOB
 
 # They stand in other kernels alone, so that Python has to read them.
 expect, forget, pop, push, raise_outlived, reserve = (
@@ -64,7 +65,7 @@ def test_an_outlived_end_is_doubled_up_to_the_limit_and_stays_in_order() -> None
     """At 10, job 0 of 4 s is expected after 16 s, job 1 at its limit, job 2 has reached its own."""
     times, jobs = np.array([20, 9, 7, 4]), np.array([3, 1, 2, 0], np.int32)
     start = np.array([0, 5, 2, 10])
-    records = np.zeros(4, events.JOB).view(np.recarray)
+    records = np.zeros(4, JOB).view(np.recarray)
     records.limit = [40, 6, 5, 99]
     demand = np.array([[2], [3], [1], [1]], np.int32)
     known = {"expected": times, "expected_jobs": jobs, "start": start, "jobs": records}
