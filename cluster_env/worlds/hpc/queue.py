@@ -274,6 +274,15 @@ def _score_partition(episode: Episode, rule: RuleTable, part: int, now: int) -> 
 
 
 @njit_inlined
+def note_narrowest(episode: Episode) -> None:
+    """Works out what the narrowest job asks for, which is known again once all were looked at."""
+    narrowest = np.int32(2**31 - 1)
+    for place in range(episode.status[0].head, episode.status[0].tail):
+        narrowest = min(narrowest, episode.widths[place])
+    episode.status[0].narrowest = narrowest
+
+
+@njit_inlined
 def move_overdue(episode: Episode, scores: Scores, oldest: int, now: int, max_wait: int) -> int:
     """Moves jobs that are overdue now to the front of the queue, in order of arrival.
 

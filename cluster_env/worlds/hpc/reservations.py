@@ -21,7 +21,7 @@ from cluster_env.worlds.hpc.events import (
     is_overdue_at,
 )
 from cluster_env.worlds.hpc.plan import FIRST, NEXT, SIZE, Plan, book, has_room, plan_running
-from cluster_env.worlds.hpc.queue import start_ranked
+from cluster_env.worlds.hpc.queue import note_narrowest, start_ranked
 from cluster_env.worlds.hpc.rules import CONSERVATIVE, EASY, STRICT, RuleTable
 
 UNKNOWN = -1
@@ -114,12 +114,8 @@ def start_fitting(episode: Episode, rule: RuleTable, now: int, easy: bool) -> in
         start_ranked(episode, rule, place, now, easy or rule.max_wait > 0)
         free, place = episode.free[0], place + status.head - head
         head, tail = status.head, status.tail
-    # All have been looked at, so that the narrowest of those that stay is known again.
     if place >= tail:
-        smallest = np.int32(2**31 - 1)
-        for k in range(head, tail):
-            smallest = min(smallest, episode.widths[k])
-        status.narrowest = smallest
+        note_narrowest(episode)
     return int(shadow)
 
 

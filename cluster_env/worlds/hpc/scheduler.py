@@ -23,9 +23,9 @@ from cluster_env.worlds.hpc.events import (
     next_event,
     start_job,
 )
-from cluster_env.worlds.hpc.jobs import Jobs
+from cluster_env.worlds.hpc.jobs import NOBODY, Jobs
 from cluster_env.worlds.hpc.plan import Plan, begin_plan
-from cluster_env.worlds.hpc.queue import enqueue, move_overdue, rank
+from cluster_env.worlds.hpc.queue import enqueue, insert, move_overdue, rank
 from cluster_env.worlds.hpc.reservations import (
     UNKNOWN,
     delays_nobody,
@@ -248,31 +248,21 @@ def rewind(
     for user in range(own.usage.size):
         episode.usage[user] = own.usage[user]
     for place in range(own.status[0].head, own.status[0].tail):
-        _wait_again(episode, own.queue[place])
+        job = np.int64(own.queue[place])
+        insert(episode, job, 0.0)
+        episode.start[job] = NOBODY
     # What runs; but jobs that have started since then give their units back, and wait.
     for place in range(own.status[0].running):
-        job = own.expected_jobs[place]
+        job = np.int64(own.expected_jobs[place])
         if whole and own.start[job] == now:
             add_units(episode.free, episode.demand, job, 1)
-            _wait_again(episode, job)
+            insert(episode, job, 0.0)
+            episode.start[job] = NOBODY
             continue
         episode.expected[status.running] = own.expected[place]
         episode.expected_jobs[status.running] = job
         status.running += 1
     return episode
-
-
-@njit_inlined
-def _wait_again(episode: Episode, job: int) -> None:
-    """Puts a job into a queue in order of arrival."""
-    status, place = episode.status[0], episode.status[0].tail
-    while place > 0 and episode.queue[place - 1] > job:
-        episode.queue[place] = episode.queue[place - 1]
-        episode.widths[place] = episode.widths[place - 1]
-        place -= 1
-    size = episode.demand[job, 0]
-    episode.queue[place], episode.widths[place], episode.start[job] = job, size, -1
-    status.tail, status.narrowest = status.tail + 1, min(status.narrowest, np.int64(size))
 
 
 @njit_inlined

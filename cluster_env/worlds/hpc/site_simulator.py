@@ -20,11 +20,18 @@ from cluster_env.worlds.hpc.scorer import JOB_FEATURES, Scorer
 from cluster_env.worlds.hpc.seen import Scoring
 from cluster_env.worlds.hpc.simulator import HPCSimulator
 from cluster_env.worlds.hpc.site.arrays import EMPTY, FAILURE, STATUS, Beginning, Order, Scratch
-from cluster_env.worlds.hpc.site.compiling import jobs_of, layout_of, status_of
+from cluster_env.worlds.hpc.site.compiling import (
+    cuts_for,
+    jobs_of,
+    layout_of,
+    outcomes_for,
+    rows_for,
+    scratch_for,
+    status_of,
+)
 from cluster_env.worlds.hpc.site.copying import take_over_rows
 from cluster_env.worlds.hpc.site.deciding import choose_at_site
 from cluster_env.worlds.hpc.site.play import play_site
-from cluster_env.worlds.hpc.site.room import cuts_for, outcomes_for, rows_for, scratch_for
 
 
 class SiteSimulator(HPCSimulator):

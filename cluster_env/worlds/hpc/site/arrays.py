@@ -18,7 +18,6 @@ from cluster_env.worlds.hpc.seen import Scoring
 FAILURE, PLANNED, RESERVATION = range(3)
 """Kinds of entries of a calendar."""
 
-NO_JOB = -1
 NO_SLOT = -1
 
 Records = Any  # np.recarray, of whose fields a type checker knows nothing

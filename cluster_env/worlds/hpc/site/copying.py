@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from cluster_env.core.compiled import njit_called, njit_inlined, njit_kernel
 from cluster_env.worlds.hpc.episodes import Rows, episode_of
 from cluster_env.worlds.hpc.events import Episode, Machine, begin_again
-from cluster_env.worlds.hpc.jobs import Jobs
+from cluster_env.worlds.hpc.jobs import NOBODY, Jobs
 from cluster_env.worlds.hpc.queue import enter
-from cluster_env.worlds.hpc.site.arrays import NO_JOB, NO_SLOT
+from cluster_env.worlds.hpc.site.arrays import NO_SLOT
 from cluster_env.worlds.hpc.site.events import add_to_sets, charge, clear_counters, release_nodes
 
 
@@ -27,7 +27,7 @@ def rewind_site(episode: Episode) -> None:
         charge(episode, job, -1)
         release_nodes(episode, job)
         episode.site.partitions[episode.jobs[job].partition].running -= 1
-        episode.start[job] = NO_JOB
+        episode.start[job] = NOBODY
         enter(episode, job, 0.0)
     status.running = kept
     begin_again(episode)
@@ -134,7 +134,7 @@ def _follow(old: Episode, new: Episode) -> None:
             site.ready[other] = max(site.ready[other], site.finish[job] + think)
             site.pending[other] -= 1
             if new.jobs[other].after_ok and not ended_well:
-                site.pending[other] = NO_JOB
+                site.pending[other] = NOBODY
 
 
 @njit_inlined

@@ -18,8 +18,9 @@ from cluster_env.worlds.hpc.events import (
     push,
     raise_outlived,
 )
+from cluster_env.worlds.hpc.jobs import NOBODY
 from cluster_env.worlds.hpc.queue import enter
-from cluster_env.worlds.hpc.site.arrays import FAILURE, NO_JOB, NO_SLOT
+from cluster_env.worlds.hpc.site.arrays import FAILURE, NO_SLOT
 from cluster_env.worlds.hpc.site.bookings import look_ahead
 from cluster_env.worlds.hpc.site.placing import add_units
 
@@ -31,10 +32,10 @@ def clear_site(episode: Episode) -> None:
     site, layout, status = episode.site, episode.site.layout, episode.status[0]
     status.later, status.change, status.down = 0, 0, 0
     status.shares, status.counts = True, True
-    status.holds, status.plans, status.closes, status.last = False, False, False, NO_JOB
+    status.holds, status.plans, status.closes, status.last = False, False, False, NOBODY
     status.new_jobs = 0
     for job in range(episode.jobs.size):
-        site.finish[job], site.eligible[job] = NO_JOB, NO_JOB
+        site.finish[job], site.eligible[job] = NOBODY, NOBODY
         site.cuts[job], site.lost[job], site.ready[job] = 0, False, 0
         site.slot[job] = NO_SLOT
         site.pending[job] = episode.jobs[job].predecessors
@@ -174,7 +175,7 @@ def tell_followers(episode: Episode, job: int, now: int) -> None:
         if site.pending[other] < 0:
             continue
         if record.after_ok and not ended_well:
-            site.pending[other] = NO_JOB
+            site.pending[other] = NOBODY
             continue
         site.pending[other] -= 1
         site.ready[other] = max(site.ready[other], now + max(record.think, 0))
@@ -239,7 +240,7 @@ def fail_nodes(episode: Episode, entry: int, now: int) -> None:
             site.finish[job], site.lost[job] = now, True
             tell_followers(episode, job, now)
         else:
-            episode.start[job] = NO_JOB
+            episode.start[job] = NOBODY
             push(site.later, site.later_jobs, status.later, now, job)
             status.later += 1
     for k in range(layout.entry_first[entry], layout.entry_first[entry + 1]):

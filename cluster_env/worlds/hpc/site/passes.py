@@ -25,14 +25,12 @@ from cluster_env.worlds.hpc.events import (
     is_overdue,
     let_run,
 )
-from cluster_env.worlds.hpc.queue import leave, rank
+from cluster_env.worlds.hpc.queue import leave, note_narrowest, rank
 from cluster_env.worlds.hpc.rules import CONSERVATIVE, EASY, FIXED, SKIP, STRICT
 from cluster_env.worlds.hpc.site.arrays import NO_SLOT, Beginning
 from cluster_env.worlds.hpc.site.bookings import book, find, forget_checks, take_checked
 from cluster_env.worlds.hpc.site.events import add_to_sets, charge, is_charged
 from cluster_env.worlds.hpc.site.placing import add_units
-
-_WIDEST = np.int32(2**31 - 1)
 
 
 @njit_inlined
@@ -155,10 +153,7 @@ def start_jobs(episode: Episode, bounded: bool, now: int) -> None:
             expect(episode.expected, episode.expected_jobs, status.running - 1, end, job)
     status.holds = not (bounded or status.fleeting) and rule.kind == FIXED
     if whole and place == stop:
-        narrowest = _WIDEST
-        for k in range(status.head, stop):
-            narrowest = min(narrowest, episode.widths[k])
-        status.narrowest = narrowest
+        note_narrowest(episode)
 
 
 @njit_inlined
