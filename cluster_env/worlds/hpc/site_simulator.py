@@ -66,7 +66,8 @@ class SiteSimulator(HPCSimulator):
     def allocate(self) -> None:
         """See `BatchSimulator.allocate`."""
         batch, site = self.batch, self.world.site
-        self._tables, self._overdue_plan, self.beginning = {}, Plan.of(0, 1), EMPTY  # bookings do
+        self._tables, self.beginning = {}, EMPTY
+        self._overdue_plan = Plan.of(0, 1)  # bookings take its place
         self._requests = Requests.of(site, *batch.jobsets)
         self._layout = layout_of(site, self._requests)
         self.jobs, self._work = jobs_of(site, batch, self._requests)
@@ -81,13 +82,8 @@ class SiteSimulator(HPCSimulator):
 
     def _scratch_for(self, books: bool) -> Scratch:
         """Room for passes; ``books`` says whether each job may be booked."""
-        return scratch_for(
-            self._layout,
-            self.jobs,
-            self.batch.most_jobs,
-            books or self.world.max_wait > 0,
-            self.world.site.most_bookings,
-        )
+        books = books or self.world.max_wait > 0
+        return scratch_for(self._layout, self.jobs, books, self.world.site.most_bookings)
 
     def _rows_for(
         self,
@@ -97,7 +93,7 @@ class SiteSimulator(HPCSimulator):
         room: Scratch | None = None,
     ) -> Rows:
         """Room for episodes under an order; by default that in which policies see the queue."""
-        layout, most = self.world.layout, self.batch.most_jobs
+        layout = self.world.layout
         site = rows_for(
             self._layout,
             self._work,
@@ -107,7 +103,6 @@ class SiteSimulator(HPCSimulator):
             self.jobs,
             status.size if num_places else 0,
             num_places,
-            most,
             self.keeps_nodes,
         )
         users = int(self.jobs.records.user.max(initial=0)) + 1

@@ -215,15 +215,14 @@ def rows_for(
     jobs: Jobs,
     num_rows: int,
     num_places: int,
-    most_jobs: int,
     keeps_nodes: bool = False,
 ) -> SiteRows:
-    """Room for so many episodes, and jobs of all of them, with at most so many of one.
+    """Room for so many episodes, and jobs of all of them.
 
     ``keeps_nodes`` says whether there is room for the nodes of all jobs at once.
     """
     (num_nodes, num_resources), num_sets = layout.units.shape, layout.set_units.shape[0]
-    slots = int(np.minimum(layout.units[:, 0], most_jobs).sum()) + 1
+    slots = int(np.minimum(layout.units[:, 0], np.diff(jobs.first).max()).sum()) + 1
     if keeps_nodes:
         most_nodes = np.minimum(jobs.records["most"], jobs.demand[:, 0]).astype(np.int64)
         slots = int(np.add.reduceat(most_nodes, jobs.first[:-1]).max()) + 1
@@ -253,15 +252,14 @@ def rows_for(
     )
 
 
-def scratch_for(
-    layout: Layout, jobs: Jobs, most_jobs: int, books: bool, most_bookings: int = 0
-) -> Scratch:
-    """Room for passes over a queue of at most so many jobs.
+def scratch_for(layout: Layout, jobs: Jobs, books: bool, most_bookings: int = 0) -> Scratch:
+    """Room for passes over a queue.
 
     ``books`` is for a booking a job, ``most_bookings`` that of the site's description.
     """
     (num_nodes, num_resources), num_sets = layout.units.shape, layout.set_units.shape[0]
     num_partitions, num_forms = layout.partition_set.size, int(jobs.records["form"].max(initial=0))
+    most_jobs = int(np.diff(jobs.first).max())
     # Each partition has a booking at most, or each job.
     most = min(most_jobs if books else num_partitions, most_jobs, most_bookings or most_jobs)
     checks = max(min(most, _MOST_CHECKED // (num_nodes * num_resources)), 1)
