@@ -221,26 +221,25 @@ def settle(episode: Episode) -> None:
 
 
 @njit_inlined
-def _scores_in_pool(episode: Episode, rule: RuleTable, now: int) -> None:
+def _scores_by_rule(episode: Episode, rule: RuleTable, now: int) -> None:
     """Writes the scores of all waiting jobs."""
     total = _usage(episode) if rule.kind == PRIORITY else 0.0
     for place in range(episode.status[0].head, episode.status[0].tail):
-        episode.keys[place] = _score(episode, rule, episode.queue[place], now, total)
+        job = np.int64(episode.queue[place])
+        episode.keys[place] = _score(episode, rule, job, now, total)
 
 
 @njit_inlined
 def _scores_at_site(episode: Episode, rule: RuleTable, now: int) -> None:
-    if rule.kind == SCORED:
-        for part in range(episode.site.partitions.size - 1):  # the last one is of all
-            if episode.site.partitions[part].waiting > 0:
-                _score_partition(episode, rule, part, now)
+    if rule.kind != SCORED:
+        _scores_by_rule(episode, rule, now)
         return
-    total = _usage(episode) if rule.kind == PRIORITY else 0.0
-    for place in range(episode.status[0].head, episode.status[0].tail):
-        episode.keys[place] = _score(episode, rule, episode.queue[place], now, total)
+    for part in range(episode.site.partitions.size - 1):  # the last one is of all
+        if episode.site.partitions[part].waiting > 0:
+            _score_partition(episode, rule, part, now)
 
 
-_write_scores = njit_either(_scores_in_pool, _scores_at_site, "site")
+_write_scores = njit_either(_scores_by_rule, _scores_at_site, "site")
 
 
 @njit_inlined
