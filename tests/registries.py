@@ -18,6 +18,7 @@ _DEEPRM = WORLDS.get("deeprm")
 OF_EXTENSIONS = (
     *(OBJECTIVES, ALGORITHMS, NETWORKS, WORLDS, HOOKS),
     *(_DEEPRM.heuristics, _DEEPRM.workloads, _DEEPRM.environments.observations),
+    WORLDS.get("hpc").heuristics,
 )
 """Where the examples of extensions enter things."""
 

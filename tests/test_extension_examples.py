@@ -44,7 +44,7 @@ def rows(out: Path) -> list[dict[str, str]]:
 def test_there_is_one_of_each_and_none_is_long() -> None:
     kinds = {path.stem.removeprefix("own_") for path in EXAMPLES}
     things = {"heuristic", "objective", "workload", "observation", "network", "algorithm", "world"}
-    assert kinds == things | {"hook"}
+    assert kinds == things | {"hook", "order"}
     for path in EXAMPLES:
         assert len(path.read_text().splitlines()) <= 40, path
 
@@ -58,6 +58,17 @@ def test_a_heuristic_is_compared(extend: Callable[..., None], tmp_path: Path) ->
     assert (lcfs["policy"], sjf["policy"]) == ("lcfs", "sjf")
     assert float(lcfs["slowdown"]) > float(sjf["slowdown"]) > 1
     assert float(lcfs["unfinished"]) == 0  # nobody waits for ever
+
+
+def test_an_order_is_compared_with_each_kind_of_backfilling(
+    extend: Callable[..., None], tmp_path: Path
+) -> None:
+    extend("own_order")
+    line = "--config hpc-smoke --policies flat,flat:strict,sjf --jobsets 20"
+    metasched("compare", *line.split(), "--out", str(tmp_path / "out"))
+    flat, strict, sjf = (float(row["bounded_slowdown"]) for row in rows(tmp_path / "out"))
+    assert 1 < flat < strict  # backfilling helps
+    assert flat != sjf
 
 
 def test_a_workload_and_an_objective_are_compared_on(

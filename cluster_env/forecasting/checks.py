@@ -212,7 +212,7 @@ def play_whole(jobset: JobSet, world: Any, policy: Policy) -> PlayedJobs:
     finish = start + simulator.batch.column("duration", np.int64)
     if world.site is None:
         return PlayedJobs(start, finish)
-    return PlayedJobs(start, finish, simulator.results.eligible.copy(), simulator.nodes_of_jobs())
+    return PlayedJobs(start, finish, simulator.rows.site.eligible.copy(), simulator.nodes_of_jobs())
 
 
 def _num_stretches(span: int) -> int:

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
-from cluster_env.objectives import get_objective
 from cluster_env.workloads.run_times import mixed_with_past
-from cluster_env.worlds.hpc.bounds import REFERENCE
+from cluster_env.worlds.hpc.bounds import under_reference
 from cluster_env.worlds.hpc.world import HPC
 
 _BELIEVED: WeakKeyDictionary[JobSet, tuple[HPC, JobSet]] = WeakKeyDictionary()
@@ -41,10 +40,7 @@ def with_believed(world: HPC, jobset: JobSet) -> JobSet:
 
 
 def _believed(world: HPC, jobset: JobSet) -> NDArray[np.int64]:
-    simulator = replace(world, max_wait=0).simulator()
-    simulator.load([jobset], get_objective("bounded_slowdown"))
-    simulator.play(REFERENCE)
-    schedule = simulator.schedule()
+    schedule = under_reference(world, jobset)
     # A job that has not finished when the clock ends teaches nobody anything.
     never = np.iinfo(np.int64).max
     end = np.full(jobset.num_jobs, never)

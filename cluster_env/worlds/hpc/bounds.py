@@ -7,6 +7,7 @@ from typing import Any
 from cluster_env.core.durations import seconds_of
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.schedule import Schedule
 from cluster_env.objectives import get_objective
 from cluster_env.task import Task
 from cluster_env.workloads.log import LogWorkload
@@ -52,10 +53,16 @@ def read_bound(text: Any, task_of: Callable[[], Task]) -> int:
 
 def bound_of(factor: float, world: Any, jobset: JobSet) -> int:
     """Seconds of a multiple of the longest wait that some jobs have under `REFERENCE`."""
-    simulator = replace(world, max_wait=0).simulator()
-    simulator.load([jobset], get_objective("bounded_slowdown"))
-    simulator.play(REFERENCE)
-    schedule = simulator.schedule()
+    schedule = under_reference(world, jobset)
     started = schedule.start >= 0
     longest = int((schedule.start - schedule.arrival)[started].max(initial=0))
     return max(1, round(factor * longest))
+
+
+def under_reference(world: Any, jobset: JobSet) -> Schedule:
+    """What becomes of jobs under `REFERENCE`, without a bound."""
+    simulator = replace(world, max_wait=0).simulator()
+    simulator.load([jobset], get_objective("bounded_slowdown"))
+    simulator.play(REFERENCE)
+    schedule: Schedule = simulator.schedule()
+    return schedule

@@ -16,20 +16,22 @@ from cluster_env.worlds.hpc.events import (
     NEVER,
     OPTIONS,
     Episode,
-    Jobs,
     Machine,
     advance,
     begin_instant,
+    came,
     clear,
     fits,
     is_overdue_at,
     next_event,
 )
+from cluster_env.worlds.hpc.jobs import Jobs
+from cluster_env.worlds.hpc.plan import Plan, has_room, plan_running
 from cluster_env.worlds.hpc.queue import start_waiting
-from cluster_env.worlds.hpc.reservations import Plan, book_overdue, has_room, plan_running
+from cluster_env.worlds.hpc.reservations import book_overdue
 from cluster_env.worlds.hpc.site import deciding as at_site
-from cluster_env.worlds.hpc.site.episode import episode_of as site_episode_of
-from cluster_env.worlds.hpc.state import came, show, span
+from cluster_env.worlds.hpc.site.events import clear_site, next_at_site
+from cluster_env.worlds.hpc.state import show
 
 AT_START, SYSTEM, WINDOW = range(3)
 
@@ -103,7 +105,7 @@ def _charge_time(
     status, options = episode.status[0], machine.options[0]
     now, discount = status.time, options.discount
     # Those that wait, all or as many as the policy sees, and then those that run.
-    head, tail = span(episode)
+    head, tail = status.head, status.tail
     waiting, running = tail - head, status.running
     if options.scope == WINDOW:
         waiting, running = min(waiting, options.queue), np.int64(0)
@@ -128,11 +130,6 @@ def _weight(begin: int, end: int, origin: int, discount: float) -> float:
         return float(end - begin)
     first, last = discount ** float(begin - origin), discount ** float(end - origin)
     return (first - last) / (1.0 - discount)
-
-
-@njit_inlined
-def _episode_in_pool(machine: Machine, jobs: Jobs, rows: Rows, row: int) -> Episode:
-    return episode_of(machine, jobs, rows, row, rows, row)
 
 
 @njit_inlined
@@ -192,7 +189,7 @@ def _waits_in_vain_in_pool(episode: Episode) -> bool:
 
 @njit_inlined
 def _waits_in_vain_at_site(episode: Episode) -> bool:
-    return bool(at_site.next_event(episode) == NEVER)
+    return bool(next_at_site(episode) == NEVER)
 
 
 @njit_inlined
@@ -205,7 +202,7 @@ def _is_over_in_pool(machine: Machine, episode: Episode) -> bool:
 
 @njit_inlined
 def _is_over_at_site(machine: Machine, episode: Episode) -> bool:
-    over = at_site.next_event(episode) == NEVER
+    over = next_at_site(episode) == NEVER
     decides = machine.options[0].every_step and _first_that_fits(machine, episode) >= 0
     return bool(over and not decides)
 
@@ -225,23 +222,21 @@ def _advance_in_pool(machine: Machine, jobs: Jobs, costs: CostTable, episode: Ep
 @njit_inlined
 def _advance_at_site(machine: Machine, jobs: Jobs, costs: CostTable, episode: Episode) -> None:
     """Lets all happen that happens now; runs that are cut short are charged anew."""
-    run, status = episode.site.run, episode.status[0]
-    cut, first = run.cut, run.cut.number[0]
-    at_site.advance_episode(episode)
+    site, status = episode.site, episode.status[0]
+    cut, first = site.cut, site.cut.number[0]
+    at_site.advance_and_order(episode)
     # A run was charged to its end when it began; a lost job has cost what it has until now.
     for k in range(first, min(cut.number[0], cut.place.size)):
         if machine.options[0].scope == AT_START:
             job = int(cut.place[k] - status.place)
             finish = cut.begin[k] + episode.jobs[job].duration
             _charge_run(machine, jobs, costs, episode, job, finish, -1)
-            if run.lost[job]:
+            if site.lost[job]:
                 _charge_run(machine, jobs, costs, episode, job, status.time, 1)
 
 
-_episode = njit_either(_episode_in_pool, site_episode_of, "site", at=2)
-_clear = njit_either(clear, at_site.clear_episode, "site")
-_begin_instant = njit_either(begin_instant, at_site.begin_instant, "site")
-_next_event = njit_either(next_event, at_site.next_event, "site")
+_clear = njit_either(clear, clear_site, "site")
+_next_event = njit_either(next_event, next_at_site, "site")
 _place = njit_either(_place_in_pool, at_site.place_of, "site", at=1)
 _start = njit_either(_start_in_pool, at_site.start_at, "site")
 _waits_in_vain = njit_either(_waits_in_vain_in_pool, _waits_in_vain_at_site, "site")
@@ -251,7 +246,7 @@ _advance = njit_either(_advance_in_pool, _advance_at_site, "site", at=3)
 
 
 def reset_rows(
-    machine: Machine, jobs: Jobs, costs: CostTable, rows: Any, which: NDArray[np.int32], plan: Plan
+    machine: Machine, jobs: Jobs, costs: CostTable, rows: Rows, which: NDArray[np.int32], plan: Plan
 ) -> None:
     """Puts episodes back to their first decision, see `step_rows`."""
     step_rows(machine, jobs, costs, rows, which, _NO_ACTIONS, _NO_REWARDS, plan)
@@ -262,7 +257,7 @@ def step_rows(
     machine: Machine,
     jobs: Jobs,
     costs: CostTable,
-    rows: Any,
+    rows: Rows,
     which: NDArray[np.int32],
     actions: NDArray[np.int32],
     rewards: NDArray[np.float64],
@@ -270,8 +265,8 @@ def step_rows(
 ) -> int:
     """Takes one decision in each of some episodes; returns how many of them go on.
 
-    Rows are `Rows` or `SiteBatch`. The plan is room for that of overdue jobs in one pool. Without
-    actions, episodes are put back to their first decision: two kernels take longer to compile.
+    The plan is room for that of overdue jobs in one pool. Without actions, episodes are put back to
+    their first decision: two kernels take longer to compile.
     """
     left, options, resets = 0, machine.options[0], actions.size == 0
     for k in range(which.size):
@@ -280,7 +275,7 @@ def step_rows(
             rewards[k] = 0.0
             if not rows.status[row].active:
                 continue
-        episode = _episode(machine, jobs, rows, row)
+        episode = episode_of(machine, jobs, rows, row, rows, row)
         status = episode.status[0]
         starts = goes_on = True
         if resets:
@@ -304,7 +299,7 @@ def step_rows(
                 status.decided = status.time
         if goes_on:
             _go_on(machine, jobs, costs, episode, starts)
-            _begin_instant(episode)
+            begin_instant(episode)
         if not resets:
             rewards[k], status.reward = status.reward, 0.0
         show(machine, episode, rows.states[row])
@@ -340,7 +335,7 @@ def _go_on(machine: Machine, jobs: Jobs, costs: CostTable, episode: Episode, sta
         _advance(machine, jobs, costs, episode)
         # The policy is asked at every step, or where it can start a job.
         if options.every_step and tick < NEVER:
-            head, tail = span(episode)
+            head, tail = status.head, status.tail
             if now == tick and (not _is_over(machine, episode) or tail > head):
                 return
             continue
@@ -350,7 +345,7 @@ def _go_on(machine: Machine, jobs: Jobs, costs: CostTable, episode: Episode, sta
             tick = NEVER
     status.active = False
     if options.scope == AT_START:
-        head, tail = span(episode)
+        head, tail = status.head, status.tail
         for place in range(head, tail):
             job = episode.queue[place]
             seconds = status.time - came(episode, job)

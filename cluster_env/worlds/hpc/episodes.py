@@ -1,13 +1,15 @@
-"""Episodes of one pool side by side."""
+"""Episodes side by side, and the views of one of them."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import new_records, njit_inlined
-from cluster_env.worlds.hpc.events import AT_ARRIVAL, STATUS, Episode, Jobs, Machine, Records
-from cluster_env.worlds.hpc.state import StateLayout
+from cluster_env.core.compiled import njit_either, njit_inlined
+from cluster_env.worlds.hpc.events import AT_ARRIVAL, Episode, Machine
+from cluster_env.worlds.hpc.jobs import Jobs, Records
+from cluster_env.worlds.hpc.rules import of_jobs
+from cluster_env.worlds.hpc.site.arrays import Order, SiteRows, Work
 
 
 class Rows(NamedTuple):
@@ -27,38 +29,37 @@ class Rows(NamedTuple):
     free: NDArray[np.int64]  # (num_rows, num_resources)
     spare: NDArray[np.int64]  # (num_rows, num_resources)
     usage: NDArray[np.float64]  # (num_rows, users), as many as the jobset with the most has
-    status: Records  # (num_rows,), of `STATUS`
+    status: Records  # (num_rows,), see `STATUS`
     states: NDArray[np.int32]  # (num_rows, state_size)
-    site: None  # nothing beside; see `cluster_env.worlds.hpc.site.episode.SiteBatch`
+    site: Any  # None in a pool, else `SiteRows`
 
     @classmethod
     def of(
         cls,
-        jobset: NDArray[np.integer],
-        place: NDArray[np.int64],
+        status: Records,
         num_places: int,
         num_resources: int,
         users: int,
-        layout: StateLayout | None = None,
+        state_size: int = 0,
+        *,
+        seen: bool = False,
+        ranked: bool = True,
         lines_up: bool = False,
+        site: SiteRows | None = None,
     ) -> "Rows":
-        """Episodes without a beginning, of a jobset and a place each, ``(num_rows,)``.
+        """Episodes of some records, ``(num_rows,)``, with so many places for jobs.
 
-        There are as many users as in the jobset with the most. Without a layout episodes have no
-        states, but a rule's own order; with `lines_up` jobs that are alike wait behind each other.
+        There are as many users as in the jobset with the most. States show what was true when
+        jobs arrived if that is `seen`. Where queues are `ranked`, their order may be a rule's; with
+        `lines_up` jobs that are alike wait behind each other.
         """
-        num_rows, num_ranked = jobset.size, num_places if layout is None else 0
-        num_lines = num_places if lines_up else 0
-        seen = num_places if layout is not None and layout.horizon else 0
-
-        status = new_records(num_rows, STATUS)
-        status.jobset, status.place = jobset, place
+        num_rows, num_lines = status.size, num_places if lines_up else 0
         return cls(
             start=np.full(num_places, -1, np.int64),
-            at_arrival=np.zeros((seen, len(AT_ARRIVAL)), np.int32),
+            at_arrival=np.zeros((num_places if seen else 0, len(AT_ARRIVAL)), np.int32),
             queue=np.zeros(num_places, np.int32),
             widths=np.zeros(num_places, np.int32),
-            keys=np.zeros(num_ranked, np.float64),
+            keys=np.zeros(num_places if ranked else 0, np.float64),
             next_alike=np.zeros(num_lines, np.int32),
             last_alike=np.zeros(num_lines, np.int32),
             ends=np.zeros(num_places, np.int64),
@@ -69,16 +70,89 @@ class Rows(NamedTuple):
             spare=np.zeros((num_rows, num_resources), np.int64),
             usage=np.zeros((num_rows, users), np.float64),
             status=status,
-            states=np.zeros((num_rows, 0 if layout is None else layout.size), np.int32),
-            site=None,
+            states=np.zeros((num_rows, state_size), np.int32),
+            site=site,
         )
+
+
+@njit_inlined
+def _no_site(rows: Rows, row: int, scratch: Rows, place: int, first: int, size: int) -> None:
+    """What an episode has at a site alone; ``first`` is its first job among all."""
+    return
+
+
+@njit_inlined
+def _at_site(rows: Rows, row: int, scratch: Rows, place: int, first: int, size: int) -> SiteRows:
+    # What becomes of jobs stands in the row, all else in the place where it is played.
+    theirs, mine, work, order = rows.site, scratch.site, scratch.site.work, scratch.site.order
+    own, begin = rows.status[row].place, scratch.status[place].place
+    stop, end, last = own + size, begin + size, first + size
+    return SiteRows(
+        theirs.finish[own:stop],
+        theirs.eligible[own:stop],
+        theirs.cuts[own:stop],
+        theirs.lost[own:stop],
+        mine.later[begin:end],
+        mine.later_jobs[begin:end],
+        mine.pending[begin:end],
+        mine.ready[begin:end],
+        mine.slot[begin:end],
+        mine.partitions[place],
+        mine.used[place],
+        mine.held[place],
+        mine.free[place],
+        mine.down[place],
+        mine.clear[place],
+        mine.set_free[place],
+        mine.set_waiting[place],
+        mine.slot_next[place],
+        mine.slot_node[place],
+        mine.slot_size[place],
+        mine.layout,
+        Work(
+            work.brief[first:last],
+            work.charge_first[first : last + 1],
+            work.charge_counter,
+            work.charge_amount,
+            work.charge_checked,
+            work.counter_limit,
+            work.counter_row,
+            work.next_first[first : last + 1],
+            work.next_jobs,
+        ),
+        Order(
+            of_jobs(order.rule, first, last),
+            order.bonus[first:last],
+            order.scoring,
+            order.anew,
+            order.shares,
+        ),
+        mine.room,
+        mine.cut,
+    )
+
+
+@njit_inlined
+def _sums_in_pool(rows: Rows, row: int, scratch: Rows, place: int) -> Records:
+    """Where the sums over all jobs are kept."""
+    return rows.status[row : row + 1]
+
+
+@njit_inlined
+def _sums_at_site(rows: Rows, row: int, scratch: Rows, place: int) -> Records:
+    partitions: Records = scratch.site.partitions[place][-1:]
+    return partitions
+
+
+_site_of = njit_either(_no_site, _at_site, "site")
+_sums_of = njit_either(_sums_in_pool, _sums_at_site, "site")
 
 
 @njit_inlined
 def episode_of(
     machine: Machine, jobs: Jobs, rows: Rows, row: int, scratch: Rows, place: int
 ) -> Episode:
-    """The views of one episode, whose jobset and starts are in a row of all episodes.
+    """The views of one episode, whose status and starts are in a row of all episodes.
 
     It is played in a place of ``scratch``, the same rows or others.
     """
@@ -104,7 +178,7 @@ def episode_of(
         scratch.free[place],
         scratch.spare[place],
         scratch.usage[place],
-        scratch.status[place : place + 1],
-        scratch.status[place : place + 1],
-        None,
+        rows.status[row : row + 1],
+        _sums_of(rows, row, scratch, place),
+        _site_of(rows, row, scratch, place, first, size),
     )

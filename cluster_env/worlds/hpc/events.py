@@ -1,4 +1,4 @@
-"""Jobs and episodes as compiled code keeps them, and what happens to them at one instant.
+"""Episodes as compiled code keeps them, and what happens to them at one instant.
 
 At one instant jobs finish, then expected ends that have passed are put off, then jobs arrive. After
 that somebody decides which of the waiting jobs start: a policy, a rule or a scorer.
@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit_inlined
+from cluster_env.core.compiled import TRUE, njit_either, njit_inlined
+from cluster_env.worlds.hpc.jobs import NOBODY, Records
 
 NEVER = 2**62
-
-NOBODY = -1
 
 RECENT = 50
 """Arrivals over which recent means are taken, with weights that fade."""
@@ -34,59 +33,56 @@ processor, see `log_thousandths`."""
 
 QUEUE_SIZE, QUEUED_WORK, FREE_PROCESSORS, REMAINING_WORK = range(len(AT_ARRIVAL))
 
-JOB = np.dtype(
-    [
-        *((name, np.int32) for name in ("arrival", "duration")),
-        # What is believed of a job that waits (what orders, backfilling and policies see), and of
-        # one that runs (from when on reservations count on its units).
-        *((name, np.int32) for name in ("order_estimate", "estimate")),
-        # What its user asked for, to which an outlived estimate is raised; and which of the users
-        # of its jobset that is.
-        *((name, np.int32) for name in ("limit", "user")),
-        # The first job of its jobset that is alike, see `cluster_env.worlds.hpc.alike`.
-        ("alike", np.int32),
-        # ln of the estimate that policies see, and of the processors.
-        *((name, np.float64) for name in ("log", "log_size")),
-    ],
-    align=True,
-)
-"""Of a job, but for its demands."""
+CLOCK = [
+    # Which jobset an episode runs, where its jobs begin among those of all, and its clock.
+    *((name, np.int64) for name in ("jobset", "place", "time")),
+    # The largest number that its jobset gives a user, and one more.
+    ("num_users", np.int64),
+    # Waiting jobs stand in queue[head:tail]; none asks for fewer processors than `narrowest`.
+    *((name, np.int64) for name in ("head", "tail", "narrowest")),
+    # Jobs that run, and the next job to arrive.
+    *((name, np.int64) for name in ("running", "coming")),
+    # The clock of the last arrival or finish, of the decisions before the present ones, and to
+    # which what users have used has faded.
+    *((name, np.int64) for name in ("event", "decided", "faded")),
+    # Whether it goes on, or was cut.
+    *((name, np.bool_) for name in ("active", "truncated")),
+    # Reward since the last decision.
+    ("reward", np.float64),
+]
+"""Of an episode anywhere."""
+
+_OF_JOBS = ("queue_log", "queue_work", "run_log", "run_work", "run_size")
+
+SUMS = [
+    # Arrivals so far, and the time of the last one.
+    *((name, np.int64) for name in ("arrived", "last_arrival")),
+    # Sums over waiting jobs: ln(estimate), and estimate x processors; and over running jobs:
+    # ln(estimate), expected end x processors, and processors.
+    *((name, np.float64) for name in _OF_JOBS),
+    # The same as they were when the present instant began.
+    *((f"first_{name}", np.float64) for name in _OF_JOBS),
+    # Means over the last arrivals, of ln(estimate) and ln(estimate x processors) with squares.
+    *((name, np.float64) for name in ("log", "log_square", "area", "area_square")),
+    # The same of ln(1 + gap), estimate x processors, and gap: seconds between arrivals.
+    *((name, np.float64) for name in ("log_gap", "work", "gap")),
+]
+"""What states and scorers see of a pool, or of a partition. It is kept where a policy or a scorer
+decides, see `advance`."""
 
 STATUS = np.dtype(
     [
-        # Which jobset an episode runs, where its jobs begin among those of all, and its clock.
-        *((name, np.int64) for name in ("jobset", "place", "time")),
-        # The largest number that its jobset gives a user, and one more.
-        ("num_users", np.int64),
-        # Waiting jobs stand in queue[head:tail], but for as many as stand `behind` these; none asks
-        # for fewer processors than `narrowest`.
-        *((name, np.int64) for name in ("head", "tail", "behind", "narrowest")),
-        # Jobs that run, and the next job to arrive.
-        *((name, np.int64) for name in ("running", "coming")),
-        # The clock of the last arrival or finish, of the decisions before the present ones, and to
-        # which what users have used has faded.
-        *((name, np.int64) for name in ("event", "decided", "faded")),
-        # Whether it goes on, was cut, and whether all has gone as a conservative plan has it.
-        *((name, np.bool_) for name in ("active", "truncated", "as_planned")),
-        # Reward since the last decision.
-        ("reward", np.float64),
-        # Sums over waiting jobs: ln(estimate), and estimate x processors.
-        *((name, np.float64) for name in ("queue_log", "queue_work")),
-        # Sums over running jobs: ln(estimate), expected end x processors, and processors.
-        *((name, np.float64) for name in ("run_log", "run_work", "run_size")),
-        # Means over the last arrivals, of ln(estimate) and ln(estimate x processors) with squares.
-        *((name, np.float64) for name in ("log", "log_square", "area", "area_square")),
-        # The same of ln(1 + gap), estimate x processors, and gap: seconds between arrivals.
-        *((name, np.float64) for name in ("log_gap", "work", "gap")),
-        # The sums over jobs as they were when the present instant began.
-        *((f"first_{name}", np.float64) for name in ("queue_log", "queue_work")),
-        *((f"first_{name}", np.float64) for name in ("run_log", "run_work", "run_size")),
+        *CLOCK,
+        # Jobs that wait behind others that are alike, see `cluster_env.worlds.hpc.queue`.
+        ("behind", np.int64),
+        # Whether all has gone as a conservative plan has it.
+        ("as_planned", np.bool_),
+        *SUMS,
     ],
     align=True,
 )
-"""Of an episode. The sums are kept where a policy or a scorer decides, see `advance`."""
+"""Of an episode in a pool."""
 
-Records = Any  # np.recarray, of whose fields a type checker knows nothing
 Times = NDArray[np.int64]
 Indices = NDArray[np.int32]
 
@@ -118,15 +114,6 @@ class Machine(NamedTuple):
     options: Records  # (1,), see `OPTIONS`
 
 
-class Jobs(NamedTuple):
-    """The jobs of several jobsets, one after the other."""
-
-    first: NDArray[np.int64]  # (num_jobsets + 1,), where those of each begin
-    window: NDArray[np.int64]  # (num_jobsets,), seconds in which the use of the machine gains
-    records: Records  # (num_jobs,), see `JOB`
-    demand: NDArray[np.int32]  # (num_jobs, num_resources)
-
-
 class Episode(NamedTuple):
     """One episode under way: views of its jobs, and of the arrays that it is played in."""
 
@@ -148,8 +135,8 @@ class Episode(NamedTuple):
     spare: NDArray[np.int64]  # beside the first waiting job at its reservation
     usage: NDArray[np.float64]  # (users,), processor seconds of finished jobs, which fade
     status: Records  # (1,), see `STATUS`
-    sums: Records  # (1,), the sums of `STATUS`; the same record, but at a site
-    site: Any  # None; at a site `cluster_env.worlds.hpc.site.episode.SiteEpisode`
+    sums: Records  # (1,), see `SUMS`; in a pool the same record
+    site: Any  # None; at a site `cluster_env.worlds.hpc.site.arrays.SiteRows`
 
 
 @njit_inlined
@@ -213,10 +200,49 @@ def forget(times: Times, jobs: Indices, size: int, job: int) -> int:
 
 
 @njit_inlined
-def raise_outlived(episode: Episode, now: int) -> int:
+def _sums_in_pool(episode: Episode, job: int) -> tuple[Records, ...]:
+    """The sums that a job counts in."""
+    return (episode.sums[0],)
+
+
+@njit_inlined
+def _sums_at_site(episode: Episode, job: int) -> tuple[Records, ...]:
+    return (episode.site.partitions[episode.jobs[job].partition], episode.sums[0])
+
+
+@njit_inlined
+def _all_in_pool(episode: Episode) -> Records:
+    """All sums of an episode."""
+    return episode.sums
+
+
+@njit_inlined
+def _all_at_site(episode: Episode) -> Records:
+    return episode.site.partitions
+
+
+@njit_inlined
+def _came_to_pool(episode: Episode, job: int) -> int:
+    """When a job entered the queue: waits count from then on."""
+    return int(episode.jobs[job].arrival)
+
+
+@njit_inlined
+def _came_to_site(episode: Episode, job: int) -> int:
+    return int(episode.site.eligible[job])
+
+
+_sums_of = njit_either(_sums_in_pool, _sums_at_site, "site")
+_all_sums = njit_either(_all_in_pool, _all_at_site, "site")
+came = njit_either(_came_to_pool, _came_to_site, "site")
+
+
+@njit_inlined
+def raise_outlived(episode: Episode, now: int, counts: bool) -> int:
     """Moves the expected ends of jobs that have outlived them, as far as their limits allow.
 
-    Returns by how many processor seconds more is expected; 0 if no end was moved.
+    Returns by how many processor seconds more is expected; 0 if no end was moved. ``counts`` says
+    whether `SUMS` are kept.
     """
     times, jobs, start = episode.expected, episode.expected_jobs, episode.start
     added, place = np.int64(0), episode.status[0].running - 1
@@ -236,7 +262,11 @@ def raise_outlived(episode: Episode, now: int) -> int:
             times[hole], jobs[hole] = times[hole - 1], jobs[hole - 1]
             hole -= 1
         times[hole], jobs[hole] = end, job
-        added += (end - before) * episode.demand[job, 0]
+        more = (end - before) * episode.demand[job, 0]
+        added += more
+        if counts:
+            for sums in _sums_of(episode, job):
+                sums.run_work += more
     return int(added)
 
 
@@ -252,7 +282,7 @@ def fits(demand: Indices, job: int, free: NDArray[np.int64]) -> bool:
 @njit_inlined
 def is_overdue(episode: Episode, job: int, now: int, max_wait: int) -> bool:
     """Whether a job has waited for longer than a bound, see `HPC.max_wait`; 0 is no bound."""
-    return bool(max_wait > 0 and now - episode.jobs[job].arrival > max_wait)
+    return bool(max_wait > 0 and now - came(episode, job) > max_wait)
 
 
 @njit_inlined
@@ -271,37 +301,50 @@ def add_units(units: NDArray[np.int64], demand: Indices, job: int, times: int) -
 
 @njit_inlined
 def clear(episode: Episode) -> None:
-    """Puts an episode back to where nothing has happened yet."""
-    for job in range(episode.start.size):
-        episode.start[job] = -1
+    """Puts an episode in a pool back to where nothing has happened yet."""
+    begin(episode)
     for r in range(episode.free.size):
         episode.free[r] = episode.capacity[r]
-    for user in range(episode.usage.size):
-        episode.usage[user] = 0.0
     for job in range(episode.last_alike.size):
         episode.last_alike[job] = NOBODY
-    status = episode.status[0]
-    status.head, status.tail, status.behind, status.narrowest = 0, 0, 0, NEVER
+    episode.status[0].behind, episode.status[0].as_planned = 0, True
+
+
+@njit_inlined
+def begin(episode: Episode) -> None:
+    """Puts what episodes anywhere have back to where nothing has happened yet."""
+    for job in range(episode.start.size):
+        episode.start[job] = -1
+    for user in range(episode.usage.size):
+        episode.usage[user] = 0.0
+    status, parts = episode.status[0], _all_sums(episode)
+    status.head, status.tail, status.narrowest = 0, 0, NEVER
     status.time, status.running, status.coming = 0, 0, 0
     status.event, status.decided, status.faded = 0, -1, 0
-    status.active, status.truncated, status.as_planned = True, False, True
-    status.reward = 0.0
-    status.queue_log, status.queue_work = 0.0, 0.0
-    status.run_log, status.run_work, status.run_size = 0.0, 0.0, 0.0
-    status.log, status.log_square, status.area, status.area_square = 0.0, 0.0, 0.0, 0.0
-    status.log_gap, status.work, status.gap = 0.0, 0.0, 0.0
+    status.active, status.truncated, status.reward = True, False, 0.0
+    for k in range(parts.size):
+        sums = parts[k]
+        sums.arrived, sums.last_arrival = 0, 0
+        sums.queue_log, sums.queue_work = 0.0, 0.0
+        sums.run_log, sums.run_work, sums.run_size = 0.0, 0.0, 0.0
+        sums.log, sums.log_square, sums.area, sums.area_square = 0.0, 0.0, 0.0, 0.0
+        sums.log_gap, sums.work, sums.gap = 0.0, 0.0, 0.0
 
 
 @njit_inlined
 def start_job(episode: Episode, job: int, now: int, tracks: bool) -> None:
-    """Starts a job that has left the queue; `tracks` says whether expected ends are kept."""
-    episode.start[job] = now
+    """Starts a job that has left a pool's queue; `tracks` says whether expected ends are kept."""
     add_units(episode.free, episode.demand, job, -1)
-    count = episode.status[0].running
+    let_run(episode, job, now, episode.jobs[job].estimate, tracks)
+
+
+@njit_inlined
+def let_run(episode: Episode, job: int, now: int, seconds: int, tracks: bool) -> None:
+    """Enters the ends of a job that starts, the true one and that expected in so many seconds."""
+    episode.start[job], count = now, episode.status[0].running
     push(episode.ends, episode.running, count, now + episode.jobs[job].duration, job)
     if tracks:
-        end = now + episode.jobs[job].estimate
-        expect(episode.expected, episode.expected_jobs, count, end, job)
+        expect(episode.expected, episode.expected_jobs, count, now + seconds, job)
     episode.status[0].running = count + 1
 
 
@@ -328,25 +371,22 @@ def advance(episode: Episode, now: int, tracks: bool, counts: bool, shares: bool
     num_jobs, coming = episode.jobs.size, status.coming
     # Jobs finish; what users have used fades first. Till then all shares stay as they are.
     before, ends = running, running > 0 and episode.ends[0] <= now
-    if ends and shares and episode.usage.size > 1:
-        faded = 0.5 ** ((now - status.faded) / HALF_LIFE_S)
-        for user in range(episode.usage.size):
-            episode.usage[user] *= faded
-        status.faded = now
+    if ends and shares:
+        fade(episode, now, HALF_LIFE_S)
     while running > 0 and episode.ends[0] == now:
         running = _finish_first(episode, now, running, tracks, counts, shares)
     status.running = running
     # Expected ends that have passed are put off.
     moved = False
     if tracks and running > 0 and episode.expected[running - 1] <= now:
-        added = raise_outlived(episode, now)
-        if counts:
-            status.run_work += added
-        moved, status.as_planned = added > 0, False
+        moved, status.as_planned = raise_outlived(episode, now, counts) > 0, False
     # Jobs arrive.
     while coming < num_jobs and episode.jobs[coming].arrival == now:
         if counts:
-            _count_arrival(episode, coming, now)
+            # Those that came before it at this instant are not in the queue yet.
+            waiting = status.tail - status.head + coming - status.coming
+            note_arrival(episode, coming, waiting, now)
+            count_arrival(episode, coming, now, TRUE)
         coming += 1
     finished = running < before
     if finished or coming > status.coming:
@@ -365,51 +405,106 @@ def _finish_first(
         if end != now:
             status.as_planned = False
         if counts:
-            status.run_log -= episode.jobs[job].log
-            status.run_work -= float(end) * episode.demand[job, 0]
-            status.run_size -= episode.demand[job, 0]
+            count_end(episode, job, end)
     add_units(episode.free, episode.demand, job, 1)
     if shares:
-        used = float(episode.jobs[job].duration) * episode.demand[job, 0]
-        episode.usage[episode.jobs[job].user] += used
+        count_usage(episode, job, now)
     return running - 1
 
 
 @njit_inlined
-def _count_arrival(episode: Episode, job: int, now: int) -> None:
-    """Brings sums and recent means up to date when a job arrives."""
-    status, size = episode.status[0], episode.demand[job, 0]
+def fade(episode: Episode, now: int, half_life: float) -> None:
+    """Lets what users have used fade by half in so many seconds."""
+    if episode.usage.size > 1:
+        faded = 0.5 ** ((now - episode.status[0].faded) / half_life)
+        for user in range(episode.usage.size):
+            episode.usage[user] *= faded
+        episode.status[0].faded = now
+
+
+@njit_inlined
+def count_usage(episode: Episode, job: int, now: int) -> None:
+    """Counts a run that is over for the job's user."""
+    used = float(now - episode.start[job]) * episode.demand[job, 0]
+    episode.usage[episode.jobs[job].user] += used
+
+
+@njit_inlined
+def count_start(episode: Episode, job: int, now: int) -> None:
+    """Brings sums up to date when a job starts."""
+    record, size = episode.jobs[job], episode.demand[job, 0]
+    for sums in _sums_of(episode, job):
+        sums.queue_log -= record.log
+        sums.queue_work -= float(record.order_estimate) * size
+        sums.run_log += record.log
+        sums.run_work += float(now + record.estimate) * size
+        sums.run_size += size
+
+
+@njit_inlined
+def count_end(episode: Episode, job: int, end: int) -> None:
+    """Brings sums up to date when a job ends that was expected to do so then."""
+    size = episode.demand[job, 0]
+    for sums in _sums_of(episode, job):
+        sums.run_log -= episode.jobs[job].log
+        sums.run_work -= float(end) * size
+        sums.run_size -= size
+
+
+@njit_inlined
+def note_arrival(episode: Episode, job: int, waiting: int, now: int) -> None:
+    """Keeps what is true when a job enters the queue, where states show it, see `AT_ARRIVAL`."""
     if episode.at_arrival.shape[0] > 0:
-        remaining = status.run_work - now * status.run_size
-        seen = episode.at_arrival[job]
-        seen[QUEUE_SIZE] = status.tail - status.head + job - status.coming
-        seen[QUEUED_WORK] = log_thousandths(status.queue_work)
+        sums, seen = episode.sums[0], episode.at_arrival[job]
+        seen[QUEUE_SIZE] = waiting
+        seen[QUEUED_WORK] = log_thousandths(sums.queue_work)
         seen[FREE_PROCESSORS] = episode.free[0]
-        seen[REMAINING_WORK] = log_thousandths(remaining)
-    log = episode.jobs[job].log
-    work = float(episode.jobs[job].order_estimate) * size
-    status.queue_log += log
-    status.queue_work += work
-    # Means of the first arrivals are plain ones; then old arrivals fade.
-    gap = float(now - episode.jobs[job - 1].arrival) if job > 0 else 0.0
-    share = 1.0 / min(float(job + 1), float(RECENT))
+        seen[REMAINING_WORK] = log_thousandths(sums.run_work - now * sums.run_size)
+
+
+@njit_inlined
+def count_arrival(episode: Episode, job: int, now: int, new: bool) -> None:
+    """Brings sums up to date when a job enters the queue, and recent means if it is new there."""
+    record, size = episode.jobs[job], episode.demand[job, 0]
+    log, work = record.log, float(record.order_estimate) * size
     area = log + math.log(size)
-    status.log += share * (log - status.log)
-    status.log_square += share * (log * log - status.log_square)
-    status.area += share * (area - status.area)
-    status.area_square += share * (area * area - status.area_square)
-    status.log_gap += share * (math.log(1.0 + gap) - status.log_gap)
-    status.work += share * (work - status.work)
-    status.gap += share * (gap - status.gap)
+    for sums in _sums_of(episode, job):
+        sums.queue_log += log
+        sums.queue_work += work
+        if new:
+            # Means of the first arrivals are plain ones; then old arrivals fade.
+            gap = float(now - sums.last_arrival) if sums.arrived > 0 else 0.0
+            sums.arrived, sums.last_arrival = sums.arrived + 1, now
+            share = 1.0 / min(float(sums.arrived), float(RECENT))
+            sums.log += share * (log - sums.log)
+            sums.log_square += share * (log * log - sums.log_square)
+            sums.area += share * (area - sums.area)
+            sums.area_square += share * (area * area - sums.area_square)
+            sums.log_gap += share * (math.log(1.0 + gap) - sums.log_gap)
+            sums.work += share * (work - sums.work)
+            sums.gap += share * (gap - sums.gap)
 
 
 @njit_inlined
 def begin_instant(episode: Episode) -> None:
     """Notes the sums over jobs before anybody decides, to the last bit."""
-    status = episode.status[0]
-    status.first_queue_log, status.first_queue_work = status.queue_log, status.queue_work
-    status.first_run_log, status.first_run_work = status.run_log, status.run_work
-    status.first_run_size = status.run_size
+    parts = _all_sums(episode)
+    for k in range(parts.size):
+        sums = parts[k]
+        sums.first_queue_log, sums.first_queue_work = sums.queue_log, sums.queue_work
+        sums.first_run_log, sums.first_run_work = sums.run_log, sums.run_work
+        sums.first_run_size = sums.run_size
+
+
+@njit_inlined
+def begin_again(episode: Episode) -> None:
+    """Puts sums back to what they were then: to add what a start took away would round anew."""
+    parts = _all_sums(episode)
+    for k in range(parts.size):
+        sums = parts[k]
+        sums.queue_log, sums.queue_work = sums.first_queue_log, sums.first_queue_work
+        sums.run_log, sums.run_work = sums.first_run_log, sums.first_run_work
+        sums.run_size = sums.first_run_size
 
 
 @njit_inlined

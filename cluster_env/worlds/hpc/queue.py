@@ -1,7 +1,10 @@
 """The queue of an episode: jobs that wait, in an order, between two places of an array.
 
+In a pool, equal scores go by arrival. At a site there is one queue for all partitions: overdue jobs
+stand before all others, then tiers count, then scores, then when a job entered the queue.
+
 Where an episode has room for it and the queue is long, only the first of those jobs that are alike
-(`cluster_env.worlds.hpc.alike`) stands in the queue, and the others behind it. Users submit
+(`cluster_env.worlds.hpc.jobs`) stands in the queue, and the others behind it. Users submit
 thousands of such jobs, so that an event costs as much as there are kinds of jobs, not jobs.
 """
 
@@ -10,23 +13,53 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit_inlined
-from cluster_env.worlds.hpc.events import NOBODY, Episode, is_overdue, start_job
+from cluster_env.core.compiled import ZERO, njit_either, njit_inlined
+from cluster_env.worlds.hpc.events import Episode, came, count_start, is_overdue, start_job
+from cluster_env.worlds.hpc.jobs import NOBODY
 from cluster_env.worlds.hpc.rules import (
+    AGE_S,
     CHANCE,
     FIXED,
     PACKER,
     PRIORITY,
+    SCORED,
     TETRIS,
     RuleTable,
     Scores,
     moving_score,
 )
+from cluster_env.worlds.hpc.seen import look_at, score_job
+
+OVERDUE = -np.inf
+"""The score of jobs that go first, whatever the order."""
 
 _BY_ITSELF = -2  # behind a job that stands in the queue whoever is alike
 _LONG = 32  # jobs that stand in a queue in which it pays to look who is alike
-_OVERDUE = -np.inf  # the score of jobs that go first, whatever the order
 _MOVES = 8  # of each job on average, from which sorting anew is quicker than by insertion
+
+
+@njit_inlined
+def _before_in_pool(episode: Episode, job: int, key: float, other: int, other_key: float) -> bool:
+    """Whether a job with a score goes before another with its own."""
+    return bool(key < other_key or (key == other_key and job < other))
+
+
+@njit_inlined
+def _before_at_site(episode: Episode, job: int, key: float, other: int, other_key: float) -> bool:
+    overdue, other_overdue = key == OVERDUE, other_key == OVERDUE
+    if overdue != other_overdue:
+        return bool(overdue)
+    if episode.status[0].tiered and not overdue:
+        tier, other_tier = episode.jobs[job].tier, episode.jobs[other].tier
+        if tier != other_tier:
+            return bool(tier > other_tier)
+    if key != other_key:
+        return bool(key < other_key)
+    time, other_time = came(episode, job), came(episode, other)
+    return bool(time < other_time or (time == other_time and job < other))
+
+
+_goes_before = njit_either(_before_in_pool, _before_at_site, "site")
 
 
 @njit_inlined
@@ -44,50 +77,53 @@ def enqueue(episode: Episode, job: int, key: float) -> None:
             episode.next_alike[last] = job
             status.behind += 1
             return
-    _insert(episode, job, key)
+    insert(episode, job, key)
 
 
 @njit_inlined
-def _insert(episode: Episode, job: int, key: float) -> None:
-    """Puts a job behind all whose score is at most its own."""
-    status = episode.status[0]
-    head, tail = status.head, status.tail
+def insert(episode: Episode, job: int, key: float) -> int:
+    """Puts a job into its place in the queue, and returns it."""
+    status, queue, keys, widths = episode.status[0], episode.queue, episode.keys, episode.widths
+    head, tail, size = status.head, status.tail, episode.demand[job, 0]
     # Most jobs of most orders come last; for the others the place is found by halves.
     low, high = head, tail
-    if tail > head and episode.keys[tail - 1] <= key:
+    if tail > head and not _goes_before(
+        episode, job, key, np.int64(queue[tail - 1]), keys[tail - 1]
+    ):
         low = tail
     while low < high:
         middle = (low + high) >> 1
-        if episode.keys[middle] <= key:
-            low = middle + 1
-        else:
+        if _goes_before(episode, job, key, np.int64(queue[middle]), keys[middle]):
             high = middle
+        else:
+            low = middle + 1
     # The shorter part makes room, or the one that has any.
-    if head > 0 and (low - head < tail - low or tail == episode.queue.size):
+    if head > 0 and (low - head < tail - low or tail == queue.size):
         head -= 1
         low -= 1
-        shift_down(episode.queue[head : low + 1])
-        shift_down(episode.keys[head : low + 1])
-        shift_down(episode.widths[head : low + 1])
+        _shift_down(queue[head : low + 1])
+        _shift_down(keys[head : low + 1])
+        _shift_down(widths[head : low + 1])
     else:
         tail += 1
-        shift_up(episode.queue[low:tail])
-        shift_up(episode.keys[low:tail])
-        shift_up(episode.widths[low:tail])
+        _shift_up(queue[low:tail])
+        _shift_up(keys[low:tail])
+        _shift_up(widths[low:tail])
     status.head, status.tail = head, tail
-    episode.queue[low], episode.keys[low] = job, key
-    episode.widths[low] = episode.demand[job, 0]
+    queue[low], keys[low], widths[low] = job, key, size
+    status.narrowest = min(status.narrowest, np.int64(size))
+    return int(low)
 
 
 @njit_inlined
-def shift_down(part: NDArray[Any]) -> None:
+def _shift_down(part: NDArray[Any]) -> None:
     """Moves all but the first one place to the front; the loop becomes a block move."""
     for place in range(part.size - 1):
         part[place] = part[place + 1]
 
 
 @njit_inlined
-def shift_up(part: NDArray[Any]) -> None:
+def _shift_up(part: NDArray[Any]) -> None:
     """Moves all but the last one place to the back."""
     for place in range(part.size - 1, 0, -1):
         part[place] = part[place - 1]
@@ -97,7 +133,7 @@ def shift_up(part: NDArray[Any]) -> None:
 def _leave(episode: Episode, place: int, key: float) -> None:
     """Takes a job out of the queue; the next that is alike comes forward, with this score."""
     status, queue, keys = episode.status[0], episode.queue, episode.keys
-    head, tail, job = status.head, status.tail, episode.queue[place]
+    tail, job = status.tail, episode.queue[place]
     if episode.last_alike.size > 0:
         after = episode.next_alike[job]
         if after >= 0:
@@ -105,31 +141,32 @@ def _leave(episode: Episode, place: int, key: float) -> None:
             while place + 1 < tail and (
                 keys[place + 1] < key or (keys[place + 1] == key and queue[place + 1] < after)
             ):
-                _move(episode, place + 1, place)
+                queue[place], keys[place] = queue[place + 1], keys[place + 1]
+                episode.widths[place] = episode.widths[place + 1]
                 place += 1
             queue[place], keys[place], episode.widths[place] = after, key, width
             status.behind -= 1
             return
         if after == NOBODY:
             episode.last_alike[episode.jobs[job].alike] = NOBODY
-    # The shorter part closes the gap.
-    if place - head < tail - place:
-        for k in range(place, head, -1):
-            _move(episode, k - 1, k)
-        status.head = head + 1
-    else:
-        for k in range(place, tail - 1):
-            _move(episode, k + 1, k)
-        status.tail = tail - 1
+    close_gap(episode, place)
 
 
 @njit_inlined
-def _move(episode: Episode, place: int, target: int) -> None:
-    """Moves a waiting job to another place of the queue, with its score if the queue has any."""
-    episode.queue[target] = episode.queue[place]
-    episode.widths[target] = episode.widths[place]
-    if episode.keys.size > 0:
-        episode.keys[target] = episode.keys[place]
+def close_gap(episode: Episode, place: int) -> None:
+    """Takes the job at a place out of the queue; the shorter part moves. It may have no scores."""
+    status, queue, keys, widths = episode.status[0], episode.queue, episode.keys, episode.widths
+    head, tail = status.head, status.tail
+    if place - head < tail - place:
+        _shift_up(queue[head : place + 1])
+        _shift_up(keys[head : place + 1])
+        _shift_up(widths[head : place + 1])
+        status.head = head + 1
+    else:
+        _shift_down(queue[place:tail])
+        _shift_down(keys[place:tail])
+        _shift_down(widths[place:tail])
+        status.tail = tail - 1
 
 
 @njit_inlined
@@ -147,44 +184,101 @@ def start_ranked(episode: Episode, rule: RuleTable, place: int, now: int, tracks
 @njit_inlined
 def start_waiting(episode: Episode, place: int, now: int) -> None:
     """Starts the job at a place of a queue in order of arrival, and keeps the sums of `STATUS`."""
-    status, job = episode.status[0], episode.queue[place]
+    job = episode.queue[place]
     _leave(episode, place, 0.0)
     start_job(episode, job, now, True)
-    log, size = episode.jobs[job].log, episode.demand[job, 0]
-    status.queue_log -= log
-    status.queue_work -= float(episode.jobs[job].order_estimate) * size
-    status.run_log += log
-    status.run_work += float(now + episode.jobs[job].estimate) * size
-    status.run_size += size
+    count_start(episode, job, now)
 
 
 @njit_inlined
 def rank(episode: Episode, rule: RuleTable, now: int) -> None:
-    """Sorts the waiting jobs by what their scores are now, equals by number."""
-    queue, keys = episode.queue, episode.keys
+    """Sorts the waiting jobs by what their scores are now."""
+    _write_scores(episode, rule, now)
+    settle(episode)
+
+
+@njit_inlined
+def settle(episode: Episode) -> None:
+    """Sorts the waiting jobs by the scores that stand there."""
     head, tail = episode.status[0].head, episode.status[0].tail
-    budget = _MOVES * (tail - head) + 64
-    total = _usage(episode)
+    queue, keys = episode.queue[head:tail], episode.keys[head:tail]
+    budget = _MOVES * queue.size + 64
     # By insertion: from one instant to the next the order hardly changes.
-    for place in range(head, tail):
-        keys[place] = _score(episode, rule, queue[place], now, total)
-        job, key, hole = queue[place], keys[place], place
-        while hole > head and (
-            keys[hole - 1] > key or (keys[hole - 1] == key and queue[hole - 1] > job)
+    for place in range(queue.size):
+        job, key, hole = np.int64(queue[place]), keys[place], np.int64(place)
+        while hole > 0 and _goes_before(
+            episode, job, key, np.int64(queue[hole - 1]), keys[hole - 1]
         ):
             queue[hole], keys[hole] = queue[hole - 1], keys[hole - 1]
             hole -= 1
         queue[hole], keys[hole] = job, key
         budget -= place - hole
-        if budget < 0:
+        if budget < 0:  # it has changed much after all
+            _sort(episode, queue, keys)
             break
-    # It has changed much after all.
-    if budget < 0:
-        for place in range(head, tail):
-            keys[place] = _score(episode, rule, queue[place], now, total)
-        _sort(queue[head:tail], keys[head:tail])
     for place in range(head, tail):
-        episode.widths[place] = episode.demand[queue[place], 0]
+        episode.widths[place] = episode.demand[episode.queue[place], 0]
+
+
+@njit_inlined
+def _scores_by_rule(episode: Episode, rule: RuleTable, now: int) -> None:
+    """Writes the scores of all waiting jobs."""
+    total = _usage(episode) if rule.kind == PRIORITY else 0.0
+    for place in range(episode.status[0].head, episode.status[0].tail):
+        job = np.int64(episode.queue[place])
+        episode.keys[place] = _score(episode, rule, job, now, total)
+
+
+@njit_inlined
+def _scores_at_site(episode: Episode, rule: RuleTable, now: int) -> None:
+    if rule.kind != SCORED:
+        _scores_by_rule(episode, rule, now)
+        return
+    for part in range(episode.site.partitions.size - 1):  # the last one is of all
+        if episode.site.partitions[part].waiting > 0:
+            _score_partition(episode, rule, part, now)
+
+
+_write_scores = njit_either(_scores_by_rule, _scores_at_site, "site")
+
+
+@njit_inlined
+def _score_partition(episode: Episode, rule: RuleTable, part: int, now: int) -> None:
+    """Writes the scores of the jobs of one partition under a scorer: it is their machine."""
+    site, status, scoring = episode.site, episode.status[0], episode.site.order.scoring
+    sums, own = site.partitions[part], site.layout.partition_set[part]
+    free, processors = float(site.set_free[own, 0]), float(site.layout.set_units[own, 0])
+    next_end = 0.0
+    if sums.running > 0:
+        place = status.running - 1
+        while episode.jobs[episode.expected_jobs[place]].partition != part:
+            place -= 1
+        next_end = float(max(episode.expected[place] - now, 0))
+    factors = look_at(scoring, sums, now, free, processors, sums.waiting, sums.running, next_end)
+    share = 1.0 / max(free, 1.0)
+    for place in range(status.head, status.tail):
+        job = episode.queue[place]
+        record, fits = episode.jobs[job], True
+        if record.partition != part:
+            continue
+        size, lasting = float(episode.demand[job, 0]), float(record.order_estimate)
+        lasting += float(now - came(episode, job))
+        score = score_job(factors, record.log, record.log_size, size, lasting, share)
+        for r in range(episode.free.size):
+            fits = fits and episode.demand[job, r] <= site.set_free[record.set, r]
+        if fits:
+            score += factors.fits
+        overdue = is_overdue(episode, np.int64(job), now, rule.max_wait)
+        episode.keys[place] = OVERDUE if overdue else score
+
+
+@njit_inlined
+def note_narrowest(episode: Episode) -> None:
+    """Works out what the narrowest job asks for, which is known again once all were looked at."""
+    narrowest = np.int32(2**31 - 1)
+    for place in range(episode.status[0].head, episode.status[0].tail):
+        narrowest = min(narrowest, episode.widths[place])
+    episode.status[0].narrowest = narrowest
 
 
 @njit_inlined
@@ -208,7 +302,7 @@ def move_overdue(episode: Episode, scores: Scores, oldest: int, now: int, max_wa
             _leave(episode, place, key)
             if episode.last_alike.size > 0:
                 episode.next_alike[oldest] = _BY_ITSELF
-            _insert(episode, oldest, _OVERDUE)
+            insert(episode, oldest, OVERDUE)
         oldest += 1
     return oldest
 
@@ -223,7 +317,7 @@ def _score_after(episode: Episode, rule: RuleTable, place: int, now: int) -> flo
     if after < 0 or rule.kind == PACKER or rule.kind == TETRIS:
         return episode.keys[place] if episode.keys.size > 0 else 0.0
     total = _usage(episode) if rule.kind == PRIORITY else 0.0
-    return _score(episode, rule, after, now, total)
+    return float(_score(episode, rule, np.int64(after), now, total))
 
 
 @njit_inlined
@@ -236,9 +330,37 @@ def _usage(episode: Episode) -> float:
 
 
 @njit_inlined
+def _machine_in_pool(
+    episode: Episode, rule: RuleTable, job: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], float, float]:
+    """What a score takes for a job's machine: what is free there, and all its units.
+
+    And by how much a second of waiting counts more than elsewhere, and what the job has ahead.
+    """
+    return episode.free, episode.capacity, 1.0, 0.0
+
+
+@njit_inlined
+def _machine_at_site(
+    episode: Episode, rule: RuleTable, job: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], float, float]:
+    layout = episode.site.layout
+    own = layout.partition_set[episode.jobs[job].partition]
+    free, units, faster, ahead = episode.site.set_free[own], layout.set_units[own], 1.0, 0.0
+    if rule.kind == PRIORITY:  # a site may let age count for longer, or for less
+        units, faster = layout.total, AGE_S / layout.max_age
+        ahead = episode.site.order.bonus[job]
+    return free, units, faster, ahead
+
+
+_machine_of = njit_either(_machine_in_pool, _machine_at_site, "site")
+
+
+@njit_inlined
 def _score(episode: Episode, rule: RuleTable, job: int, now: int, total: float) -> float:
+    """The score of a waiting job under a rule; users have used ``total`` processor seconds."""
     if is_overdue(episode, job, now, rule.max_wait):
-        return _OVERDUE
+        return OVERDUE
     if rule.kind == FIXED or rule.kind == CHANCE:
         return rule.score[job]
     # Who has used as much as is fair has a half, who has used nothing has 1.
@@ -246,46 +368,75 @@ def _score(episode: Episode, rule: RuleTable, job: int, now: int, total: float) 
     if rule.kind == PRIORITY and total > 0:
         share = episode.usage[episode.jobs[job].user] / total
         fair_share = 2.0 ** (-share * episode.status[0].num_users)
-    return moving_score(
+    free, units, faster, ahead = _machine_of(episode, rule, job)
+    score = moving_score(
         rule.kind,
-        now - episode.jobs[job].arrival,
+        float(now - came(episode, job)) * faster,
         episode.jobs[job].order_estimate,
         episode.demand[job],
-        episode.free,
-        episode.capacity,
+        free,
+        units,
         rule.weights,
         fair_share,
     )
+    return score - ahead
 
 
 @njit_inlined
-def _sort(queue: NDArray[np.int32], keys: NDArray[np.float64]) -> None:
-    """Sorts by key, equals by number, by a heap: numba's own sorts take seconds to compile."""
-    # A heap with the last of the order on top, which goes to the end, again and again.
-    for top in range(queue.size // 2 - 1, -1, -1):
-        _sift(queue, keys, top, queue.size)
-    for size in range(queue.size - 1, 0, -1):
-        queue[0], queue[size] = queue[size], queue[0]
-        keys[0], keys[size] = keys[size], keys[0]
-        _sift(queue, keys, 0, size)
+def _sort(episode: Episode, queue: NDArray[np.int32], keys: NDArray[np.float64]) -> None:
+    """Sorts by a heap, the last of the order on top: numba's own sorts take seconds to compile."""
+    size = queue.size
+    for step in range(size // 2 + size - 1):
+        top, end = size // 2 - 1 - step, size
+        if top < 0:  # the heap is built; its top goes to the end, again and again
+            end = size - 1 - (step - size // 2)
+            queue[0], queue[end] = queue[end], queue[0]
+            keys[0], keys[end] = keys[end], keys[0]
+            top = ZERO
+        job, key = np.int64(queue[top]), keys[top]
+        while True:
+            below = 2 * top + 1
+            if below >= end:
+                break
+            one, other = np.int64(queue[below]), np.int64(queue[min(below + 1, end - 1)])
+            if below + 1 < end and _goes_before(episode, one, keys[below], other, keys[below + 1]):
+                below, one = below + 1, other
+            if not _goes_before(episode, job, key, one, keys[below]):
+                break
+            queue[top], keys[top] = queue[below], keys[below]
+            top = below
+        queue[top], keys[top] = job, key
 
 
 @njit_inlined
-def _sift(queue: NDArray[np.int32], keys: NDArray[np.float64], top: int, size: int) -> None:
-    """Lets the top of a part of the heap sink to its place; the last of the order stands on top."""
-    job, key = queue[top], keys[top]
-    while True:
-        below = 2 * top + 1
-        if below >= size:
-            break
-        other = below + 1
-        if other < size and (
-            keys[other] > keys[below]
-            or (keys[other] == keys[below] and queue[other] > queue[below])
-        ):
-            below = other
-        if keys[below] < key or (keys[below] == key and queue[below] < job):
-            break
-        queue[top], keys[top] = queue[below], keys[below]
-        top = below
-    queue[top], keys[top] = job, key
+def enter(episode: Episode, job: int, key: float) -> None:
+    """Lets a job wait at a site."""
+    status, site = episode.status[0], episode.site
+    place = insert(episode, job, key) - status.head
+    site.set_waiting[episode.jobs[job].set] += 1
+    site.partitions[episode.jobs[job].partition].waiting += 1
+    # A job before others that are blocked, or one of several, is not all that is to be looked at.
+    status.holds = status.holds and status.new_jobs == 0 and place > status.last
+    status.new_jobs, status.new_place = status.new_jobs + 1, place
+
+
+@njit_inlined
+def leave(episode: Episode, place: int) -> None:
+    """Takes the job at a place out of the queue of a site."""
+    record = episode.jobs[episode.queue[place]]
+    episode.site.set_waiting[record.set] -= 1
+    episode.site.partitions[record.partition].waiting -= 1
+    close_gap(episode, place)
+
+
+@njit_inlined
+def move_overdue_at_site(episode: Episode, now: int, max_wait: int) -> bool:
+    """Lets jobs go first that are overdue now; returns whether any is."""
+    some, more = False, False
+    for place in range(episode.status[0].head, episode.status[0].tail):
+        if is_overdue(episode, np.int64(episode.queue[place]), now, max_wait):
+            some, more = True, more or episode.keys[place] != OVERDUE
+            episode.keys[place] = OVERDUE
+    if more:
+        settle(episode)
+    return some

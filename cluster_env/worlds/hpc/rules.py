@@ -32,12 +32,13 @@ AGE_S = 7 * 24 * 3600
 
 _NOT_0 = 1e-15  # a job that has just arrived, or asks for one processor, still has an order
 
-FIXED, WFP3, UNICEP, PACKER, TETRIS, PRIORITY, CHANCE = range(7)
+FIXED, WFP3, UNICEP, PACKER, TETRIS, PRIORITY, CHANCE, SCORED = range(8)
+"""Kinds of orders: a fixed score, each of `MOVING_ORDERS`, `random`, and what a scorer makes."""
 
 Scores = NDArray[np.float64]
 Score = Callable[[Scores, Scores, Scores], Scores]
 
-FIXED_ORDERS: Mapping[str, Score] = {
+FIXED_ORDERS: dict[str, Score] = {
     "fcfs": lambda estimate, size, submit: np.zeros_like(estimate),
     "lcfs": lambda estimate, size, submit: -np.arange(estimate.size, dtype=np.float64),
     "sjf": lambda estimate, size, submit: estimate,
@@ -50,7 +51,8 @@ FIXED_ORDERS: Mapping[str, Score] = {
     "f3": lambda r, n, s: r * n + 6_860_000 * np.log10(np.maximum(s, 1)),
     "f4": lambda r, n, s: r * np.sqrt(n) + 530_000 * np.log10(np.maximum(s, 1)),
 }
-"""From estimates (seconds), processors and times of submission (seconds of the log's own clock).
+"""From estimates (seconds), processors and times of submission (seconds of the log's own clock);
+`order` enters another one.
 
 `f1` to `f4` are those of Carastan-Santos and de Camargo (SC 2017); they depend on when the log
 began, so that they mean little on generated jobs.
@@ -74,7 +76,7 @@ class Rule:
     """What a simulator can play by itself.
 
     Attributes:
-        order: name of an order, one of `ORDERS`.
+        order: name of an order, one of `FIXED_ORDERS` or `MOVING_ORDERS`, or ``random``.
         backfilling: what may start before the first job of the order. ``strict``: nothing.
             ``skip``: whatever fits. ``easy``: what fits and does not delay the first job, for
             which a reservation is made from the estimates (Lifka, 1995). ``conservative``: what
@@ -90,14 +92,15 @@ class Rule:
     def __post_init__(self) -> None:
         if self.backfilling not in BACKFILLING:
             raise unknown("kind of backfilling", self.backfilling, BACKFILLING)
-        if self.order not in ORDERS:
-            raise unknown("order", self.order, ORDERS)
+        orders = (*FIXED_ORDERS, *MOVING_ORDERS, "random")
+        if self.order not in orders:
+            raise unknown("order", self.order, orders)
 
 
 class RuleTable(NamedTuple):
     """A rule as compiled code reads it, for the jobs that are loaded."""
 
-    kind: int  # FIXED, which moving order, or CHANCE
+    kind: int  # FIXED, which moving order, CHANCE or SCORED
     mode: int  # index in BACKFILLING
     score: NDArray[np.float64]  # (num_jobs,), of a fixed order
     weights: NDArray[np.float64]  # (3,)
@@ -129,9 +132,15 @@ class RuleTable(NamedTuple):
 
 
 @njit_inlined
+def of_jobs(rule: RuleTable, first: int, last: int) -> RuleTable:
+    """A rule for some of the jobs that are loaded."""
+    return RuleTable(rule.kind, rule.mode, rule.score[first:last], rule.weights, rule.max_wait)
+
+
+@njit_inlined
 def moving_score(
     kind: int,
-    waited: int,
+    waited: float,
     estimate: int,
     demand: NDArray[np.int32],
     free: NDArray[Any],
@@ -205,3 +214,14 @@ def _ordered(order: str) -> Callable[[Any, str], Policy]:
 
 for _order in ORDERS:
     HEURISTICS.register(_order)(Heuristic(_ordered(_order)))
+
+
+def order(name: str) -> Callable[[Score], Score]:
+    """Returns a decorator that enters a fixed order, and the rules that follow it, under a name."""
+
+    def enter(score: Score) -> Score:
+        HEURISTICS.register(name)(Heuristic(_ordered(name)))
+        FIXED_ORDERS[name] = score
+        return score
+
+    return enter

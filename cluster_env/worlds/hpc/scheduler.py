@@ -13,21 +13,21 @@ from cluster_env.worlds.hpc.episodes import Rows, episode_of
 from cluster_env.worlds.hpc.events import (
     NEVER,
     Episode,
-    Jobs,
     Machine,
     add_units,
     advance,
+    begin_again,
     clear,
     fits,
     is_overdue_at,
     next_event,
     start_job,
 )
-from cluster_env.worlds.hpc.queue import enqueue, move_overdue, rank
+from cluster_env.worlds.hpc.jobs import NOBODY, Jobs
+from cluster_env.worlds.hpc.plan import Plan, begin_plan
+from cluster_env.worlds.hpc.queue import enqueue, insert, move_overdue, rank
 from cluster_env.worlds.hpc.reservations import (
     UNKNOWN,
-    Plan,
-    begin_plan,
     delays_nobody,
     start_bounded,
     start_by_plan,
@@ -35,7 +35,16 @@ from cluster_env.worlds.hpc.reservations import (
     start_in_order,
     take_spare,
 )
-from cluster_env.worlds.hpc.rules import CHANCE, CONSERVATIVE, EASY, FIXED, SKIP, STRICT, RuleTable
+from cluster_env.worlds.hpc.rules import (
+    CHANCE,
+    CONSERVATIVE,
+    EASY,
+    FIXED,
+    SKIP,
+    STRICT,
+    RuleTable,
+    of_jobs,
+)
 
 
 @njit_kernel
@@ -44,22 +53,15 @@ def play_rule(
 ) -> None:
     """Plays one episode after the other to its end, in the one row of ``scratch``.
 
-    It writes ``start``, ``time`` and ``truncated`` of the rows.
+    It writes ``start`` and ``status`` of the rows.
     """
     for row in range(rows.status.size):
         episode = episode_of(machine, jobs, rows, row, scratch, 0)
         clear(episode)
-        scratch.status[0].num_users = rows.status[row].num_users
-        status, max_time = rows.status[row], machine.options[0].max_time
-        end = _play(episode, _of_jobset(rule, jobs, status.jobset), plan, max_time)
+        status, max_time = episode.status[0], machine.options[0].max_time
+        first, last = jobs.first[status.jobset], jobs.first[status.jobset + 1]
+        end = _play(episode, of_jobs(rule, first, last), plan, max_time)
         status.truncated, status.time = end > max_time, min(end, max_time)
-
-
-@njit_inlined
-def _of_jobset(rule: RuleTable, jobs: Jobs, jobset: int) -> RuleTable:
-    """A rule for the jobs of one jobset."""
-    first, last = jobs.first[jobset], jobs.first[jobset + 1]
-    return RuleTable(rule.kind, rule.mode, rule.score[first:last], rule.weights, rule.max_wait)
 
 
 @njit_inlined
@@ -203,7 +205,8 @@ def choose_by_rule(
             continue
         episode = rewind(machine, jobs, rows, row, scratch, rule.kind != CHANCE)
         # The queue in the rule's order, which is kept, and what starts.
-        ranked = _of_jobset(rule, jobs, own.status[0].jobset)
+        jobset = own.status[0].jobset
+        ranked = of_jobs(rule, jobs.first[jobset], jobs.first[jobset + 1])
         if rule.kind == CHANCE:
             key = np.uint64(uniforms[i] * 2.0**53)
             for job in range(ranked.score.size):
@@ -236,10 +239,7 @@ def rewind(
     own = episode_of(machine, jobs, rows, row, rows, row)
     episode = episode_of(machine, jobs, scratch, 0, scratch, 0)
     status, now = episode.status[0], own.status[0].time
-    # Sums as they were, to the last bit: to add what a start took away would round anew.
-    status.queue_log, status.queue_work = status.first_queue_log, status.first_queue_work
-    status.run_log, status.run_work = status.first_run_log, status.first_run_work
-    status.run_size = status.first_run_size
+    begin_again(episode)
     status.head, status.tail, status.running = 0, 0, 0
     status.narrowest, status.as_planned = NEVER, False
     # What is free and what waits, now.
@@ -248,31 +248,21 @@ def rewind(
     for user in range(own.usage.size):
         episode.usage[user] = own.usage[user]
     for place in range(own.status[0].head, own.status[0].tail):
-        _wait_again(episode, own.queue[place])
+        job = np.int64(own.queue[place])
+        insert(episode, job, 0.0)
+        episode.start[job] = NOBODY
     # What runs; but jobs that have started since then give their units back, and wait.
     for place in range(own.status[0].running):
-        job = own.expected_jobs[place]
+        job = np.int64(own.expected_jobs[place])
         if whole and own.start[job] == now:
             add_units(episode.free, episode.demand, job, 1)
-            _wait_again(episode, job)
+            insert(episode, job, 0.0)
+            episode.start[job] = NOBODY
             continue
         episode.expected[status.running] = own.expected[place]
         episode.expected_jobs[status.running] = job
         status.running += 1
     return episode
-
-
-@njit_inlined
-def _wait_again(episode: Episode, job: int) -> None:
-    """Puts a job into a queue in order of arrival."""
-    status, place = episode.status[0], episode.status[0].tail
-    while place > 0 and episode.queue[place - 1] > job:
-        episode.queue[place] = episode.queue[place - 1]
-        episode.widths[place] = episode.widths[place - 1]
-        place -= 1
-    size = episode.demand[job, 0]
-    episode.queue[place], episode.widths[place], episode.start[job] = job, size, -1
-    status.tail, status.narrowest = status.tail + 1, min(status.narrowest, np.int64(size))
 
 
 @njit_inlined

@@ -15,7 +15,6 @@ from cluster_env.worlds.hpc import state as header
 from cluster_env.worlds.hpc.episodes import Rows, episode_of
 from cluster_env.worlds.hpc.events import (
     Episode,
-    Jobs,
     Machine,
     advance,
     clear,
@@ -24,16 +23,10 @@ from cluster_env.worlds.hpc.events import (
     next_event,
 )
 from cluster_env.worlds.hpc.features import BACKFILLS, FITS
+from cluster_env.worlds.hpc.jobs import Jobs
+from cluster_env.worlds.hpc.plan import book, has_room, plan_running
 from cluster_env.worlds.hpc.queue import enqueue, move_overdue, start_waiting
-from cluster_env.worlds.hpc.reservations import (
-    book,
-    book_overdue,
-    delays_nobody,
-    has_room,
-    plan_running,
-    reserve,
-    take_spare,
-)
+from cluster_env.worlds.hpc.reservations import book_overdue, delays_nobody, reserve, take_spare
 from cluster_env.worlds.hpc.scheduler import rewind, slot_of
 from cluster_env.worlds.hpc.scorer import LEAST_DEVIATION, Scorer
 from cluster_env.worlds.hpc.seen import (
@@ -45,7 +38,7 @@ from cluster_env.worlds.hpc.seen import (
     Scoring,
     Situation,
     describe_state,
-    deviation_of,
+    look_at,
     score_job,
     weigh,
 )
@@ -141,7 +134,12 @@ def _start_next(episode: Episode, scoring: Scoring, now: int) -> int:
                 overdue = np.int64(episode.queue[next_place])
                 start_waiting(episode, next_place, now)
                 return int(overdue)
-        factors = _look(episode, scoring, now)
+        waiting, running = status.tail - status.head + status.behind, status.running
+        next_end = float(max(episode.expected[running - 1] - now, 0)) if running > 0 else 0.0
+        free, processors = float(episode.free[0]), float(episode.capacity[0])
+        factors = look_at(
+            scoring, episode.sums[0], now, free, processors, waiting, running, next_end
+        )
         place = _best(episode, factors, scoring, now)
         if place == _NONE:
             break
@@ -165,42 +163,6 @@ def _start_next(episode: Episode, scoring: Scoring, now: int) -> int:
         start_waiting(episode, place, now)
         return int(job)
     return int(np.int64(_NONE))
-
-
-@njit_inlined
-def _look(episode: Episode, scoring: Scoring, now: int) -> Factors:
-    """Looks at an episode, and works out what counts of a job."""
-    status, processors = episode.status[0], float(episode.capacity[0])
-    recent = Recent(
-        log=status.log,
-        deviation=deviation_of(status.log, status.log_square),
-        area=status.area,
-        area_deviation=deviation_of(status.area, status.area_square),
-        log_gap=status.log_gap,
-    )
-    # What the state adds by itself is the same for all jobs.
-    if scoring.bilinear:
-        waiting, running = status.tail - status.head + status.behind, status.running
-        next_end, running_work, running_log = 0.0, 0.0, 0.0
-        if running > 0:
-            next_end = float(max(episode.expected[running - 1] - now, 0))
-            left = status.run_work - float(now) * status.run_size
-            running_work = max(left, 0.0) / processors
-            running_log = status.run_log / running
-        load = status.work / processors / max(status.gap, 1.0)
-        situation = Situation(
-            free=episode.free[0] / processors,
-            waiting=float(waiting),
-            queued_work=max(status.queue_work, 0.0) / processors,
-            next_end=next_end,
-            queue_log=status.queue_log / max(waiting, 1),
-            running_work=running_work,
-            running=float(running),
-            running_log=running_log,
-            load=math.log(max(load, 1e-6)),
-        )
-        describe_state(situation, recent.deviation, scoring.state)
-    return weigh(scoring, recent, processors)
 
 
 @njit_inlined

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
-from cluster_env.worlds.hpc.reservations import Plan
+from cluster_env.worlds.hpc.jobs import Records
+from cluster_env.worlds.hpc.plan import Plan
 from cluster_env.worlds.hpc.scorer import LEAST_DEVIATION, SIZE, Scorer
 
 ALL, FITTING, BACKFILLING = range(3)
@@ -153,3 +154,45 @@ def score_job(
     if factors.of_free != 0.0:
         score += factors.of_free * min(size * share, 2.0)
     return score
+
+
+@njit_inlined
+def look_at(
+    scoring: Scoring,
+    sums: Records,
+    now: int,
+    free: float,
+    processors: float,
+    waiting: int,
+    running: int,
+    next_end: float,
+) -> Factors:
+    """Looks at a machine, and works out what counts of a job.
+
+    Of processors some are free; so many jobs wait and run, and the next is expected to end in
+    ``next_end`` seconds. The sums are those of `cluster_env.worlds.hpc.events.SUMS`.
+    """
+    recent = Recent(
+        log=sums.log,
+        deviation=deviation_of(sums.log, sums.log_square),
+        area=sums.area,
+        area_deviation=deviation_of(sums.area, sums.area_square),
+        log_gap=sums.log_gap,
+    )
+    # What the state adds by itself is the same for all jobs.
+    if scoring.bilinear:
+        left = sums.run_work - float(now) * sums.run_size
+        load = sums.work / processors / max(sums.gap, 1.0)
+        situation = Situation(
+            free=free / processors,
+            waiting=float(waiting),
+            queued_work=max(sums.queue_work, 0.0) / processors,
+            next_end=next_end,
+            queue_log=sums.queue_log / max(waiting, 1),
+            running_work=max(left, 0.0) / processors if running > 0 else 0.0,
+            running=float(running),
+            running_log=sums.run_log / running if running > 0 else 0.0,
+            load=math.log(max(load, 1e-6)),
+        )
+        describe_state(situation, recent.deviation, scoring.state)
+    return weigh(scoring, recent, processors)

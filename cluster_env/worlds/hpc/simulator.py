@@ -5,15 +5,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.batch import Batch, BatchSimulator
+from cluster_env.core.batch import BatchSimulator, CostTable
 from cluster_env.core.compiled import new_records
 from cluster_env.core.schedule import Schedule
-from cluster_env.worlds.hpc.alike import keeps_order, number_alike
-from cluster_env.worlds.hpc.columns import chance_scores, estimates, submits, users_of
 from cluster_env.worlds.hpc.decisions import machine_of, reset_rows, step_rows
 from cluster_env.worlds.hpc.episodes import Rows
-from cluster_env.worlds.hpc.events import JOB, Jobs
-from cluster_env.worlds.hpc.reservations import Plan
+from cluster_env.worlds.hpc.events import STATUS, Machine
+from cluster_env.worlds.hpc.jobs import (
+    JOB,
+    Jobs,
+    chance_scores,
+    jobs_asked,
+    keeps_order,
+    num_users,
+    number_alike,
+    submits,
+)
+from cluster_env.worlds.hpc.plan import Plan
 from cluster_env.worlds.hpc.rules import FIXED, Rule, RuleTable
 from cluster_env.worlds.hpc.scheduler import choose_by_rule, play_rule
 from cluster_env.worlds.hpc.scorer import Scorer
@@ -32,38 +40,47 @@ class HPCSimulator(BatchSimulator):
         super().__init__(world)
         self.machine = machine_of(world)
         self._tables: dict[Rule, RuleTable] = {}
-        self._orders: dict[Rule, bool] = {}
+        self._keeping: dict[Rule, bool] = {}
         self._scratch: dict[bool, Rows] = {}
 
     def allocate(self) -> None:
         """See `BatchSimulator.allocate`."""
-        batch, self._tables, self._orders, self._scratch = self.batch, {}, {}, {}
-        self._overdue_plan = self._plan()
-        users, num_users = zip(*map(users_of, batch.jobsets), strict=True)
-        self.jobs = _jobs_of(batch, np.concatenate(users))
+        batch, self._tables, self._keeping, self._scratch = self.batch, {}, {}, {}
+        self._overdue_plan, layout = self._plan(), self.world.layout
+        self.jobs = jobs_asked(batch, JOB, batch.column("demand", np.int32))
+        number_alike(self.jobs, np.empty(1 << (2 * batch.most_jobs + 1).bit_length(), np.int32))
+        status = new_records(batch.num_episodes, STATUS)
+        status.jobset, status.place = batch.jobset, batch.place
+        status.num_users = num_users(batch)[batch.jobset]
         most_users = int(self.jobs.records.user.max(initial=0)) + 1
-        sizes = (batch.num_places, self.machine.capacity.size, most_users)
-        self.rows = Rows.of(batch.jobset, batch.place, *sizes, self.world.layout)
-        self.rows.status.num_users = np.array(num_users)[batch.jobset]
+        sizes = (batch.num_places, self.machine.capacity.size, most_users, layout.size)
+        self.rows = Rows.of(status, *sizes, seen=layout.horizon > 0, ranked=False)
 
     def show(self) -> None:
         """See `BatchSimulator.show`."""
-        self.states, self.status = self.rows.states, self.rows.status
-        status = self.status
+        self.status = status = self.rows.status
         self.time, self.active, self.truncated = status.time, status.active, status.truncated
+
+    @property
+    def _decided(self) -> tuple[Machine, Jobs, CostTable, Rows]:
+        """What decisions one by one are taken in."""
+        return self.machine, self.jobs, self.batch.costs, self.rows
+
+    @property
+    def states(self) -> NDArray[np.int32]:  # type: ignore[override]  # there when asked for
+        """See `Simulator.states`."""
+        return self._decided[-1].states
 
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:
         """Puts all episodes, or the given ones, back to the beginning of their jobsets."""
         which = self.episode if rows is None else rows
-        batch, plan = (self.machine, self.jobs, self.batch.costs, self.rows), self._overdue_plan
-        reset_rows(*batch, which, plan)
+        reset_rows(*self._decided, which, self._overdue_plan)
 
     def step(
         self, rows: NDArray[np.int32], actions: NDArray[np.int32], rewards: NDArray[np.float64]
     ) -> int:
         """Takes one decision in some episodes; see `Simulator.step`."""
-        batch, plan = (self.machine, self.jobs, self.batch.costs, self.rows), self._overdue_plan
-        return int(step_rows(*batch, rows, actions, rewards, plan))
+        return int(step_rows(*self._decided, rows, actions, rewards, self._overdue_plan))
 
     @property
     def starts(self) -> NDArray[np.int64]:
@@ -80,12 +97,8 @@ class HPCSimulator(BatchSimulator):
             scratch = self._one_row(rule.keeps_order)
             play_scorer(self.machine, self.jobs, self.rows, self._scoring(rule), scratch)
         else:
-            table, plan = self._table(rule), self._plan(rule.backfilling)
-            # A random order is drawn once, so that it is a fixed one here.
-            if rule.order == "random":
-                table = table._replace(kind=FIXED, score=chance_scores(self.batch, keys))
-            scratch = self._one_row(self._keeps_order(rule))
-            play_rule(self.machine, self.jobs, self.rows, table, scratch, plan)
+            scratch, plan = self._one_row(self._keeps_order(rule)), self._plan(rule.backfilling)
+            play_rule(self.machine, self.jobs, self.rows, self._drawn(rule, keys), scratch, plan)
         self.active[:] = False
 
     def choose(
@@ -168,14 +181,20 @@ class HPCSimulator(BatchSimulator):
             self._tables[rule] = RuleTable.of(rule, estimate, size, self.submits(), bound)
         return self._tables[rule]
 
+    def _drawn(self, rule: Rule, keys: NDArray[np.uint64] | None) -> RuleTable:
+        """The same for whole episodes: a random order is drawn once, so that it is a fixed one."""
+        table = self._table(rule)
+        if rule.order == "random":
+            return table._replace(kind=FIXED, score=chance_scores(self.batch, keys))
+        return table
+
     def _one_row(self, lines_up: bool = False) -> Rows:
         """A row in which any episode that is loaded can be played."""
         if lines_up not in self._scratch:
-            first, users = np.zeros(1, np.int32), self.rows.usage.shape[1]
             most = self.batch.most_jobs + 1  # so that a look behind the last is allowed
-            sizes = (most, self.machine.capacity.size, users)
-            place = first.astype(np.int64)
-            self._scratch[lines_up] = Rows.of(first, place, *sizes, lines_up=lines_up)
+            sizes = (most, self.machine.capacity.size, self.rows.usage.shape[1])
+            row = Rows.of(new_records(1, STATUS), *sizes, lines_up=lines_up)
+            self._scratch[lines_up] = row
         return self._scratch[lines_up]
 
     def _keeps_order(self, rule: Rule) -> bool:
@@ -183,7 +202,7 @@ class HPCSimulator(BatchSimulator):
 
         A plan has a room for each job of its own.
         """
-        if rule not in self._orders:
+        if rule not in self._keeping:
             table, room = self._table(rule), np.empty(self.batch.most_jobs, np.int32)
             if table.kind == FIXED:
                 keeps = keeps_order(self.jobs, table.score, room)
@@ -191,8 +210,8 @@ class HPCSimulator(BatchSimulator):
                 keeps = rule.order != "random" and (
                     rule.order != "priority" or rule.weights.age >= 0
                 )
-            self._orders[rule] = keeps and rule.backfilling != "conservative"
-        return self._orders[rule]
+            self._keeping[rule] = keeps and rule.backfilling != "conservative"
+        return self._keeping[rule]
 
     def _plan(self, backfilling: str = "") -> Plan:
         """Room for the plan of a rule, if it makes one, or for that of overdue jobs."""
@@ -203,19 +222,3 @@ class HPCSimulator(BatchSimulator):
     def _scoring(self, scorer: Scorer) -> Scoring:
         """A scorer for the jobs that are loaded."""
         return Scoring.of(scorer, self.world.max_wait, self._plan())
-
-
-def _jobs_of(batch: Batch, user: NDArray[np.integer]) -> Jobs:
-    records = new_records(batch.first[-1], JOB)
-    for name in ("arrival", "duration"):
-        records[name] = batch.column(name, np.int32)
-    records.order_estimate = estimates(batch, "order_estimate", "estimate")
-    records.estimate = estimates(batch, "reserve_estimate", "estimate")
-    records.limit = estimates(batch, "estimate")
-    records.user = user
-    demand = batch.column("demand", np.int32)
-    records.log = np.log(np.maximum(records.order_estimate, 1).astype(np.float64))
-    records.log_size = np.log(demand[:, 0].astype(np.float64))
-    jobs = Jobs(batch.first, batch.window, records, demand)
-    number_alike(jobs, np.empty(1 << (2 * batch.most_jobs + 1).bit_length(), np.int32))
-    return jobs

@@ -1,47 +1,40 @@
 """Whole jobsets at a site under rules and linear scorers, and what became of the jobs."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.batch import BatchSimulator
-from cluster_env.core.compiled import slices
+from cluster_env.core.batch import CostTable
+from cluster_env.core.compiled import new_records, slices
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Pieces, Schedule, join_attributes
 from cluster_env.sites.placements import Placements
 from cluster_env.sites.requests import Requests
-from cluster_env.worlds.hpc.columns import chance_scores, submits
-from cluster_env.worlds.hpc.decisions import machine_of, reset_rows, step_rows
-from cluster_env.worlds.hpc.events import Jobs
-from cluster_env.worlds.hpc.reservations import Plan
-from cluster_env.worlds.hpc.rules import BACKFILLING, CHANCE, FIXED, Rule, RuleTable
+from cluster_env.worlds.hpc.decisions import reset_rows
+from cluster_env.worlds.hpc.episodes import Rows
+from cluster_env.worlds.hpc.events import Machine
+from cluster_env.worlds.hpc.jobs import Jobs, Records
+from cluster_env.worlds.hpc.plan import Plan
+from cluster_env.worlds.hpc.rules import BACKFILLING, SCORED, Rule, RuleTable
 from cluster_env.worlds.hpc.scorer import JOB_FEATURES, Scorer
 from cluster_env.worlds.hpc.seen import Scoring
-from cluster_env.worlds.hpc.site.arrays import (
-    EMPTY,
-    FAILURE,
-    Beginning,
-    Layout,
-    Results,
-    Scratch,
-    Site,
-    SiteRows,
-    Work,
+from cluster_env.worlds.hpc.simulator import HPCSimulator
+from cluster_env.worlds.hpc.site.arrays import EMPTY, FAILURE, STATUS, Beginning, Order, Scratch
+from cluster_env.worlds.hpc.site.compiling import (
+    cuts_for,
+    jobs_of,
+    layout_of,
+    outcomes_for,
+    rows_for,
+    scratch_for,
+    status_of,
 )
-from cluster_env.worlds.hpc.site.compiling import layout_of, work_of
 from cluster_env.worlds.hpc.site.copying import take_over_rows
 from cluster_env.worlds.hpc.site.deciding import choose_at_site
-from cluster_env.worlds.hpc.site.episode import SiteBatch
 from cluster_env.worlds.hpc.site.play import play_site
-from cluster_env.worlds.hpc.site.queue import SCORED, Order
-from cluster_env.worlds.hpc.site.room import cuts_for, results_for, rows_for, scratch_for
-
-_NO_PLAN = Plan.of(0, 1)  # bookings take its place
 
 
-class SiteSimulator(BatchSimulator):
+class SiteSimulator(HPCSimulator):
     """Rigid jobs on the nodes of a site; an event-driven clock in seconds.
 
     At one instant jobs finish, the calendar changes, jobs enter the queue, and then comes one pass
@@ -55,21 +48,15 @@ class SiteSimulator(BatchSimulator):
     not hold here, since nodes and limits break it.
     """
 
-    site: Site
-    results: Results
-    jobs: Jobs
     keeps_nodes = False
     """Whether `nodes_of_jobs` is asked for; it is set before jobs are played."""
     checked = False
     """Whether jobs are known to be such as can run."""
     beginning = EMPTY
     """A moment that all episodes are brought to at first, see `begin`."""
-
-    def __init__(self, world: Any) -> None:
-        super().__init__(world)
-        self.machine = machine_of(world)
-        self._rows: SiteBatch | None = None
-        self._played: SiteRows
+    _results: Rows
+    """What has become of jobs and episodes; `rows` has room for decisions once it is asked for."""
+    _played: Rows
 
     def check(self, jobset: JobSet) -> None:
         """See `BatchSimulator.check`."""
@@ -79,81 +66,80 @@ class SiteSimulator(BatchSimulator):
     def allocate(self) -> None:
         """See `BatchSimulator.allocate`."""
         batch, site = self.batch, self.world.site
+        self._tables, self.beginning = {}, EMPTY
+        self._overdue_plan = Plan.of(0, 1)  # bookings take its place
         self._requests = Requests.of(site, *batch.jobsets)
-        layout, work = (
-            layout_of(site, self._requests),
-            work_of(site, batch, self._requests),
-        )
-        self.jobs = Jobs(work.first, batch.window, work.records, work.demand)
-        self.results = results_for(work, batch.jobset, batch.place, batch.num_places)
-        self.site = Site(layout, work, self._scratch(layout, work, False), cuts_for(layout, batch))
-        self._rows, self.beginning = None, EMPTY
+        self._layout = layout_of(site, self._requests)
+        self.jobs, self._work = jobs_of(site, batch, self._requests)
+        self._room, self._cut = self._scratch_for(False), cuts_for(self._layout, batch)
         self._orders: dict[Rule | Scorer, Order] = {}
-        self._copies: dict[bool, SiteBatch] = {}
-
-    def _scratch(self, layout: Layout, work: Work, books: bool) -> Scratch:
-        """Room for passes; ``books`` says whether each job may be booked."""
-        return scratch_for(
-            layout,
-            work,
-            self.batch.most_jobs,
-            books or self.world.max_wait > 0,
-            self.world.site.most_bookings,
+        self._copies: dict[bool, Rows] = {}
+        empty = self._rows_for(status_of(batch, self.jobs), 0)
+        self.rows = self._results = empty._replace(
+            start=np.full(batch.num_places, -1, np.int64),
+            site=empty.site._replace(**outcomes_for(batch.num_places)),
         )
 
-    def _batch(self) -> SiteBatch:
-        """The episodes decision by decision; there is room for that once it is asked for.
+    def _scratch_for(self, books: bool) -> Scratch:
+        """Room for passes; ``books`` says whether each job may be booked."""
+        books = books or self.world.max_wait > 0
+        return scratch_for(self._layout, self.jobs, books, self.world.site.most_bookings)
+
+    def _rows_for(
+        self,
+        status: Records,
+        num_places: int,
+        order: Order | None = None,
+        room: Scratch | None = None,
+    ) -> Rows:
+        """Room for episodes under an order; by default that in which policies see the queue."""
+        layout = self.world.layout
+        site = rows_for(
+            self._layout,
+            self._work,
+            order or self._order(Rule("fcfs", "easy")),
+            room or self._room,
+            self._cut,
+            self.jobs,
+            status.size if num_places else 0,
+            num_places,
+            self.keeps_nodes,
+        )
+        users = int(self.jobs.records.user.max(initial=0)) + 1
+        sizes = (num_places, self.machine.capacity.size, users, layout.size)
+        return Rows.of(status, *sizes, seen=layout.horizon > 0, site=site)
+
+    @property
+    def _decided(self) -> tuple[Machine, Jobs, CostTable, Rows]:
+        """There is room for decisions one by one once it is asked for.
 
         Episodes that have been played to their ends stay as they are.
         """
-        if self._rows is None:
-            batch = self.batch
-            self._rows = self._batch_of(self.results, batch.num_episodes, batch.num_places)
+        batch, results = self.batch, self._results
+        if self.rows is results:
+            room = self._rows_for(results.status, batch.num_places)
+            outcomes = {name: getattr(results.site, name) for name in outcomes_for(0)}
+            site = room.site._replace(**outcomes)
+            self.rows = room._replace(start=results.start, site=site)
             begun = np.flatnonzero(self.active).astype(np.int32)
-            reset_rows(self.machine, self.jobs, batch.costs, self._rows, begun, _NO_PLAN)
-        return self._rows
-
-    def _batch_of(self, results: Results, num_rows: int, num_places: int) -> SiteBatch:
-        layout, seen = self.world.layout, self.world.horizon > 0
-        shape = (num_rows, self.machine.capacity.size)
-        most = self.batch.most_jobs
-        return SiteBatch(
-            site=self.site,
-            results=results,
-            rows=rows_for(self.site.layout, self.site.work, num_rows, num_places, most, seen),
-            order=self._order(Rule("fcfs", "easy")),
-            status=results.status,
-            states=np.zeros((num_rows, layout.size), np.int32),
-            free=np.zeros(shape, np.int64),
-            spare=np.zeros(shape, np.int64),
-        )
-
-    @property
-    def states(self) -> NDArray[np.int32]:  # type: ignore[override]  # there when asked for
-        """See `Simulator.states`."""
-        return self._batch().states
-
-    def show(self) -> None:
-        """See `BatchSimulator.show`."""
-        self.status = status = self.results.status
-        self.time, self.active, self.truncated = status.time, status.active, status.truncated
+            reset_rows(*super()._decided, begun, self._overdue_plan)
+        return super()._decided
 
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:
         """Puts all episodes, or the given ones, back to the beginning of their jobsets."""
         which = self.episode if rows is None else rows
         self._forget_cuts(which)
-        if self._rows is not None:
-            batch = (self.machine, self.jobs, self.batch.costs, self._rows)
-            reset_rows(*batch, which, _NO_PLAN)
+        if self.rows is not self._results:
+            super().reset(which)
             return
-        places = self.batch.places(which)
-        for column in (self.results.start, self.results.finish, self.results.eligible):
+        places, results = self.batch.places(which), self._results
+        for column in (results.start, results.site.finish, results.site.eligible):
             column[places] = -1
         self.active[which], self.time[which], self.truncated[which] = True, 0, False
 
     def _forget_cuts(self, which: NDArray[np.int32]) -> None:
         """Leaves out the runs of some episodes that have been cut short."""
-        cut = self.site.cut
+        cut = self._cut
         count = min(int(cut.number[0]), cut.place.size)
         kept = np.flatnonzero(~np.isin(cut.place[:count], self.batch.places(which)))
         for column in (cut.place, cut.begin, cut.end):
@@ -164,9 +150,8 @@ class SiteSimulator(BatchSimulator):
         self, rows: NDArray[np.int32], actions: NDArray[np.int32], rewards: NDArray[np.float64]
     ) -> int:
         """Takes one decision in some episodes; see `Simulator.step`."""
-        batch = (self.machine, self.jobs, self.batch.costs, self._batch())
-        left = int(step_rows(*batch, rows, actions, rewards, _NO_PLAN))
-        self._require_booked(self.site.scratch)
+        left = super().step(rows, actions, rewards)
+        self._require_booked(self._room)
         return left
 
     def choose(
@@ -176,33 +161,32 @@ class SiteSimulator(BatchSimulator):
         uniforms: NDArray[np.float64] | None = None,
     ) -> NDArray[np.int32]:
         """What a rule or a scorer does in some episodes under way; see `HPCSimulator.choose`."""
-        batch, actions = self._batch(), np.empty(rows.size, np.int32)
-        order = self._order(rule)
-        copy = self._copy(order.mode == BACKFILLING.index("conservative"))
+        *_, decided = self._decided
+        order, actions = self._order(rule), np.empty(rows.size, np.int32)
+        copy = self._copy(order)
         chances = np.zeros(rows.size) if uniforms is None else uniforms
-        choose_at_site(self.machine, self.jobs, batch, rows, chances, order, copy, actions)
-        self._require_booked(copy.site.scratch)
+        choose_at_site(self.machine, self.jobs, decided, rows, chances, copy, actions)
+        self._require_booked(copy.site.room)
         return actions
 
-    def _copy(self, books: bool) -> SiteBatch:
-        """A row in which the instant of any episode can be played again; see `_scratch`."""
+    def _copy(self, order: Order) -> Rows:
+        """A row in which the instant of any episode can be played again; see `_scratch_for`."""
+        books = order.rule.mode == BACKFILLING.index("conservative")
         if books not in self._copies:
-            most = self.batch.most_jobs
-            one = results_for(self.site.work, self.batch.jobset[:1], np.zeros(1, np.int64), most)
-            copy = self._batch_of(one, 1, most)
-            if books:
-                scratch = self._scratch(self.site.layout, self.site.work, True)
-                copy = copy._replace(site=self.site._replace(scratch=scratch))
-            self._copies[books] = copy
-        return self._copies[books]
+            room = self._scratch_for(True) if books else self._room
+            status = new_records(1, STATUS)
+            self._copies[books] = self._rows_for(status, self.batch.most_jobs, order, room)
+        copy = self._copies[books]
+        return copy._replace(site=copy.site._replace(order=order))
 
     def take_over(
-        self, other: "SiteSimulator", source: NDArray[np.int32], target: NDArray[np.int32]
+        self, other: "HPCSimulator", source: NDArray[np.int32], target: NDArray[np.int32]
     ) -> None:
         """Copies the states of episodes under way; see `Simulator.take_over`."""
         self.reset(target)
-        here, there = (self.jobs, self._batch()), (other.jobs, other._batch())
-        take_over_rows(self.machine, *there, source, *here, target)
+        _, here, _, rows = self._decided
+        _, there, _, others = other._decided
+        take_over_rows(self.machine, there, others, source, here, rows, target)
 
     def play(self, rule: Rule | Scorer, keys: NDArray[np.uint64] | None = None) -> None:
         """Plays all episodes to their ends under a rule or a scorer, see `HPCSimulator.play`.
@@ -212,27 +196,24 @@ class SiteSimulator(BatchSimulator):
         Raises:
             InputError: if more jobs are to be booked ahead than there is room for.
         """
-        order, site = self._order(rule), self.site
-        if self.keeps_nodes and (site.layout.entry_kind == FAILURE).any():
+        order, room = self._order(rule), self._room
+        if self.keeps_nodes and (self._layout.entry_kind == FAILURE).any():
             raise InputError("nodes of jobs are kept where no node fails; leave out its failures")
-        if order.kind == CHANCE:  # drawn once, so that it is a fixed one here
-            order = order._replace(kind=FIXED, score=chance_scores(self.batch, keys))
-        if order.mode == BACKFILLING.index("conservative") and not self.world.max_wait:
-            site = site._replace(scratch=self._scratch(site.layout, site.work, True))
-        site.scratch.unbooked[:] = 0
-        site.cut.number[0] = 0
-        most = self.batch.most_jobs
-        rows = rows_for(site.layout, site.work, 1, most, most, keeps_nodes=self.keeps_nodes)
-        self._played, self.status.keeps_nodes = rows, self.keeps_nodes
-        self.active[:], row = False, 0
+        if isinstance(rule, Rule):
+            order = order._replace(rule=self._drawn(rule, keys))
+        if order.rule.mode == BACKFILLING.index("conservative") and not self.world.max_wait:
+            room = self._scratch_for(True)
+        room.unbooked[:], self._cut.number[0] = 0, 0
+        status = new_records(1, STATUS)
+        self._played = self._rows_for(status, self.batch.most_jobs, order, room)
+        self.status.keeps_nodes = self.keeps_nodes
+        self.active[:], row, self.rows = False, 0, self._results
+        batch = (self.machine, self.jobs, self.rows, self._played)
         for instants in slices():
-            row = play_site(
-                site, self.results, rows, order, self.beginning, self.world.max_time, row, instants
-            )
+            row = play_site(*batch, self.beginning, row, instants)
             if row == self.active.size:
                 break
-        self._rows = None
-        self._require_booked(site.scratch)
+        self._require_booked(room)
 
     def _require_booked(self, scratch: Scratch) -> None:
         """Makes sure that no booking was lost for want of room.
@@ -247,11 +228,6 @@ class SiteSimulator(BatchSimulator):
                 f"nodes (room for {room:,}); give the site fewer most_bookings, as Slurm's "
                 "bf_max_job_test, or take a rule that ends in :easy"
             )
-
-    @property
-    def starts(self) -> NDArray[np.int64]:
-        """When the jobs of all episodes started, int64 ``(num_places,)``; -1 for never."""
-        return self.results.start
 
     def begin(
         self, nodes: Placements, time: int, clock: int, *, decided: bool, watched: int
@@ -271,7 +247,7 @@ class SiteSimulator(BatchSimulator):
 
     def nodes_of_jobs(self) -> Placements:
         """The nodes of each job of the last episode, where `keeps_nodes` is set."""
-        rows, slot = self._played, self._played.slot[: self.batch.num_jobs[-1]]
+        rows, slot = self._played.site, self._played.site.slot[: self.batch.num_jobs[-1]]
         jobs, slots, left = [], [], np.flatnonzero(slot >= 0)
         at = slot[left]
         while left.size:
@@ -294,16 +270,16 @@ class SiteSimulator(BatchSimulator):
         The capacity is that of all nodes, whether they are there or not; where runs were cut
         short, pieces say what was held in vain, too.
         """
-        batch, results = self.batch, self.results
+        batch, results = self.batch, self._results.site
         place = np.flatnonzero(results.eligible >= 0)
         episode = np.repeat(np.arange(batch.num_episodes, dtype=np.int32), batch.num_jobs)[place]
         index = batch.job_of_place[place]
-        start, finish = results.start[place], results.finish[place]
+        start, finish = self.starts[place], results.finish[place]
         lost = results.lost[place]
         duration = batch.column("duration", np.int64)[index]
         joined = join_attributes([one.attributes for one in batch.jobsets])
         attributes = {name: column[index] for name, column in joined.items()}
-        if self.site.cut.place.size:
+        if self._cut.place.size:
             attributes |= {"lost": lost.astype(np.int8), "restarts": results.cuts[place] - lost}
         return Schedule(
             episode=episode,
@@ -324,11 +300,11 @@ class SiteSimulator(BatchSimulator):
 
     def _pieces(self, place: NDArray[np.int64]) -> Pieces:
         """What jobs held, with runs that were cut short, by their rows of a schedule."""
-        batch, results, cut = self.batch, self.results, self.site.cut
+        batch, results, cut = self.batch, self._results.site, self._cut
         row = np.full(batch.num_places, -1, np.int64)
         row[place] = np.arange(place.size)
         episode_end = np.repeat(self.time, batch.num_jobs)[place]
-        start, finish = results.start[place], results.finish[place]
+        start, finish = self.starts[place], results.finish[place]
         last = np.flatnonzero((start >= 0) & ~results.lost[place])
         count = int(cut.number[0])
         if count > cut.place.size:
@@ -352,15 +328,14 @@ class SiteSimulator(BatchSimulator):
     def _order(self, rule: Rule | Scorer) -> Order:
         """A rule or a scorer for the jobs that are loaded."""
         if rule not in self._orders:
-            self._orders[rule] = (
-                self._scored(rule) if isinstance(rule, Scorer) else self._ruled(rule)
-            )
+            if isinstance(rule, Scorer):
+                self._orders[rule] = self._scored(rule)
+            else:
+                self._orders[rule] = self._ruled(rule)
         return self._orders[rule]
 
     def _ruled(self, rule: Rule) -> Order:
-        batch, site, columns = self.batch, self.world.site, self._requests.columns
-        records, size = self.jobs.records, self.jobs.demand[:, 0]
-        table = RuleTable.of(rule, records.order_estimate, size, submits(batch))
+        site, columns = self.world.site, self._requests.columns
         # Priorities of partitions and QOS, each over the highest.
         of_partition = np.array([one.priority for one in site.partitions], np.float64)
         of_qos = np.array([one.priority for one in site.limits if one.kind == "qos"] + [0.0])
@@ -370,12 +345,8 @@ class SiteSimulator(BatchSimulator):
             + rule.weights.qos * (of_qos / max(of_qos.max(), 1.0))[columns["qos"]]
         )
         return Order(
-            kind=table.kind,
-            mode=table.mode,
-            score=table.score,
-            weights=table.weights,
+            rule=self._table(rule),
             bonus=bonus,
-            max_wait=self.world.max_wait,
             scoring=Scoring.of(Scorer.linear("easy")),
             anew=False,
             shares=rule.order == "priority",
@@ -385,12 +356,14 @@ class SiteSimulator(BatchSimulator):
         num_jobs = int(self.batch.first[-1])
         moving = [JOB_FEATURES.index(name) for name in ("of_free", "fits")]
         return Order(
-            kind=SCORED,
-            mode=BACKFILLING.index(scorer.mode),
-            score=np.zeros(num_jobs),
-            weights=np.zeros(3),
+            rule=RuleTable(
+                kind=SCORED,
+                mode=BACKFILLING.index(scorer.mode),
+                score=np.zeros(num_jobs),
+                weights=np.zeros(3),
+                max_wait=self.world.max_wait,
+            ),
             bonus=np.zeros(num_jobs),
-            max_wait=self.world.max_wait,
             scoring=Scoring.of(scorer),
             anew=scorer.is_bilinear or bool(scorer.weights[moving].any()),
             shares=False,

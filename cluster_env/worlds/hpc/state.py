@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cluster_env.core.compiled import ZERO, njit_either, njit_inlined
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import LARGEST
-from cluster_env.worlds.hpc.events import AT_ARRIVAL, Episode, Machine, fits, log_thousandths
+from cluster_env.worlds.hpc.events import AT_ARRIVAL, Episode, Machine, came, fits, log_thousandths
 from cluster_env.worlds.hpc.reservations import reserve
 from cluster_env.worlds.hpc.site import deciding as at_site
 from cluster_env.worlds.hpc.site.arrays import SITE_JOB
@@ -138,18 +138,6 @@ class StateLayout:
 
 
 @njit_inlined
-def _span_in_pool(episode: Episode) -> tuple[int, int]:
-    """Where jobs stand in the queue that wait: from the first place up to before the second."""
-    return episode.status[0].head, episode.status[0].tail
-
-
-@njit_inlined
-def _came_to_pool(episode: Episode, job: int) -> int:
-    """When a job entered the queue: waits count from then on."""
-    return int(episode.jobs[job].arrival)
-
-
-@njit_inlined
 def _show_places_in_pool(machine: Machine, episode: Episode, seen: int, out: State) -> int:
     """Writes when the oldest job can start; returns how many numbers more are shown of each job."""
     if seen > 0:
@@ -176,8 +164,6 @@ def _whole(value: float) -> int:
     return int(min(max(round(value), -LARGEST), LARGEST))
 
 
-span = njit_either(_span_in_pool, at_site.span, "site")
-came = njit_either(_came_to_pool, at_site.came, "site")
 _show_places = njit_either(_show_places_in_pool, _show_places_at_site, "site", at=1)
 
 
@@ -186,7 +172,7 @@ def show(machine: Machine, episode: Episode, out: State) -> None:
     """Writes the state of an episode."""
     status, sums, options = episode.status[0], episode.sums[0], machine.options[0]
     now, size = status.time, DEMAND + episode.free.size
-    head, tail = span(episode)
+    head, tail = status.head, status.tail
     waiting, running = tail - head, status.running
     processors = float(episode.capacity[0])
     for k in range(out.size):

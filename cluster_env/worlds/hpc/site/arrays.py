@@ -2,7 +2,7 @@
 
 A node is a row of units. What a job may use is a *set* of nodes: those of its partition that have
 its features, or are in its reservation. Sets may overlap. Times are in seconds; those of the
-calendar are by the log's clock, and `Work.shift` says what it shows when an episode begins.
+calendar are by the log's clock, and `STATUS.shift` says what it shows when an episode begins.
 """
 
 from typing import Any, NamedTuple
@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit_inlined
+from cluster_env.worlds.hpc.events import CLOCK, SUMS
+from cluster_env.worlds.hpc.jobs import ASKED
+from cluster_env.worlds.hpc.rules import RuleTable
+from cluster_env.worlds.hpc.seen import Scoring
 
 FAILURE, PLANNED, RESERVATION = range(3)
 """Kinds of entries of a calendar."""
 
-NO_JOB = -1
 NO_SLOT = -1
 
 Records = Any  # np.recarray, of whose fields a type checker knows nothing
@@ -68,9 +70,7 @@ MAY_START, BACKFILLS, PARTITION_FREE, PARTITION_PROCESSORS, LIMIT_ROOM = range(l
 
 JOB = np.dtype(
     [
-        *((name, np.int32) for name in ("arrival", "duration")),
-        # See `cluster_env.worlds.hpc.events.JOB`.
-        *((name, np.int32) for name in ("order_estimate", "estimate", "limit", "user")),
+        *ASKED,
         # Its set of nodes, its partition and the tier of that.
         *((name, np.int32) for name in ("set", "partition", "tier")),
         # Least and most nodes that it takes, and whether these are its own while it runs.
@@ -84,8 +84,6 @@ JOB = np.dtype(
         ("think", np.int64),
         # Whether they must end well, and whether it does not itself.
         *((name, np.bool_) for name in ("after_ok", "failed")),
-        # ln of the estimate that orders see, and of the processors.
-        *((name, np.float64) for name in ("log", "log_size")),
     ],
     align=True,
 )
@@ -93,13 +91,8 @@ JOB = np.dtype(
 
 
 class Work(NamedTuple):
-    """The jobs of several jobsets, one after the other."""
+    """What the jobs of several jobsets, one after the other, are at a site beside `Jobs`."""
 
-    first: Ints  # (num_jobsets + 1,), where those of each begin
-    shift: Ints  # (num_jobsets,), the log's clock when an episode begins
-    num_users: Ints  # (num_jobsets,), the largest number of a user, and one more
-    records: Records  # (num_jobs,), see `JOB`
-    demand: Indices  # (num_jobs, num_resources)
     brief: Indices  # (num_jobs, 3), processors, set and partition: what a look at most jobs needs
     charge_first: Ints  # (num_jobs + 1,), where the counters of each job begin
     charge_counter: Indices
@@ -113,25 +106,18 @@ class Work(NamedTuple):
 
 STATUS = np.dtype(
     [
-        # Which jobset an episode runs, where its jobs begin among places, and its clock.
-        *((name, np.int64) for name in ("jobset", "place", "time")),
-        # The first job of the jobset, their number, and what the log's clock shows at time 0.
-        *((name, np.int64) for name in ("first", "num_jobs", "shift")),
-        # Where the waiting jobs begin in the queue (at 0 where single decisions are taken), and how
-        # many they are; jobs that run, that come by themselves, or after others.
-        *((name, np.int64) for name in ("head", "waiting", "running", "coming", "later")),
-        # The next change of the calendar, and nodes that have failed.
-        *((name, np.int64) for name in ("change", "down")),
-        # As in `cluster_env.worlds.hpc.events.STATUS`.
-        *((name, np.int64) for name in ("event", "decided")),
-        *((name, np.bool_) for name in ("active", "truncated")),
-        ("reward", np.float64),
-        # To which clock what users have used has faded, and the number of the last pass.
-        *((name, np.int64) for name in ("faded", "stamp")),
+        *CLOCK,
+        # What the log's clock shows at time 0.
+        ("shift", np.int64),
+        # Jobs that will enter the queue after others; the next change of the calendar, and nodes
+        # that have failed.
+        *((name, np.int64) for name in ("later", "change", "down")),
         # The arena of placements: its first free slot. What `choose` has chosen.
         *((name, np.int64) for name in ("free_slot", "chosen")),
-        # Of the last pass: times at which room is checked, bookings, their nodes and edges; starts.
-        *((name, np.int64) for name in ("checks", "bookings", "booked_nodes", "edges", "begun")),
+        # Of the last pass: its number, times at which room is checked, bookings, their nodes and
+        # edges; starts.
+        *((name, np.int64) for name in ("stamp", "checks", "bookings", "booked_nodes", "edges")),
+        ("begun", np.int64),
         # Of it, too: jobs that are blocked, of which so many are booked, and so many are to be
         # before anything else; the place of the last one behind the head, -1 for none.
         *((name, np.int64) for name in ("blocked", "booked", "due", "last")),
@@ -140,14 +126,11 @@ STATUS = np.dtype(
         # Whether its bookings hold where jobs end as planned, too, and since when nothing ended.
         ("plans", np.bool_),
         ("settled", np.int64),
-        # Jobs that have come at this instant, and the place of the last one behind the head; no job
-        # that waits asks for fewer processors than `narrowest`.
-        *((name, np.int64) for name in ("new_jobs", "new_place", "narrowest")),
-        # Users, and whether the order looks at what they have used.
-        ("num_users", np.int64),
-        ("shares", np.bool_),
-        # Whether the nodes of jobs that have ended are kept, too, to be read afterwards.
-        ("keeps_nodes", np.bool_),
+        # Jobs that have come at this instant, and the place of the last one behind the head.
+        *((name, np.int64) for name in ("new_jobs", "new_place")),
+        # Whether the order looks at what users have used, and whether the nodes of jobs that have
+        # ended are kept, too, to be read afterwards.
+        *((name, np.bool_) for name in ("shares", "keeps_nodes")),
         # Whether the sums of `PARTITION` are kept, and whether partitions have several tiers.
         *((name, np.bool_) for name in ("counts", "tiered")),
     ],
@@ -157,17 +140,9 @@ STATUS = np.dtype(
 
 PARTITION = np.dtype(
     [
-        # Waiting and running jobs, arrivals so far, and the time of the last one.
-        *((name, np.int64) for name in ("waiting", "running", "arrived", "last_arrival")),
-        # The pass in which its first job was blocked.
-        ("blocked", np.int64),
-        # See `cluster_env.worlds.hpc.events.STATUS`.
-        *((name, np.float64) for name in ("queue_log", "queue_work")),
-        *((name, np.float64) for name in ("run_log", "run_work", "run_size")),
-        *((name, np.float64) for name in ("log", "log_square", "area", "area_square")),
-        *((name, np.float64) for name in ("log_gap", "work", "gap")),
-        *((f"first_{name}", np.float64) for name in ("queue_log", "queue_work")),
-        *((f"first_{name}", np.float64) for name in ("run_log", "run_work", "run_size")),
+        # Waiting and running jobs, and the pass in which its first job was blocked.
+        *((name, np.int64) for name in ("waiting", "running", "blocked")),
+        *SUMS,
     ],
     align=True,
 )
@@ -181,17 +156,6 @@ class Cuts(NamedTuple):
     place: Ints  # (most_cuts,), place of the job of each
     begin: Ints  # (most_cuts,)
     end: Ints  # (most_cuts,)
-
-
-class Results(NamedTuple):
-    """What has become of the jobs of all episodes, by place, and of the episodes."""
-
-    status: Records  # (num_rows,), see `STATUS`
-    start: Ints  # (num_places,), of the last run, -1 for never
-    finish: Ints  # (num_places,), of a lost job when it died, -1 for never
-    eligible: Ints  # (num_places,), when it entered the queue, -1 for never
-    cuts: Indices  # (num_places,), how many runs a failure has cut short
-    lost: NDArray[np.bool_]  # (num_places,)
 
 
 class Beginning(NamedTuple):
@@ -210,36 +174,6 @@ class Beginning(NamedTuple):
 
 EMPTY = Beginning(-1, 0, 0, np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32))
 """Of a machine on which nothing has happened yet."""
-
-
-class SiteRows(NamedTuple):
-    """What episodes under way are made of beside `Results`, from one event to the next."""
-
-    partitions: Records  # (num_rows, num_partitions + 1), see `PARTITION`; the last one is of all
-    queue: Indices  # (num_places,), waiting jobs in order, from `head` on
-    keys: NDArray[np.float64]  # (num_places,), their scores, lower first
-    widths: Indices  # (num_places,), their processors
-    ends: Ints  # (num_places,), heap of true ends, and whose they are
-    running: Indices
-    expected: Ints  # (num_places,), expected ends in falling order, and whose they are
-    expected_jobs: Indices
-    later: Ints  # (num_places,), heap of times at which jobs enter the queue, and who does
-    later_jobs: Indices
-    pending: Indices  # (num_places,), jobs that must end before it, -1 if one did not end well
-    ready: Ints  # (num_places,), when the last of them has ended, and the think time is over
-    slot: Indices  # (num_places,), where the placement of a job begins, -1 if it has none
-    at_arrival: Indices  # (num_places, 4), see `AT_ARRIVAL`, or of no place
-    used: Ints  # (num_rows, num_counters)
-    held: Indices  # (num_rows, counters of nodes, num_nodes), how many of their jobs are on a node
-    usage: NDArray[np.float64]  # (num_rows, users), processor seconds of finished jobs, which fade
-    free: Ints  # (num_rows, num_nodes, num_resources)
-    down: Indices  # (num_rows, num_nodes), failures that last
-    clear: Ints  # (num_rows, num_nodes), until when nothing planned begins; 0 while it lasts
-    set_free: Ints  # (num_rows, num_sets, num_resources), of nodes that have not failed
-    set_waiting: Ints  # (num_rows, num_sets), jobs in the queue
-    slot_next: Indices  # (num_rows, num_slots)
-    slot_node: Indices
-    slot_size: Indices  # processors
 
 
 class Scratch(NamedTuple):
@@ -273,150 +207,45 @@ class Scratch(NamedTuple):
     edge_sign: Indices
 
 
-class Run(NamedTuple):
-    """One episode under way: views of its row, and the room that it works in.
+class Order(NamedTuple):
+    """A rule or a scorer as compiled code reads it, for the jobs that are loaded."""
 
-    `Results`, `SiteRows` and `Scratch` say what the fields are.
-    """
+    rule: RuleTable  # its kind is SCORED for a scorer
+    bonus: NDArray[np.float64]  # (num_jobs,), priority of a job's partition and QOS in it
+    scoring: Scoring  # of SCORED
+    anew: bool  # whether scores change when a job starts
+    shares: bool  # whether it looks at what users have used
 
-    status: Records
-    partitions: Records
-    start: Ints
-    finish: Ints
-    eligible: Ints
-    cuts: Indices
-    lost: NDArray[np.bool_]
-    queue: Indices
-    keys: NDArray[np.float64]
-    widths: Indices
-    ends: Ints
-    running: Indices
-    expected: Ints
-    expected_jobs: Indices
-    later: Ints
+
+class SiteRows(NamedTuple):
+    """What episodes at a site have beside `Rows`, and what they share; or one, `Episode.site`."""
+
+    # What has become of the jobs, by place.
+    finish: Ints  # (num_places,), of a lost job when it died, -1 for never
+    eligible: Ints  # (num_places,), when it entered the queue, -1 for never
+    cuts: Indices  # (num_places,), how many runs a failure has cut short
+    lost: NDArray[np.bool_]  # (num_places,)
+    # Jobs on their way, by place.
+    later: Ints  # (num_places,), heap of times at which jobs enter the queue, and who does
     later_jobs: Indices
-    pending: Indices
-    ready: Ints
-    slot: Indices
-    at_arrival: Indices
-    used: Ints
-    held: Indices
-    usage: NDArray[np.float64]
-    free: Ints
-    down: Indices
-    clear: Ints
-    set_free: Ints
-    set_waiting: Ints
-    slot_next: Indices
+    pending: Indices  # (num_places,), jobs that must end before it, -1 if one did not end well
+    ready: Ints  # (num_places,), when the last of them has ended, and the think time is over
+    slot: Indices  # (num_places,), where the placement of a job begins, -1 if it has none
+    # Partitions, limits and nodes, by episode.
+    partitions: Records  # (num_rows, num_partitions + 1), see `PARTITION`; the last one is of all
+    used: Ints  # (num_rows, num_counters)
+    held: Indices  # (num_rows, counters of nodes, num_nodes), how many of their jobs are on a node
+    free: Ints  # (num_rows, num_nodes, num_resources)
+    down: Indices  # (num_rows, num_nodes), failures that last
+    clear: Ints  # (num_rows, num_nodes), until when nothing planned begins; 0 while it lasts
+    set_free: Ints  # (num_rows, num_sets, num_resources), of nodes that have not failed
+    set_waiting: Ints  # (num_rows, num_sets), jobs in the queue
+    slot_next: Indices  # (num_rows, num_slots)
     slot_node: Indices
-    slot_size: Indices
-    stamp: Ints
-    unbooked: Ints
-    closed: Ints
-    set_closed: Ints
-    failing: NDArray[np.bool_]
-    too_long: Ints
-    too_long_pass: Ints
-    booked: Ints
-    blocked: Indices
-    begun: Indices
-    can: Ints
-    offers: Ints
-    chosen: Indices
-    chosen_size: Indices
-    future: Ints
-    check_time: Ints
-    check_row: Indices
-    check_free: Ints
-    check_sets: Ints
-    book_job: Indices
-    book_first: Ints
-    book_node: Indices
-    book_size: Indices
-    edge_time: Ints
-    edge_booking: Indices
-    edge_sign: Indices
-    cut: Cuts
-
-
-class Site(NamedTuple):
-    """What all episodes at a site share: what does not change, and the room for passes."""
-
+    slot_size: Indices  # processors
+    # What all share: what does not change, who goes first, and the room for passes.
     layout: Layout
     work: Work
-    scratch: Scratch
+    order: Order
+    room: Scratch
     cut: Cuts
-
-
-@njit_inlined
-def run_of(site: Site, results: Results, row: int, rows: SiteRows, room: int, place: int) -> Run:
-    """The views of the episode of a row, which is played in the room of a row of ``rows``.
-
-    What belongs to its jobs begins at ``place`` there.
-    """
-    status, scratch = results.status[row], site.scratch
-    first, num_jobs = (
-        status.place,
-        site.work.first[status.jobset + 1] - site.work.first[status.jobset],
-    )
-    last, end = first + num_jobs, place + num_jobs
-    return Run(
-        results.status[row : row + 1],
-        rows.partitions[room],
-        results.start[first:last],
-        results.finish[first:last],
-        results.eligible[first:last],
-        results.cuts[first:last],
-        results.lost[first:last],
-        rows.queue[place:end],
-        rows.keys[place:end],
-        rows.widths[place:end],
-        rows.ends[place:end],
-        rows.running[place:end],
-        rows.expected[place:end],
-        rows.expected_jobs[place:end],
-        rows.later[place:end],
-        rows.later_jobs[place:end],
-        rows.pending[place:end],
-        rows.ready[place:end],
-        rows.slot[place:end],
-        rows.at_arrival[place:end],
-        rows.used[room],
-        rows.held[room],
-        rows.usage[room],
-        rows.free[room],
-        rows.down[room],
-        rows.clear[room],
-        rows.set_free[room],
-        rows.set_waiting[room],
-        rows.slot_next[room],
-        rows.slot_node[room],
-        rows.slot_size[room],
-        scratch.stamp,
-        scratch.unbooked,
-        scratch.closed,
-        scratch.set_closed,
-        scratch.failing,
-        scratch.too_long,
-        scratch.too_long_pass,
-        scratch.booked,
-        scratch.blocked,
-        scratch.begun,
-        scratch.can,
-        scratch.offers,
-        scratch.chosen,
-        scratch.chosen_size,
-        scratch.future,
-        scratch.check_time,
-        scratch.check_row,
-        scratch.check_free,
-        scratch.check_sets,
-        scratch.book_job,
-        scratch.book_first,
-        scratch.book_node,
-        scratch.book_size,
-        scratch.edge_time,
-        scratch.edge_booking,
-        scratch.edge_sign,
-        site.cut,
-    )

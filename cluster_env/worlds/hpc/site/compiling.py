@@ -1,4 +1,4 @@
-"""From the description of a site and the attributes of jobs to what compiled code reads."""
+"""From the description of a site and the attributes of jobs to what compiled code works in."""
 
 from typing import Any
 
@@ -11,8 +11,27 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.sites.description import Site
 from cluster_env.sites.limits import Counters, charge_limits, charge_throttles
 from cluster_env.sites.requests import Requests
-from cluster_env.worlds.hpc.columns import estimates, users_of
-from cluster_env.worlds.hpc.site.arrays import FAILURE, JOB, PLANNED, RESERVATION, Layout, Work
+from cluster_env.worlds.hpc.jobs import Jobs, Records, jobs_asked, num_users
+from cluster_env.worlds.hpc.site.arrays import (
+    FAILURE,
+    JOB,
+    PARTITION,
+    PLANNED,
+    RESERVATION,
+    STATUS,
+    Cuts,
+    Layout,
+    Order,
+    Scratch,
+    SiteRows,
+    Work,
+)
+
+_MOST_CHECKED = 2**23
+"""Units of nodes in all checks of a pass, 64 MiB: what bounds the bookings of a large machine."""
+
+_MOST_BOOKED = 2**20
+_MOST_CUTS = 2**20
 
 _KINDS = {"failure": FAILURE, "planned": PLANNED, "reservation": RESERVATION}
 
@@ -70,21 +89,13 @@ def layout_of(site: Site, requests: Requests) -> Layout:
     )
 
 
-def work_of(site: Site, batch: Batch, requests: Requests) -> Work:
+def jobs_of(site: Site, batch: Batch, requests: Requests) -> tuple[Jobs, Work]:
     """The jobs of a batch."""
-    users, num_users = zip(*map(users_of, batch.jobsets), strict=True)
-    records = new_records(batch.first[-1], JOB)
-    columns, demand = requests.columns, requests.demand
-    for name in ("arrival", "duration"):
-        records[name] = batch.column(name, np.int32)
-    records.order_estimate = estimates(batch, "order_estimate", "estimate")
-    records.estimate = estimates(batch, "reserve_estimate", "estimate")
-    records.limit = estimates(batch, "estimate")
-    records.log = np.log(np.maximum(records.order_estimate, 1).astype(np.float64))
-    records.log_size = np.log(demand[:, 0].astype(np.float64))
+    jobs, columns = jobs_asked(batch, JOB, requests.demand), requests.columns
+    records, demand = jobs.records, jobs.demand
     tiers = np.array([one.tier for one in site.partitions])
+    next_first, next_jobs, predecessors = _dependencies(batch)
     filled = {
-        "user": np.concatenate(users),
         "set": requests.sets[0],
         "partition": columns["partition"],
         "tier": tiers[columns["partition"]],
@@ -93,12 +104,11 @@ def work_of(site: Site, batch: Batch, requests: Requests) -> Work:
         "exclusive": requests.exclusive,
         "form": requests.forms[0],
         "reservation": columns["reservation"],
+        "predecessors": predecessors,
         "think": columns["think_s"],
         "after_ok": columns["after_ok"] > 0,
         "failed": columns["failed"] > 0,
     }
-    next_first, next_jobs, predecessors = _dependencies(batch)
-    filled["predecessors"] = predecessors
     for name, column in filled.items():
         records[name] = column
     # Limits, and throttles of arrays.
@@ -107,15 +117,9 @@ def work_of(site: Site, batch: Batch, requests: Requests) -> Work:
     charge_throttles(counters, columns)
     first, counter, amount, checked, limits = counters.by_job(records.size)
     of_nodes = np.array(counters.of_nodes, np.bool_)
-    return Work(
-        first=batch.first,
-        shift=np.array([_shift(one) for one in batch.jobsets], np.int64),
-        num_users=np.array(num_users, np.int64),
-        records=records,
-        demand=np.ascontiguousarray(demand, np.int32),
-        brief=np.stack([demand[:, 0], records["set"], records["partition"]], axis=1).astype(
-            np.int32
-        ),
+    brief = np.stack([demand[:, 0], records["set"], records["partition"]], axis=1)
+    return jobs, Work(
+        brief=brief.astype(np.int32),
         charge_first=first,
         charge_counter=counter,
         charge_amount=amount,
@@ -125,6 +129,16 @@ def work_of(site: Site, batch: Batch, requests: Requests) -> Work:
         next_first=next_first,
         next_jobs=next_jobs,
     )
+
+
+def status_of(batch: Batch, jobs: Jobs) -> Records:
+    """The records of the episodes of a batch."""
+    shift = np.array([_shift(one) for one in batch.jobsets], np.int64)
+    status = new_records(batch.num_episodes, STATUS)
+    status.jobset, status.place = batch.jobset, batch.place
+    status.shift, status.num_users = shift[batch.jobset], num_users(batch)[batch.jobset]
+    status.tiered = np.unique(jobs.records.tier).size > 1
+    return status
 
 
 def _shift(jobset: JobSet) -> int:
@@ -172,3 +186,119 @@ def _lists(parts: list[NDArray[Any]]) -> tuple[NDArray[np.int64], NDArray[np.int
     first = np.cumsum([0, *(part.size for part in parts)]).astype(np.int64)
     joined = np.concatenate(parts) if parts else np.zeros(0)
     return first, joined.astype(np.int32)
+
+
+def _ints(*shape: int) -> NDArray[np.int64]:
+    return np.zeros(shape, np.int64)
+
+
+def _indices(*shape: int) -> NDArray[np.int32]:
+    return np.zeros(shape, np.int32)
+
+
+def outcomes_for(num_places: int) -> dict[str, NDArray[Any]]:
+    """Room for what has become of jobs, by the names that it has in `SiteRows`."""
+    return {
+        "finish": np.full(num_places, -1, np.int64),
+        "eligible": np.full(num_places, -1, np.int64),
+        "cuts": _indices(num_places),
+        "lost": np.zeros(num_places, np.bool_),
+    }
+
+
+def rows_for(
+    layout: Layout,
+    work: Work,
+    order: Order,
+    room: Scratch,
+    cut: Cuts,
+    jobs: Jobs,
+    num_rows: int,
+    num_places: int,
+    keeps_nodes: bool = False,
+) -> SiteRows:
+    """Room for so many episodes, and jobs of all of them.
+
+    ``keeps_nodes`` says whether there is room for the nodes of all jobs at once.
+    """
+    (num_nodes, num_resources), num_sets = layout.units.shape, layout.set_units.shape[0]
+    slots = int(np.minimum(layout.units[:, 0], np.diff(jobs.first).max()).sum()) + 1
+    if keeps_nodes:
+        most_nodes = np.minimum(jobs.records["most"], jobs.demand[:, 0]).astype(np.int64)
+        slots = int(np.add.reduceat(most_nodes, jobs.first[:-1]).max()) + 1
+    return SiteRows(
+        **outcomes_for(num_places),
+        later=_ints(num_places),
+        later_jobs=_indices(num_places),
+        pending=_indices(num_places),
+        ready=_ints(num_places),
+        slot=_indices(num_places),
+        partitions=new_records((num_rows, layout.partition_set.size + 1), PARTITION),
+        used=_ints(num_rows, work.counter_limit.size),
+        held=_indices(num_rows, int(work.counter_row.max(initial=-1)) + 1, num_nodes),
+        free=_ints(num_rows, num_nodes, num_resources),
+        down=_indices(num_rows, num_nodes),
+        clear=_ints(num_rows, num_nodes),
+        set_free=_ints(num_rows, num_sets, num_resources),
+        set_waiting=_ints(num_rows, num_sets),
+        slot_next=_indices(num_rows, slots),
+        slot_node=_indices(num_rows, slots),
+        slot_size=_indices(num_rows, slots),
+        layout=layout,
+        work=work,
+        order=order,
+        room=room,
+        cut=cut,
+    )
+
+
+def scratch_for(layout: Layout, jobs: Jobs, books: bool, most_bookings: int = 0) -> Scratch:
+    """Room for passes over a queue.
+
+    ``books`` is for a booking a job, ``most_bookings`` that of the site's description.
+    """
+    (num_nodes, num_resources), num_sets = layout.units.shape, layout.set_units.shape[0]
+    num_partitions, num_forms = layout.partition_set.size, int(jobs.records["form"].max(initial=0))
+    most_jobs = int(np.diff(jobs.first).max())
+    # Each partition has a booking at most, or each job.
+    most = min(most_jobs if books else num_partitions, most_jobs, most_bookings or most_jobs)
+    checks = max(min(most, _MOST_CHECKED // (num_nodes * num_resources)), 1)
+    booked = min(checks * num_nodes, max(_MOST_BOOKED, num_nodes))
+    return Scratch(
+        stamp=_ints(1),
+        unbooked=_ints(2),
+        closed=_ints(num_nodes),
+        set_closed=_ints(num_sets),
+        failing=np.zeros(num_nodes, np.bool_),
+        too_long=_ints(num_forms + 1),
+        too_long_pass=_ints(num_forms + 1),
+        booked=_ints(most_jobs),
+        blocked=_indices(most_jobs),
+        begun=_indices(most_jobs),
+        can=_ints(num_nodes),
+        offers=_ints(num_nodes),
+        chosen=_indices(num_nodes),
+        chosen_size=_indices(num_nodes),
+        future=_ints(num_nodes, num_resources),
+        check_time=_ints(checks),
+        check_row=np.arange(checks, dtype=np.int32),
+        check_free=_ints(checks, num_nodes, num_resources),
+        check_sets=_ints(checks, num_sets),
+        book_job=_indices(checks),
+        book_first=_ints(checks + 1),
+        book_node=_indices(booked),
+        book_size=_indices(booked),
+        edge_time=_ints(2 * checks),
+        edge_booking=_indices(2 * checks),
+        edge_sign=_indices(2 * checks),
+    )
+
+
+def cuts_for(layout: Layout, batch: Batch) -> Cuts:
+    """Room for runs that are cut short: a failure ends at most what its nodes can hold."""
+    most = 0
+    for entry in np.flatnonzero(layout.entry_kind == FAILURE):
+        nodes = layout.entry_nodes[layout.entry_first[entry] : layout.entry_first[entry + 1]]
+        most += int(np.minimum(layout.units[nodes, 0], batch.most_jobs).sum())
+    most = min(most * batch.num_episodes, _MOST_CUTS)
+    return Cuts(_ints(1), _ints(most), _ints(most), _ints(most))

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
-from cluster_env.worlds.hpc.site.arrays import Layout, Run
+from cluster_env.worlds.hpc.events import Episode
+from cluster_env.worlds.hpc.site.arrays import Layout
 
 _MANY = 2**62
 
 
 @njit_inlined
 def choose_consecutive(
-    layout: Layout,
-    run: Run,
+    episode: Episode,
     free: NDArray[np.int64],
     nodes: NDArray[np.int32],
     least: int,
@@ -29,28 +29,28 @@ def choose_consecutive(
 
     See `cluster_env.worlds.hpc.site.placing.choose`, whose results these are.
     """
+    room = episode.site.room
     # A job of one node needs all its processors there.
     above = np.int64(size - 1 if most == 1 else 0)
     while True:
         # What each node has for the job; a node that has less than asked for has just that.
         wide, following = np.int64(0), np.int64(_MANY)
         for place in range(nodes.size):
-            can = run.can[place]
+            can = room.can[place]
             units = free[nodes[place], 0] if can == size else can
-            run.offers[place] = units if units > above else 0
+            room.offers[place] = units if units > above else 0
             if units > above:
                 wide, following = wide + 1, min(following, units)
         if wide < least:
             return False
-        if _fill(layout, run, nodes, least, most, size):
+        if _fill(episode, nodes, least, most, size):
             return True
         above = following
 
 
 @njit_inlined
-def _fill(
-    layout: Layout, run: Run, nodes: NDArray[np.int32], least: int, most: int, size: int
-) -> bool:
+def _fill(episode: Episode, nodes: NDArray[np.int32], least: int, most: int, size: int) -> bool:
+    room, layout = episode.site.room, episode.site.layout
     left, taken = np.int64(size), np.int64(0)
     while taken < most:
         # The run of nodes that goes first.
@@ -60,10 +60,10 @@ def _fill(
             begin, total = place, np.int64(0)
             while (
                 place < nodes.size
-                and run.offers[place] > 0
+                and room.offers[place] > 0
                 and (place == begin or _follows(layout, nodes, place))
             ):
-                total, place = total + run.offers[place], place + 1
+                total, place = total + room.offers[place], place + 1
             if place == begin:
                 place += 1
                 continue
@@ -82,20 +82,20 @@ def _fill(
         single = np.int64(-1)
         if least - taken <= 1:
             for k in range(first, end):
-                fits = run.offers[k] >= left
-                if fits and (single < 0 or run.offers[k] < run.offers[single]):
+                fits = room.offers[k] >= left
+                if fits and (single < 0 or room.offers[k] < room.offers[single]):
                     single = np.int64(k)
         for k in range(first, end):
-            offer = np.int64(run.offers[k])
-            run.offers[k] = 0
+            offer = np.int64(room.offers[k])
+            room.offers[k] = 0
             skipped = (single >= 0 and k != single) or (taken == most - 1 and offer < left)
             if left > 0 and taken < most and not skipped:
                 # One processor is left for each node that it has to take beside this one.
                 part = np.int64(min(int(offer), int(left - max(int(least - taken - 1), 0))))
-                run.chosen[taken], run.chosen_size[taken] = nodes[k], part
+                room.chosen[taken], room.chosen_size[taken] = nodes[k], part
                 left, taken = left - part, taken + 1
         if left == 0 and taken >= least:
-            run.status[0].chosen = taken
+            episode.status[0].chosen = taken
             return True
     return False
 

@@ -6,37 +6,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_called, njit_inlined, njit_kernel
-from cluster_env.worlds.hpc.events import Jobs, Machine
-from cluster_env.worlds.hpc.site.arrays import NO_JOB, NO_SLOT, Run
-from cluster_env.worlds.hpc.site.episode import SiteBatch, SiteEpisode, episode_of
+from cluster_env.worlds.hpc.episodes import Rows, episode_of
+from cluster_env.worlds.hpc.events import Episode, Machine, begin_again
+from cluster_env.worlds.hpc.jobs import NOBODY, Jobs
+from cluster_env.worlds.hpc.queue import enter
+from cluster_env.worlds.hpc.site.arrays import NO_SLOT
 from cluster_env.worlds.hpc.site.events import add_to_sets, charge, clear_counters, release_nodes
-from cluster_env.worlds.hpc.site.queue import insert
 
 
 @njit_called
-def rewind(site: SiteEpisode) -> None:
+def rewind_site(episode: Episode) -> None:
     """Lets jobs wait again that have started since the present instant began."""
-    layout, work, run, status = site.layout, site.work, site.run, site.run.status[0]
-    kept = np.int64(0)
+    status, kept = episode.status[0], np.int64(0)
     for place in range(status.running):
-        job = np.int64(run.expected_jobs[place])
-        if run.start[job] != status.time:
-            run.expected[kept], run.expected_jobs[kept] = run.expected[place], job
+        job = np.int64(episode.expected_jobs[place])
+        if episode.start[job] != status.time:
+            episode.expected[kept], episode.expected_jobs[kept] = episode.expected[place], job
             kept += 1
             continue
-        charge(work, run, status.first + job, -1)
-        release_nodes(layout, work, run, job)
-        for part in (run.partitions[site.jobs[job].partition], run.partitions[-1]):
-            part.running, part.waiting = part.running - 1, part.waiting + 1
-        run.start[job] = NO_JOB
-        insert(work, run, job, 0.0)
+        charge(episode, job, -1)
+        release_nodes(episode, job)
+        episode.site.partitions[episode.jobs[job].partition].running -= 1
+        episode.start[job] = NOBODY
+        enter(episode, job, 0.0)
     status.running = kept
-    # Sums as they were, to the last bit.
-    for k in range(run.partitions.size):
-        part = run.partitions[k]
-        part.queue_log, part.queue_work = part.first_queue_log, part.first_queue_work
-        part.run_log, part.run_work = part.first_run_log, part.first_run_work
-        part.run_size = part.first_run_size
+    begin_again(episode)
 
 
 @njit_inlined
@@ -47,58 +41,62 @@ def _copy(source: NDArray[Any], target: NDArray[Any]) -> None:
 
 
 @njit_called
-def _copy_jobs(source: Run, target: Run) -> None:
-    """Copies what has become of jobs, who waits and who runs."""
+def _copy_jobs(source: Episode, target: Episode) -> None:
+    """Copies what has become of jobs, who waits and who runs; the record is copied already."""
+    old, new, status = source.site, target.site, target.status[0]
     _copy(source.start, target.start)
-    _copy(source.finish, target.finish)
-    _copy(source.eligible, target.eligible)
-    _copy(source.cuts, target.cuts)
-    _copy(source.lost, target.lost)
-    _copy(source.queue, target.queue)
-    _copy(source.keys, target.keys)
     _copy(source.ends, target.ends)
     _copy(source.running, target.running)
     _copy(source.expected, target.expected)
     _copy(source.expected_jobs, target.expected_jobs)
-    _copy(source.later, target.later)
-    _copy(source.later_jobs, target.later_jobs)
     _copy(source.usage, target.usage)
-    _copy(source.down, target.down)
-    _copy(source.clear, target.clear)
-    for k in range(source.partitions.size):
-        target.partitions[k] = source.partitions[k]
-    for node in range(source.free.shape[0]):
-        _copy(source.free[node], target.free[node])
+    _copy(old.finish, new.finish)
+    _copy(old.eligible, new.eligible)
+    _copy(old.cuts, new.cuts)
+    _copy(old.lost, new.lost)
+    _copy(old.later, new.later)
+    _copy(old.later_jobs, new.later_jobs)
+    _copy(old.down, new.down)
+    _copy(old.clear, new.clear)
+    # The queue begins at its front.
+    _copy(source.queue[status.head : status.tail], target.queue)
+    _copy(source.keys[status.head : status.tail], target.keys)
+    status.head, status.tail = 0, status.tail - status.head
+    for k in range(old.partitions.size):
+        new.partitions[k] = old.partitions[k]
+    for node in range(old.free.shape[0]):
+        _copy(old.free[node], new.free[node])
     for job in range(min(source.at_arrival.shape[0], target.at_arrival.shape[0])):
         _copy(source.at_arrival[job], target.at_arrival[job])
 
 
 @njit_called
-def copy_run(source: Run, target: Run) -> None:
+def copy_episode(source: Episode, target: Episode) -> None:
     """Copies an episode of the same jobs."""
     _copy_jobs(source, target)
-    _copy(source.pending, target.pending)
-    _copy(source.ready, target.ready)
-    _copy(source.slot, target.slot)
-    _copy(source.used, target.used)
-    _copy(source.set_waiting, target.set_waiting)
-    _copy(source.slot_next, target.slot_next)
-    _copy(source.slot_node, target.slot_node)
-    _copy(source.slot_size, target.slot_size)
-    for k in range(source.set_free.shape[0]):
-        _copy(source.set_free[k], target.set_free[k])
-    for k in range(source.held.shape[0]):
-        _copy(source.held[k], target.held[k])
+    old, new = source.site, target.site
+    _copy(old.pending, new.pending)
+    _copy(old.ready, new.ready)
+    _copy(old.slot, new.slot)
+    _copy(old.used, new.used)
+    _copy(old.set_waiting, new.set_waiting)
+    _copy(old.slot_next, new.slot_next)
+    _copy(old.slot_node, new.slot_node)
+    _copy(old.slot_size, new.slot_size)
+    for k in range(old.set_free.shape[0]):
+        _copy(old.set_free[k], new.set_free[k])
+    for k in range(old.held.shape[0]):
+        _copy(old.held[k], new.held[k])
 
 
 @njit_kernel
 def take_over_rows(
     machine: Machine,
     there: Jobs,
-    other: SiteBatch,
+    others: Rows,
     source: NDArray[np.int32],
     here: Jobs,
-    batch: SiteBatch,
+    rows: Rows,
     target: NDArray[np.int32],
 ) -> None:
     """Copies episodes under way into rows that have been reset; see `Simulator.take_over`.
@@ -107,63 +105,60 @@ def take_over_rows(
     """
     for i in range(source.size):
         before, after = np.int64(source[i]), np.int64(target[i])
-        old = episode_of(machine, there, other, before).site
-        new = episode_of(machine, here, batch, after).site
-        jobset, place = new.run.status[0].jobset, new.run.status[0].place
-        first, num_jobs = new.run.status[0].first, new.run.status[0].num_jobs
-        num_users = new.run.status[0].num_users
-        batch.status[after] = other.status[before]
-        status = new.run.status[0]
-        status.jobset, status.place = jobset, place
-        status.first, status.num_jobs, status.num_users = first, num_jobs, num_users
-        _copy_jobs(old.run, new.run)
+        old = episode_of(machine, there, others, before, others, before)
+        new = episode_of(machine, here, rows, after, rows, after)
+        status = new.status[0]
+        jobset, place, num_users = status.jobset, status.place, status.num_users
+        rows.status[after] = others.status[before]
+        status.jobset, status.place, status.num_users = jobset, place, num_users
+        _copy_jobs(old, new)
         _follow(old, new)
         _place_again(old, new)
-        _copy(other.states[before], batch.states[after])
+        _copy(others.states[before], rows.states[after])
 
 
 @njit_inlined
-def _follow(old: SiteEpisode, new: SiteEpisode) -> None:
+def _follow(old: Episode, new: Episode) -> None:
     """For whom jobs wait: those that have arrived as before, later ones for who has not ended."""
-    status, work, run = new.run.status[0], new.work, new.run
-    arrived = min(status.coming, np.int64(old.run.pending.size))
-    _copy(old.run.pending[:arrived], run.pending)
-    _copy(old.run.ready[:arrived], run.ready)
+    site, work = new.site, new.site.work
+    arrived = min(new.status[0].coming, np.int64(old.site.pending.size))
+    _copy(old.site.pending[:arrived], site.pending)
+    _copy(old.site.ready[:arrived], site.ready)
     for job in range(arrived):
-        index, ended_well = status.first + job, not (new.jobs[job].failed or run.lost[job])
-        for k in range(work.next_first[index], work.next_first[index + 1]):
+        ended_well = not (new.jobs[job].failed or site.lost[job])
+        for k in range(work.next_first[job], work.next_first[job + 1]):
             other = work.next_jobs[k]
-            if run.finish[job] < 0 or other < arrived or run.pending[other] < 0:
+            if site.finish[job] < 0 or other < arrived or site.pending[other] < 0:
                 continue
             think = max(new.jobs[other].think, 0)
-            run.ready[other] = max(run.ready[other], run.finish[job] + think)
-            run.pending[other] -= 1
+            site.ready[other] = max(site.ready[other], site.finish[job] + think)
+            site.pending[other] -= 1
             if new.jobs[other].after_ok and not ended_well:
-                run.pending[other] = NO_JOB
+                site.pending[other] = NOBODY
 
 
 @njit_inlined
-def _place_again(old: SiteEpisode, new: SiteEpisode) -> None:
+def _place_again(old: Episode, new: Episode) -> None:
     """Puts running jobs on their nodes, and works out what sets and counters have by them."""
-    run, status, slot = new.run, new.run.status[0], np.int64(0)
-    clear_counters(run)
+    site, status, slot = new.site, new.status[0], np.int64(0)
+    clear_counters(new)
     for place in range(status.running):
-        job = np.int64(run.expected_jobs[place])
-        run.slot[job], theirs = slot, np.int64(old.run.slot[job])
+        job = np.int64(new.expected_jobs[place])
+        site.slot[job], theirs = slot, np.int64(old.site.slot[job])
         while theirs >= 0:
-            run.slot_node[slot] = old.run.slot_node[theirs]
-            run.slot_size[slot] = old.run.slot_size[theirs]
-            theirs = np.int64(old.run.slot_next[theirs])
-            run.slot_next[slot] = slot + 1 if theirs >= 0 else NO_SLOT
+            site.slot_node[slot] = old.site.slot_node[theirs]
+            site.slot_size[slot] = old.site.slot_size[theirs]
+            theirs = np.int64(old.site.slot_next[theirs])
+            site.slot_next[slot] = slot + 1 if theirs >= 0 else NO_SLOT
             slot += 1
-        charge(new.work, run, status.first + job, 1)
+        charge(new, job, 1)
     status.free_slot = slot
-    for k in range(run.set_free.shape[0]):
-        run.set_waiting[k] = 0
-        for r in range(run.set_free.shape[1]):
-            run.set_free[k, r] = 0
-    for node in range(run.down.size):
-        if run.down[node] == 0:
-            add_to_sets(new.layout, run, node, 1)
-    for place in range(status.waiting):
-        run.set_waiting[new.jobs[run.queue[place]].set] += 1
+    for k in range(site.set_free.shape[0]):
+        site.set_waiting[k] = 0
+        for r in range(site.set_free.shape[1]):
+            site.set_free[k, r] = 0
+    for node in range(site.down.size):
+        if site.down[node] == 0:
+            add_to_sets(new, node, 1)
+    for place in range(status.head, status.tail):
+        site.set_waiting[new.jobs[new.queue[place]].set] += 1

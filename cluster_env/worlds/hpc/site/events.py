@@ -1,299 +1,262 @@
 """What happens at one instant before a pass: ends, changes of the calendar, and jobs that come."""
 
-import math
-
 import numpy as np
 
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.hpc.events import (
-    FREE_PROCESSORS,
     NEVER,
-    QUEUE_SIZE,
-    QUEUED_WORK,
-    RECENT,
-    REMAINING_WORK,
+    Episode,
+    begin,
+    count_arrival,
+    count_end,
+    count_usage,
+    fade,
     forget,
-    log_thousandths,
+    next_event,
+    note_arrival,
     pop,
     push,
+    raise_outlived,
 )
-from cluster_env.worlds.hpc.site.arrays import FAILURE, NO_JOB, NO_SLOT, Layout, Run, Work
+from cluster_env.worlds.hpc.jobs import NOBODY
+from cluster_env.worlds.hpc.queue import enter
+from cluster_env.worlds.hpc.site.arrays import FAILURE, NO_SLOT
 from cluster_env.worlds.hpc.site.bookings import look_ahead
 from cluster_env.worlds.hpc.site.placing import add_units
 
 
 @njit_inlined
-def clear(layout: Layout, work: Work, run: Run) -> None:
-    """Puts an episode back to where nothing has happened yet."""
-    status = run.status[0]
-    status.head, status.waiting, status.running, status.coming, status.later = 0, 0, 0, 0, 0
-    status.change, status.down, status.faded = 0, 0, 0
-    status.time, status.event, status.decided = 0, 0, -1
-    status.active, status.truncated, status.reward = True, False, 0.0
+def clear_site(episode: Episode) -> None:
+    """Puts an episode at a site back to where nothing has happened yet."""
+    begin(episode)
+    site, layout, status = episode.site, episode.site.layout, episode.status[0]
+    status.later, status.change, status.down = 0, 0, 0
     status.shares, status.counts = True, True
-    status.holds, status.plans, status.closes, status.last = False, False, False, NO_JOB
-    status.narrowest, status.new_jobs = NEVER, 0
-    for job in range(status.num_jobs):
-        run.start[job], run.finish[job], run.eligible[job] = NO_JOB, NO_JOB, NO_JOB
-        run.cuts[job], run.lost[job], run.ready[job] = 0, False, 0
-        run.slot[job] = NO_SLOT
-        run.pending[job] = work.records[status.first + job].predecessors
-    clear_counters(run)
-    for user in range(run.usage.size):
-        run.usage[user] = 0.0
+    status.holds, status.plans, status.closes, status.last = False, False, False, NOBODY
+    status.new_jobs = 0
+    for job in range(episode.jobs.size):
+        site.finish[job], site.eligible[job] = NOBODY, NOBODY
+        site.cuts[job], site.lost[job], site.ready[job] = 0, False, 0
+        site.slot[job] = NO_SLOT
+        site.pending[job] = episode.jobs[job].predecessors
+    clear_counters(episode)
     for node in range(layout.units.shape[0]):
-        run.down[node], run.clear[node] = 0, NEVER
+        site.down[node], site.clear[node] = 0, NEVER
         for r in range(layout.units.shape[1]):
-            run.free[node, r] = layout.units[node, r]
+            site.free[node, r] = layout.units[node, r]
     for k in range(layout.set_units.shape[0]):
+        site.set_waiting[k] = 0
         for r in range(layout.units.shape[1]):
-            run.set_free[k, r] = layout.set_units[k, r]
-    for k in range(run.set_waiting.size):
-        run.set_waiting[k] = 0
-    for slot in range(run.slot_next.size):
-        run.slot_next[slot] = slot + 1
+            site.set_free[k, r] = layout.set_units[k, r]
+    for slot in range(site.slot_next.size):
+        site.slot_next[slot] = slot + 1
     status.free_slot = 0
-    for k in range(run.partitions.size):
-        part = run.partitions[k]
-        part.waiting, part.running, part.arrived, part.last_arrival = 0, 0, 0, 0
-        part.blocked = 0
-        part.queue_log, part.queue_work = 0.0, 0.0
-        part.run_log, part.run_work, part.run_size = 0.0, 0.0, 0.0
-        part.log, part.log_square, part.area, part.area_square = 0.0, 0.0, 0.0, 0.0
-        part.log_gap, part.work, part.gap = 0.0, 0.0, 0.0
+    for k in range(site.partitions.size):
+        part = site.partitions[k]
+        part.waiting, part.running, part.blocked = 0, 0, 0
 
 
 @njit_inlined
-def next_instant(layout: Layout, work: Work, run: Run) -> int:
+def next_at_site(episode: Episode) -> int:
     """When something happens next; `NEVER` if nothing does that any job waits for."""
-    status, now = run.status[0], np.int64(NEVER)
-    if status.coming < status.num_jobs:
-        now = np.int64(work.records[status.first + status.coming].arrival)
-    if status.running > 0:
-        now = min(now, run.ends[0])
+    layout, status = episode.site.layout, episode.status[0]
+    now = np.int64(next_event(episode))
     if status.later > 0:
-        now = min(now, run.later[0])
+        now = min(now, episode.site.later[0])
     # The calendar matters as long as anybody is there.
-    if status.change < layout.change_time.size and (now < NEVER or status.waiting > 0):
+    if status.change < layout.change_time.size and (now < NEVER or status.tail > status.head):
         now = min(now, max(layout.change_time[status.change] - status.shift, np.int64(0)))
     return int(now)
 
 
 @njit_inlined
-def clear_counters(run: Run) -> None:
+def clear_counters(episode: Episode) -> None:
     """Nothing counts against any limit."""
-    for counter in range(run.used.size):
-        run.used[counter] = 0
-    for row in range(run.held.shape[0]):
-        for node in range(run.held.shape[1]):
-            run.held[row, node] = 0
+    site = episode.site
+    for counter in range(site.used.size):
+        site.used[counter] = 0
+    for row in range(site.held.shape[0]):
+        for node in range(site.held.shape[1]):
+            site.held[row, node] = 0
 
 
 @njit_inlined
-def charge(work: Work, run: Run, job: int, sign: int) -> None:
-    """Adds a job (counted among all), which has its nodes, to its counters, or takes it off."""
+def charge(episode: Episode, job: int, sign: int) -> None:
+    """Adds a job, which has its nodes, to its counters, or takes it off."""
+    site, work = episode.site, episode.site.work
     for place in range(work.charge_first[job], work.charge_first[job + 1]):
         counter = work.charge_counter[place]
         row = work.counter_row[counter]
         if row < 0:
-            run.used[counter] += sign * work.charge_amount[place]
+            site.used[counter] += sign * work.charge_amount[place]
             continue
         # A node counts from the first job on it to the last.
-        slot = np.int64(run.slot[job - run.status[0].first])
+        slot = np.int64(site.slot[job])
         while slot >= 0:
-            node = run.slot_node[slot]
-            before = np.int64(run.held[row, node])
-            run.held[row, node] += sign
+            node = site.slot_node[slot]
+            before = np.int64(site.held[row, node])
+            site.held[row, node] += sign
             if before == 0 or before + sign == 0:
-                run.used[counter] += sign
-            slot = np.int64(run.slot_next[slot])
+                site.used[counter] += sign
+            slot = np.int64(site.slot_next[slot])
 
 
 @njit_inlined
-def is_charged(work: Work, job: int) -> bool:
-    """Whether a job (counted among all) has any counters."""
+def is_charged(episode: Episode, job: int) -> bool:
+    """Whether a job has any counters."""
+    work = episode.site.work
     return bool(work.charge_first[job] < work.charge_first[job + 1])
 
 
 @njit_inlined
-def add_to_sets(layout: Layout, run: Run, node: int, sign: int) -> None:
+def add_to_sets(episode: Episode, node: int, sign: int) -> None:
     """Adds what is free on a node to what is free in its sets, or takes it off."""
+    site, layout = episode.site, episode.site.layout
     for place in range(layout.node_first[node], layout.node_first[node + 1]):
         for r in range(layout.units.shape[1]):
-            run.set_free[layout.node_sets[place], r] += sign * run.free[node, r]
+            site.set_free[layout.node_sets[place], r] += sign * site.free[node, r]
 
 
 @njit_inlined
-def fade(layout: Layout, run: Run, now: int) -> None:
-    """Lets what users have used fade, where an order looks at it."""
-    if run.status[0].shares and run.usage.size > 1:
-        faded = 0.5 ** ((now - run.status[0].faded) / layout.half_life)
-        for user in range(run.usage.size):
-            run.usage[user] *= faded
-        run.status[0].faded = now
+def count_free(episode: Episode) -> None:
+    """Works out what is free on all nodes that are there."""
+    site = episode.site
+    for r in range(episode.free.size):
+        episode.free[r] = 0
+        for node in range(site.down.size):
+            episode.free[r] += site.free[node, r] if site.down[node] == 0 else 0
 
 
 @njit_inlined
-def release_nodes(layout: Layout, work: Work, run: Run, job: int) -> None:
+def release_nodes(episode: Episode, job: int) -> None:
     """Gives back the nodes that a job holds, and its place in the arena."""
-    status, index = run.status[0], run.status[0].first + job
-    record, demand = work.records[index], work.demand[index]
-    slot, last = run.slot[job], run.slot[job]
+    site, units, status = episode.site, episode.site.layout.units, episode.status[0]
+    demand, exclusive = episode.demand[job], episode.jobs[job].exclusive
+    slot, last = site.slot[job], site.slot[job]
     while slot >= 0:
-        node = run.slot_node[slot]
-        add_to_sets(layout, run, node, -1)
-        size = run.slot_size[slot]
-        add_units(run.free[node], layout.units[node], demand, record.exclusive, size, 1)
-        add_to_sets(layout, run, node, 1)
-        last, slot = slot, run.slot_next[slot]
+        node, size = site.slot_node[slot], site.slot_size[slot]
+        add_to_sets(episode, node, -1)
+        add_units(site.free[node], units[node], demand, exclusive, size, 1)
+        add_to_sets(episode, node, 1)
+        last, slot = slot, site.slot_next[slot]
     if not status.keeps_nodes:
-        run.slot_next[last], status.free_slot = status.free_slot, np.int64(run.slot[job])
+        site.slot_next[last], status.free_slot = status.free_slot, np.int64(site.slot[job])
 
 
 @njit_inlined
-def release(layout: Layout, work: Work, run: Run, job: int, now: int) -> None:
-    """Gives back what a job held (counted in its jobset), and counts it for its user."""
-    status = run.status[0]
-    index = status.first + job
-    record, demand, running = work.records[index], work.demand[index], status.running
-    charge(work, run, index, -1)
-    release_nodes(layout, work, run, job)
-    end = forget(run.expected, run.expected_jobs, running, job)
+def release(episode: Episode, job: int, now: int) -> None:
+    """Gives back what a job held, and counts it for its user."""
+    status, room = episode.status[0], episode.site.room
+    charge(episode, job, -1)
+    release_nodes(episode, job)
+    end = forget(episode.expected, episode.expected_jobs, status.running, job)
+    episode.site.partitions[episode.jobs[job].partition].running -= 1
     if status.counts:
-        for part in (run.partitions[record.partition], run.partitions[-1]):
-            part.running -= 1
-            part.run_log -= record.log
-            part.run_work -= float(end) * demand[0]
-            part.run_size -= demand[0]
+        count_end(episode, job, end)
     if status.shares:
-        run.usage[record.user] += float(now - run.start[job]) * demand[0]
-    status.running = running - 1
+        count_usage(episode, job, now)
+    status.running -= 1
     # A plan is the same when it is made anew, if all goes as it has it and no limit opens.
-    as_planned = end == now and not is_charged(work, index)
+    as_planned = end == now and not is_charged(episode, job)
     status.holds = status.holds and status.plans and as_planned
-    run.stamp[0] += 1
-    status.settled = run.stamp[0]
+    room.stamp[0] += 1
+    status.settled = room.stamp[0]
 
 
 @njit_inlined
-def tell_followers(work: Work, run: Run, job: int, now: int) -> None:
+def tell_followers(episode: Episode, job: int, now: int) -> None:
     """Lets jobs know that one they wait for has ended; those that need no other become ready."""
-    status, index = run.status[0], run.status[0].first + job
-    if work.next_first[index] == work.next_first[index + 1]:
-        return
-    ended_well = not (work.records[index].failed or run.lost[job])
-    for place in range(work.next_first[index], work.next_first[index + 1]):
+    site, work = episode.site, episode.site.work
+    status = episode.status[0]
+    ended_well = not (episode.jobs[job].failed or site.lost[job])
+    for place in range(work.next_first[job], work.next_first[job + 1]):
         other = work.next_jobs[place]
-        record = work.records[status.first + other]
-        if run.pending[other] < 0:
+        record = episode.jobs[other]
+        if site.pending[other] < 0:
             continue
         if record.after_ok and not ended_well:
-            run.pending[other] = NO_JOB
+            site.pending[other] = NOBODY
             continue
-        run.pending[other] -= 1
-        run.ready[other] = max(run.ready[other], now + max(record.think, 0))
-        if run.pending[other] == 0:
+        site.pending[other] -= 1
+        site.ready[other] = max(site.ready[other], now + max(record.think, 0))
+        if site.pending[other] == 0:
             # In a closed loop a job is submitted when its user has seen the end of the last one.
-            time = run.ready[other]
+            time = site.ready[other]
             if record.think < 0:
                 time = max(time, np.int64(record.arrival))
-            push(run.later, run.later_jobs, status.later, time, other)
+            push(site.later, site.later_jobs, status.later, time, other)
             status.later += 1
 
 
 @njit_inlined
-def raise_outlived(work: Work, run: Run, now: int) -> None:
-    """Moves expected ends that have passed, see `cluster_env.worlds.hpc.events.raise_outlived`."""
-    status, times, jobs = run.status[0], run.expected, run.expected_jobs
-    place, status.holds = status.running - 1, False
-    while place >= 0 and times[place] <= now:
-        job = jobs[place]
-        record, start = work.records[status.first + job], run.start[job]
-        limit, before = np.int64(record.limit), times[place]
-        last = start + limit
-        if before >= last:
-            place -= 1
-            continue
-        seconds = before - start
-        while start + seconds <= now and start + seconds < last:
-            seconds = min(2 * seconds, limit)
-        hole, end = place, start + seconds
-        while hole > 0 and times[hole - 1] < end:
-            times[hole], jobs[hole] = times[hole - 1], jobs[hole - 1]
-            hole -= 1
-        times[hole], jobs[hole] = end, job
-        if status.counts:
-            added = float(end - before) * work.demand[status.first + job, 0]
-            run.partitions[record.partition].run_work += added
-            run.partitions[-1].run_work += added
-
-
-@njit_inlined
-def finish_jobs(layout: Layout, work: Work, run: Run, now: int) -> None:
+def finish_jobs(episode: Episode, now: int) -> None:
     """Lets all jobs finish that end now."""
-    status = run.status[0]
-    if status.running > 0 and run.ends[0] <= now:
-        fade(layout, run, now)
-    while status.running > 0 and run.ends[0] == now:
-        job = np.int64(pop(run.ends, run.running, status.running))
-        run.finish[job] = now
-        release(layout, work, run, job, now)
-        tell_followers(work, run, job, now)
+    status = episode.status[0]
+    if status.shares and status.running > 0 and episode.ends[0] <= now:
+        fade(episode, now, episode.site.layout.half_life)
+    while status.running > 0 and episode.ends[0] == now:
+        job = np.int64(pop(episode.ends, episode.running, status.running))
+        episode.site.finish[job] = now
+        release(episode, job, now)
+        tell_followers(episode, job, now)
 
 
 @njit_inlined
-def fail_nodes(layout: Layout, work: Work, run: Run, entry: int, now: int) -> None:
+def fail_nodes(episode: Episode, entry: int, now: int) -> None:
     """Nodes fail, and what runs there ends."""
-    status = run.status[0]
+    site, room, layout = episode.site, episode.site.room, episode.site.layout
+    status = episode.status[0]
     for k in range(layout.entry_first[entry], layout.entry_first[entry + 1]):
-        run.failing[layout.entry_nodes[k]] = True
+        room.failing[layout.entry_nodes[k]] = True
     victim = status.running - 1
     while victim >= 0:
-        job = np.int64(run.expected_jobs[victim])
-        slot, dies = run.slot[job], False
+        job = np.int64(episode.expected_jobs[victim])
+        slot, dies = site.slot[job], False
         while slot >= 0:
-            dies, slot = dies or run.failing[run.slot_node[slot]], run.slot_next[slot]
+            dies, slot = dies or room.failing[site.slot_node[slot]], site.slot_next[slot]
         victim -= 1
         if not dies:
             continue
-        fade(layout, run, now)
+        if status.shares:
+            fade(episode, now, layout.half_life)
         # Out of the heap: it goes to the top first.
         spot = np.int64(0)
-        while run.running[spot] != job:
+        while episode.running[spot] != job:
             spot += 1
         while spot > 0:
             above = (spot - 1) >> 1
-            run.ends[spot], run.running[spot] = run.ends[above], run.running[above]
+            episode.ends[spot], episode.running[spot] = episode.ends[above], episode.running[above]
             spot = above
-        run.ends[0], run.running[0] = now, job
-        pop(run.ends, run.running, status.running)
-        release(layout, work, run, job, now)
-        cut = run.cut.number[0]
-        if cut < run.cut.place.size:
-            run.cut.place[cut], run.cut.end[cut] = status.place + job, now
-            run.cut.begin[cut] = run.start[job]
-        run.cut.number[0] += 1
-        run.cuts[job] += 1
+        episode.ends[0], episode.running[0] = now, job
+        pop(episode.ends, episode.running, status.running)
+        release(episode, job, now)
+        cut = site.cut.number[0]
+        if cut < site.cut.place.size:
+            site.cut.place[cut], site.cut.end[cut] = status.place + job, now
+            site.cut.begin[cut] = episode.start[job]
+        site.cut.number[0] += 1
+        site.cuts[job] += 1
         if layout.lost:
-            run.finish[job], run.lost[job] = now, True
-            tell_followers(work, run, job, now)
+            site.finish[job], site.lost[job] = now, True
+            tell_followers(episode, job, now)
         else:
-            run.start[job] = NO_JOB
-            push(run.later, run.later_jobs, status.later, now, job)
+            episode.start[job] = NOBODY
+            push(site.later, site.later_jobs, status.later, now, job)
             status.later += 1
     for k in range(layout.entry_first[entry], layout.entry_first[entry + 1]):
         node = layout.entry_nodes[k]
-        run.failing[node] = False
-        if run.down[node] == 0:
-            add_to_sets(layout, run, node, -1)
-        run.down[node] += 1
+        room.failing[node] = False
+        if site.down[node] == 0:
+            add_to_sets(episode, node, -1)
+        site.down[node] += 1
         status.down += 1
 
 
 @njit_inlined
-def change_calendar(layout: Layout, work: Work, run: Run, now: int) -> None:
+def change_calendar(episode: Episode, now: int) -> None:
     """Lets all of the calendar happen that does up to now."""
-    status = run.status[0]
+    site, layout = episode.site, episode.site.layout
+    status = episode.status[0]
     while (
         status.change < layout.change_time.size
         and layout.change_time[status.change] - status.shift <= now
@@ -301,52 +264,60 @@ def change_calendar(layout: Layout, work: Work, run: Run, now: int) -> None:
         entry, time = layout.change_entry[status.change], layout.change_time[status.change]
         status.change, status.holds = status.change + 1, False
         if layout.entry_kind[entry] != FAILURE:
-            look_ahead(layout, run, entry, now)
+            look_ahead(episode, entry, now)
         elif time == layout.entry_start[entry]:
-            fail_nodes(layout, work, run, entry, now)
+            fail_nodes(episode, entry, now)
         else:
             for k in range(layout.entry_first[entry], layout.entry_first[entry + 1]):
                 node = layout.entry_nodes[k]
-                run.down[node] -= 1
+                site.down[node] -= 1
                 status.down -= 1
-                if run.down[node] == 0:
-                    add_to_sets(layout, run, node, 1)
+                if site.down[node] == 0:
+                    add_to_sets(episode, node, 1)
 
 
 @njit_inlined
-def count_arrival(work: Work, run: Run, job: int, now: int) -> None:
-    """Brings the sums and recent means of its partition up to date when a job enters the queue."""
-    record = work.records[run.status[0].first + job]
-    size = np.int64(work.demand[run.status[0].first + job, 0])
-    if not run.status[0].counts:
-        run.partitions[record.partition].waiting += 1
-        return
-    log, effort = record.log, float(record.order_estimate) * size
-    area, new = log + math.log(size), run.cuts[job] == 0  # else it has come before
-    for part in (run.partitions[record.partition], run.partitions[-1]):
-        part.waiting += 1
-        part.queue_log += log
-        part.queue_work += effort
-        if new:
-            gap = float(now - part.last_arrival) if part.arrived > 0 else 0.0
-            part.arrived, part.last_arrival = part.arrived + 1, now
-            share = 1.0 / min(float(part.arrived), float(RECENT))
-            part.log += share * (log - part.log)
-            part.log_square += share * (log * log - part.log_square)
-            part.area += share * (area - part.area)
-            part.area_square += share * (area * area - part.area_square)
-            part.log_gap += share * (math.log(1.0 + gap) - part.log_gap)
-            part.work += share * (effort - part.work)
-            part.gap += share * (gap - part.gap)
+def advance_site(episode: Episode, now: int) -> None:
+    """Lets all happen that happens at one instant before anybody decides."""
+    status = episode.status[0]
+    finish_jobs(episode, now)
+    change_calendar(episode, now)
+    if status.running > 0 and episode.expected[status.running - 1] <= now:
+        raise_outlived(episode, now, status.counts)
+        status.holds = False
+    _let_come(episode, now)
 
 
 @njit_inlined
-def note_arrival(layout: Layout, run: Run, job: int, now: int) -> None:
-    """Keeps what is true when a job enters the queue, see `AT_ARRIVAL`."""
-    sums, seen, free = run.partitions[-1], run.at_arrival[job], np.int64(0)
-    for node in range(layout.units.shape[0]):
-        free += run.free[node, 0] if run.down[node] == 0 else 0
-    seen[QUEUE_SIZE] = run.status[0].waiting
-    seen[QUEUED_WORK] = log_thousandths(sums.queue_work)
-    seen[FREE_PROCESSORS] = free
-    seen[REMAINING_WORK] = log_thousandths(sums.run_work - now * sums.run_size)
+def _let_come(episode: Episode, now: int) -> None:
+    """Lets jobs enter the queue: those that arrive alone, and those that waited for others."""
+    site, layout, status = episode.site, episode.site.layout, episode.status[0]
+    status.new_jobs = 0
+    while True:
+        arrives = status.coming < episode.jobs.size
+        arrives = arrives and episode.jobs[status.coming].arrival <= now
+        job = np.int64(status.coming)
+        if arrives:
+            status.coming += 1
+            if episode.jobs[job].predecessors > 0:
+                continue
+        elif status.later > 0 and site.later[0] <= now:
+            job = np.int64(pop(site.later, site.later_jobs, status.later))
+            status.later -= 1
+        else:
+            break
+        if site.eligible[job] < 0:
+            site.eligible[job] = now
+            # A job of a reservation stays outside until that begins.
+            reservation = episode.jobs[job].reservation
+            if reservation >= 0 and layout.entry_start[reservation] - status.shift > now:
+                opens = layout.entry_start[reservation] - status.shift
+                push(site.later, site.later_jobs, status.later, opens, job)
+                status.later += 1
+                continue
+        if status.counts:
+            if episode.at_arrival.shape[0] > 0:
+                count_free(episode)
+                note_arrival(episode, job, status.tail - status.head, now)
+            count_arrival(episode, job, now, site.cuts[job] == 0)
+        enter(episode, job, site.order.rule.score[job])

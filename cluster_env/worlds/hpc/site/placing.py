@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
-from cluster_env.worlds.hpc.site.arrays import Layout, Run, Work
+from cluster_env.worlds.hpc.events import Episode
+from cluster_env.worlds.hpc.site.arrays import Layout
 from cluster_env.worlds.hpc.site.consecutive import choose_consecutive
 
 _MANY = 2**62
@@ -49,7 +50,7 @@ def add_units(
 
 @njit_inlined
 def lower(
-    layout: Layout,
+    units: NDArray[np.int64],
     can: NDArray[np.int64],
     nodes: NDArray[np.int32],
     demand: NDArray[np.int32],
@@ -58,7 +59,8 @@ def lower(
 ) -> int:
     """Lowers what a job can have on each of some nodes to what is free; returns the sum.
 
-    ``free`` is that of all nodes, ``(num_nodes, num_resources)``. It is `can_hold` of many nodes.
+    ``free`` is that of all nodes, ``(num_nodes, num_resources)``, of as many ``units``. It is
+    `can_hold` of many nodes.
     """
     total, size = np.int64(0), np.int64(demand[0])
     for r in range(1, demand.size):
@@ -67,7 +69,7 @@ def lower(
                 can[k] = min(can[k], free[nodes[k], r] * size // demand[r])
     if exclusive:
         for k in range(nodes.size):
-            can[k] = can[k] if free[nodes[k], 0] == layout.units[nodes[k], 0] else 0
+            can[k] = can[k] if free[nodes[k], 0] == units[nodes[k], 0] else 0
     for k in range(nodes.size):
         can[k] = min(can[k], free[nodes[k], 0])
         total += can[k]
@@ -75,61 +77,56 @@ def lower(
 
 
 @njit_inlined
-def choose(layout: Layout, work: Work, run: Run, free: NDArray[np.int64], job: int) -> bool:
+def choose(episode: Episode, free: NDArray[np.int64], job: int) -> bool:
     """Chooses nodes of a job's set, given what it `can` have on each; whether there are enough.
 
     ``free`` is what is free at the time, ``(num_nodes, num_resources)``. The nodes and the
     processors on them are written to `chosen` and `chosen_size`.
     """
-    record, size = work.records[job], np.int64(work.demand[job, 0])
+    layout, can = episode.site.layout, episode.site.room.can
+    record, size = episode.jobs[job], np.int64(episode.demand[job, 0])
     nodes = layout.set_nodes[layout.set_first[record.set] : layout.set_first[record.set + 1]]
-    count = np.int64(record.least)
-    if layout.consecutive and choose_consecutive(
-        layout, run, free, nodes, count, np.int64(record.most), size
-    ):
+    count, most = np.int64(record.least), np.int64(record.most)
+    if layout.consecutive and choose_consecutive(episode, free, nodes, count, most, size):
         return True
     # Equal shares on as few nodes as it may take.
     share, fitting = (size + count - 1) // count, np.int64(0)
     for place in range(nodes.size):
-        fitting += run.can[place] >= share
+        fitting += can[place] >= share
     if fitting >= count:
-        _choose_equal(layout, run, free, nodes, count, size)
+        _choose_equal(episode, free, nodes, count, size)
         return True
     # Else as the order has it, or those on which it can have most; the last one where it just fits.
-    done = not layout.best_fit and _choose_in_order(run, nodes, count, np.int64(record.most), size)
-    return done or _choose_largest(layout, run, free, nodes, count, np.int64(record.most), size)
+    done = not layout.best_fit and _choose_in_order(episode, nodes, count, most, size)
+    return done or _choose_largest(episode, free, nodes, count, most, size)
 
 
 @njit_inlined
 def _choose_equal(
-    layout: Layout,
-    run: Run,
-    free: NDArray[np.int64],
-    nodes: NDArray[np.int32],
-    count: int,
-    size: int,
+    episode: Episode, free: NDArray[np.int64], nodes: NDArray[np.int32], count: int, size: int
 ) -> None:
     """Chooses nodes that each can hold an equal share: those with least free, or the first ones."""
+    room, layout = episode.site.room, episode.site.layout
     share, taken, above = (size + count - 1) // count, np.int64(0), np.int64(-1)
     while taken < count:
         # All that are as full as the fullest that is left, in order.
         level, place = np.int64(_MANY), np.int64(0)
         if layout.best_fit:
             for other in range(nodes.size):
-                if run.can[other] >= share:
+                if room.can[other] >= share:
                     rank = _rank(layout, free, nodes[other])
                     if above < rank < level:
                         level, place = np.int64(rank), np.int64(other)
         while taken < count and place < nodes.size:
-            if run.can[place] >= share and (
+            if room.can[place] >= share and (
                 not layout.best_fit or _rank(layout, free, nodes[place]) == level
             ):
-                run.chosen[taken] = nodes[place]
-                run.chosen_size[taken] = size // count + (1 if taken < size % count else 0)
+                room.chosen[taken] = nodes[place]
+                room.chosen_size[taken] = size // count + (1 if taken < size % count else 0)
                 taken += 1
             place += 1
         above = level
-    run.status[0].chosen = count
+    episode.status[0].chosen = count
 
 
 @njit_inlined
@@ -145,23 +142,24 @@ def _kept(least: int, taken: int) -> int:
 
 
 @njit_inlined
-def _choose_in_order(run: Run, nodes: NDArray[np.int32], least: int, most: int, size: int) -> bool:
+def _choose_in_order(
+    episode: Episode, nodes: NDArray[np.int32], least: int, most: int, size: int
+) -> bool:
     """Fills one node after the other."""
-    left, taken = np.int64(size), np.int64(0)
+    room, left, taken = episode.site.room, np.int64(size), np.int64(0)
     for place in range(nodes.size):
-        if left > 0 and taken < most and run.can[place] > 0:
+        if left > 0 and taken < most and room.can[place] > 0:
             # One processor is left for each node that it has to take beside this one.
-            part = min(run.can[place], left - _kept(least, taken))
-            run.chosen[taken], run.chosen_size[taken] = nodes[place], part
+            part = min(room.can[place], left - _kept(least, taken))
+            room.chosen[taken], room.chosen_size[taken] = nodes[place], part
             left, taken = left - part, taken + 1
-    run.status[0].chosen = taken
+    episode.status[0].chosen = taken
     return bool(left == 0 and taken >= least)
 
 
 @njit_inlined
 def _choose_largest(
-    layout: Layout,
-    run: Run,
+    episode: Episode,
     free: NDArray[np.int64],
     nodes: NDArray[np.int32],
     least: int,
@@ -169,15 +167,16 @@ def _choose_largest(
     size: int,
 ) -> bool:
     """Takes the nodes on which a job can have most, and for the rest the one that just holds it."""
+    room, layout = episode.site.room, episode.site.layout
     left, taken, level = np.int64(size), np.int64(0), np.int64(0)
     for place in range(nodes.size):
-        level = max(level, run.can[place])
+        level = max(level, room.can[place])
     while left > 0 and taken < most and level > 0:
         below = np.int64(0)
         for place in range(nodes.size):
-            if run.can[place] < level:
-                below = max(below, run.can[place])
-            if run.can[place] != level:
+            if room.can[place] < level:
+                below = max(below, room.can[place])
+            if room.can[place] != level:
                 continue
             if left == 0 or taken == most:
                 break
@@ -187,13 +186,13 @@ def _choose_largest(
                 rank = _rank(layout, free, nodes[place])
                 for other in range(nodes.size):
                     # Those with more are taken already, but for equal ones before this place.
-                    fits = run.can[other] >= left and (
-                        run.can[other] < level or (run.can[other] == level and other > place)
+                    fits = room.can[other] >= left and (
+                        room.can[other] < level or (room.can[other] == level and other > place)
                     )
                     if fits and _rank(layout, free, nodes[other]) < rank:
                         last, rank = np.int64(other), _rank(layout, free, nodes[other])
-            run.chosen[taken], run.chosen_size[taken] = nodes[last], part
+            room.chosen[taken], room.chosen_size[taken] = nodes[last], part
             left, taken = left - part, taken + 1
         level = below
-    run.status[0].chosen = taken
+    episode.status[0].chosen = taken
     return bool(left == 0 and taken >= least)

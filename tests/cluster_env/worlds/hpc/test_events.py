@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cluster_env.worlds.hpc import events, reservations
+from cluster_env.worlds.hpc.jobs import JOB
 
 # They stand in other kernels alone, so that Python has to read them.
 expect, forget, pop, push, raise_outlived, reserve = (
@@ -19,7 +20,7 @@ def episode_of(**columns: np.ndarray) -> events.Episode:
     """An episode of which only some arrays are asked for."""
     status = np.zeros(1, events.STATUS).view(np.recarray)
     status.running = columns["expected"].size
-    columns["status"] = status
+    columns["status"] = columns["sums"] = status
     return events.Episode(*(columns.get(name) for name in events.Episode._fields))
 
 
@@ -64,14 +65,15 @@ def test_an_outlived_end_is_doubled_up_to_the_limit_and_stays_in_order() -> None
     """At 10, job 0 of 4 s is expected after 16 s, job 1 at its limit, job 2 has reached its own."""
     times, jobs = np.array([20, 9, 7, 4]), np.array([3, 1, 2, 0], np.int32)
     start = np.array([0, 5, 2, 10])
-    records = np.zeros(4, events.JOB).view(np.recarray)
+    records = np.zeros(4, JOB).view(np.recarray)
     records.limit = [40, 6, 5, 99]
     demand = np.array([[2], [3], [1], [1]], np.int32)
     known = {"expected": times, "expected_jobs": jobs, "start": start, "jobs": records}
-    added = raise_outlived(episode_of(**known, demand=demand), 10)
+    episode = episode_of(**known, demand=demand)
+    added = raise_outlived(episode, 10, True)
     assert dict(zip(jobs.tolist(), times.tolist(), strict=True)) == {3: 20, 0: 16, 1: 11, 2: 7}
     assert times.tolist() == sorted(times.tolist(), reverse=True)
-    assert added == 2 * 12 + 3 * 2
+    assert added == episode.sums[0].run_work == 2 * 12 + 3 * 2
 
 
 # Four jobs run on 10 processors and 6 units of memory, all of which are in use.

@@ -209,7 +209,7 @@ def test_a_look_at_the_states_leaves_what_was_played() -> None:
 def test_decisions_lose_no_booking_in_silence(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two jobs are overdue when another comes at 10, and both have to be booked."""
     num_nodes = 2
-    monkeypatch.setattr("cluster_env.worlds.hpc.site.room._MOST_CHECKED", room * num_nodes)
+    monkeypatch.setattr("cluster_env.worlds.hpc.site.compiling._MOST_CHECKED", room * num_nodes)
     world = HPC(site=Site((NodeGroup("n", num_nodes, 2),)), queue=4, max_wait=5)
     jobset = jobs([0, 1, 2, 10], [20, 5, 5, 5], [2, 4, 4, 1])
     simulator, row, reward = world.simulator(), np.zeros(1, np.int32), np.zeros(1)

@@ -90,7 +90,7 @@ def test_only_as_many_jobs_are_booked_as_the_site_says(monkeypatch) -> None:
     conservative = Rule("fcfs", "conservative")
     assert starts(Site((FOUR,)), jobset, conservative) == [0, 10, 15, 20]
     assert starts(Site((FOUR,), most_bookings=1), jobset, conservative) == [0, 10, 23, 3]
-    monkeypatch.setattr("cluster_env.worlds.hpc.site.room._MOST_CHECKED", 1)
+    monkeypatch.setattr("cluster_env.worlds.hpc.site.compiling._MOST_CHECKED", 1)
     assert starts(Site((FOUR,), most_bookings=1), jobset, conservative) == [0, 10, 23, 3]
     for most in (0, 2):
         with pytest.raises(InputError, match=r"room for 1\); give the site fewer most_bookings"):
