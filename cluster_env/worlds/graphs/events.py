@@ -52,7 +52,7 @@ def job_of_pool(episode: Episode, pool: int) -> int:
 def num_free(episode: Episode) -> int:
     """Executors that are to be assigned."""
     source = episode.record.source
-    return 0 if source < 0 else episode.pools[source].size - episode.pools[source].promised
+    return 0 if source < 0 else episode.pools[source].standing - episode.pools[source].promised
 
 
 @njit_inlined
@@ -60,9 +60,9 @@ def enter_pool(episode: Episode, executor: int, pool: int) -> None:
     """Lets an executor change its pool."""
     record = episode.executors[executor]
     if record.pool >= 0:
-        episode.pools[record.pool].size -= 1
+        episode.pools[record.pool].standing -= 1
     if pool >= 0:
-        episode.pools[pool].size += 1
+        episode.pools[pool].standing += 1
     record.pool = pool
 
 
@@ -105,7 +105,7 @@ def promise(episode: Episode, target: int, count: int) -> None:
 @njit_inlined
 def keep_promise(episode: Episode, pool: int) -> int:
     """Takes one executor off the oldest promise of a pool; returns where it goes."""
-    record, entry = episode.record, 0
+    entry = 0
     while episode.promises[entry].source != pool:
         entry += 1
     target = episode.promises[entry].target
@@ -415,7 +415,7 @@ def arrive(episode: Episode) -> None:
     record.num_here += 1
     record.rate += episode.costs.rate[record.first_job + job]
     observe(episode)
-    if episode.pools[common_pool(episode)].size > 0:
+    if episode.pools[common_pool(episode)].standing > 0:
         record.source = common_pool(episode)
 
 
@@ -489,7 +489,7 @@ def begin_episode(episode: Episode) -> None:
             first = episode.first_task[job] + episode.stages[stage].first_task
             episode.tasks[first : first + episode.stages[stage].tasks, 1] = -1
     for pool in range(common_pool(episode) + 1):
-        episode.pools[pool].size, episode.pools[pool].promised = 0, 0
+        episode.pools[pool].standing, episode.pools[pool].promised = 0, 0
     for executor in range(episode.options.executors):
         one = episode.executors[executor]
         one.pool, one.job, one.stage, one.target = NOWHERE, NOWHERE, NOWHERE, NOWHERE

@@ -1,7 +1,5 @@
 """Many clusters side by side, event by event."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 

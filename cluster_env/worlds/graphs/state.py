@@ -62,7 +62,7 @@ STAGE_PROGRESS = np.dtype(
 )
 """Tasks of a stage that have not begun and that have ended; executors on the way and promised."""
 
-POOL = np.dtype([("size", np.int64), ("promised", np.int64)])
+POOL = np.dtype([("standing", np.int64), ("promised", np.int64)])
 """Executors that stand there or run its tasks, and how many of them are promised to stages."""
 
 EXECUTOR = np.dtype(

@@ -55,7 +55,13 @@ def test_it_runs_as_a_plain_one_does(rule, jobset, executors, delay, warmup):
     assert played.finish.tolist() == plain.play()
     pieces = played.pieces
     ours = sorted(
-        zip(pieces.job.tolist(), pieces.begin.tolist(), pieces.end.tolist(), pieces.node.tolist())
+        zip(
+            pieces.job.tolist(),
+            pieces.begin.tolist(),
+            pieces.end.tolist(),
+            pieces.node.tolist(),
+            strict=True,
+        )
     )
     assert ours == sorted((job, begin, end, one) for job, _, begin, end, one in plain.begun)
 
