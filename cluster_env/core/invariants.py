@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.graphs import STAGE_TASKS
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Pieces, Schedule
 
@@ -34,7 +35,8 @@ def check_schedule(
     more than the capacity; a job that finishes at some time makes room for one that starts then.
 
     Where the schedule has pieces, they say what was held: they lie between start and finish, and a
-    job is finished exactly if they add up to its work, demand times duration of each resource.
+    job is finished exactly if they add up to its work, demand times duration of each resource. Jobs
+    that are graphs of stages have a piece for each task instead.
 
     Args:
         schedule: jobs of ended episodes, in any order.
@@ -154,7 +156,23 @@ def _of_pieces(
         (pieces.units.min(axis=1, initial=0) < 0, "has a piece with less than 0 units"),
     ):
         yield _of_jobs(schedule, pieces, broken), what
-    # Pieces add up to the work of a job if it is finished, and to less if it is not.
+    if STAGE_TASKS in schedule.attributes:  # each task is a piece
+        tasks = np.bincount(pieces.job, minlength=schedule.job.size)
+        num_tasks = schedule.attributes[STAGE_TASKS].sum(axis=1)
+        yield tasks > num_tasks, "has more pieces than tasks"
+        yield schedule.finished & (tasks < num_tasks), "is finished with fewer pieces than tasks"
+    else:
+        yield from _add_up(schedule, pieces)
+    # What is held at one time fits the machine, and each node.
+    episode = schedule.episode[pieces.job].astype(np.int64)
+    over = _over_capacity(pieces, episode, schedule.capacity)
+    yield _of_jobs(schedule, pieces, over), "has a piece when the cluster has no room for it"
+    if node_capacity is not None:
+        yield from _of_nodes(schedule, pieces, node_capacity)
+
+
+def _add_up(schedule: Schedule, pieces: Pieces) -> Iterator[tuple[NDArray[np.bool_], str]]:
+    """Pieces add up to the work of a job if it is finished, and to less if it is not."""
     work = schedule.demand * schedule.duration[:, None].astype(np.int64)
     done = np.zeros(work.shape, np.result_type(pieces.units, np.int64))
     lasting = (pieces.end - pieces.begin)[:, None].astype(np.int64)
@@ -164,12 +182,6 @@ def _of_pieces(
     complete = (done >= work - slack).all(axis=1)
     yield schedule.finished & ~complete, "is finished with less work in its pieces than it asks for"
     yield complete & ~schedule.finished, "has run to its end but is not finished"
-    # What is held at one time fits the machine, and each node.
-    episode = schedule.episode[pieces.job].astype(np.int64)
-    over = _over_capacity(pieces, episode, schedule.capacity)
-    yield _of_jobs(schedule, pieces, over), "has a piece when the cluster has no room for it"
-    if node_capacity is not None:
-        yield from _of_nodes(schedule, pieces, node_capacity)
 
 
 def _of_nodes(

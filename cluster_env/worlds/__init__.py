@@ -8,13 +8,14 @@ from pathlib import Path
 
 from cluster_env.core.spec import WORLDS, WorldSpec, get_heuristic, spec_of
 from cluster_env.core.world import World
-from cluster_env.worlds import accrual, deeprm, hpc, panda
+from cluster_env.worlds import accrual, deeprm, graphs, hpc, panda
 
 if "deeprm" not in WORLDS.names():
     WORLDS.register("deeprm")(deeprm.SPEC)
     WORLDS.register("hpc")(hpc.SPEC)
     WORLDS.register("accrual")(accrual.SPEC)
     WORLDS.register("panda")(panda.SPEC)
+    WORLDS.register("graphs")(graphs.SPEC)
 
 get_spec = WORLDS.get
 

@@ -70,6 +70,7 @@ REFUSED = {
     "deeprm": ("utility", "weighted_flow"),
     "hpc": ("utility", "weighted_flow"),
     "accrual": ("weighted_flow",),
+    "graphs": ("utility", "weighted_flow"),
     "panda": ("weighted_flow", "class_slowdown(0.1, 1, 10)", *WHOLE, *WHOLE_PARTS),
     "single_machine": ("utility",),
 }

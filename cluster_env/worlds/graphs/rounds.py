@@ -1,0 +1,221 @@
+"""Rounds of decisions: which stages get the executors that are to be assigned."""
+
+import numpy as np
+
+from cluster_env.core.compiled import njit_inlined
+from cluster_env.worlds.graphs.events import (
+    can_take,
+    common_pool,
+    first_candidate,
+    is_open,
+    job_of_pool,
+    keep_promise,
+    next_event,
+    num_free,
+    promise,
+    remove_promise,
+    rest,
+    send,
+)
+from cluster_env.worlds.graphs.state import (
+    CANDIDATE,
+    HEADER,
+    NOWHERE,
+    Episode,
+    candidate_of,
+)
+
+_MOST = 2**31 - 1
+
+
+@njit_inlined
+def next_decision(episode: Episode) -> bool:
+    """Lets time pass until there is something to decide; returns whether there is."""
+    record = episode.record
+    while record.active:
+        if record.deciding:
+            if record.picked >= 0 or (num_free(episode) > 0 and first_candidate(episode) >= 0):
+                return True
+            close_round(episode)
+        else:
+            next_event(episode)
+    return False
+
+
+@njit_inlined
+def close_round(episode: Episode) -> None:
+    """Lets idle executors of the source go where they are promised, or wait."""
+    record, source = episode.record, episode.record.source
+    record.deciding, record.forced, record.source = False, False, NOWHERE
+    if not record.decided:
+        for executor in range(episode.options.executors):
+            one = episode.executors[executor]
+            if one.pool == source and not one.busy:
+                rest(episode, executor)
+        return
+    # Who is left goes to the common pool as well, by a promise that busy ones keep later.
+    record.source = source
+    left = num_free(episode)
+    if left > 0:
+        promise(episode, common_pool(episode), left)
+    while episode.pools[source].promised > 0:
+        # The idle executor of the lowest number goes first.
+        executor = 0
+        while executor < episode.options.executors and (
+            episode.executors[executor].pool != source or episode.executors[executor].busy
+        ):
+            executor += 1
+        if executor == episode.options.executors:
+            break
+        target = keep_promise(episode, source)
+        if target != common_pool(episode):
+            send(episode, executor, target)
+            continue
+        job = job_of_pool(episode, source)
+        stays = job < 0 or (
+            source >= record.num_jobs * episode.options.width
+            and episode.progress[job].unstarted != 0
+        )
+        if not stays:
+            rest(episode, executor)
+            continue
+        # All that are left are where they wait.
+        entry = 0
+        while entry < record.num_promises:
+            if episode.promises[entry].source == source:
+                remove_promise(episode, entry)
+            else:
+                entry += 1
+        episode.pools[source].promised = 0
+    for i in range(record.num_here):
+        episode.progress[episode.here[i]].chosen = 0
+    record.source = NOWHERE
+
+
+@njit_inlined
+def most_of(episode: Episode, target: int) -> int:
+    """The most executors of the source that a stage can take."""
+    tasks = episode.stage_progress[target]
+    return min(num_free(episode), tasks.unstarted - tasks.coming - tasks.promised)
+
+
+@njit_inlined
+def assign(episode: Episode, target: int, count: int) -> None:
+    """Gives executors of the source to a stage; 0 of them end the round, if that is allowed."""
+    record = episode.record
+    record.decided, record.picked = True, NOWHERE
+    if count == 0 and record.forced:
+        target, count = first_candidate(episode), 1
+    if count == 0:
+        # Whoever is free goes to the common pool, so that nothing is left to decide.
+        promise(episode, common_pool(episode), num_free(episode))
+        return
+    record.forced = False
+    promise(episode, target, min(count, most_of(episode, target)))
+    width = episode.options.width
+    episode.progress[target // width].chosen |= np.int64(1) << (target % width)
+
+
+@njit_inlined
+def list_candidates(episode: Episode, k: int) -> int:
+    """The number of the k-th stage that can get executors, `NOWHERE` if there are fewer.
+
+    In the order of `first_candidate`, those of a job by their numbers.
+    """
+    own, width = job_of_pool(episode, episode.record.source), episode.options.width
+    for i in range(-1, episode.record.num_here):
+        job = own if i < 0 else episode.here[i]
+        if job < 0 or (i >= 0 and job == own) or not is_open(episode, job):
+            continue
+        for stage in range(episode.jobs[job].num_stages):
+            if can_take(episode, job, stage):
+                if k == 0:
+                    return job * width + stage
+                k -= 1
+    return NOWHERE
+
+
+@njit_inlined
+def act(episode: Episode, action: int) -> None:
+    """Takes a decision: picks a stage, or says how many executors the picked one gets."""
+    record, options = episode.record, episode.options
+    if record.picked >= 0:
+        assign(episode, record.picked, max(min(action + 1, most_of(episode, record.picked)), 1))
+        return
+    target = NOWHERE
+    if 0 <= action < options.candidates:
+        target = list_candidates(episode, action)
+    if target < 0:
+        assign(episode, NOWHERE, 0)
+    elif most_of(episode, target) == 1:
+        assign(episode, target, 1)
+    else:
+        record.picked = target
+
+
+@njit_inlined
+def action_for(episode: Episode, target: int, count: int) -> int:
+    """The action by which a stage gets so many executors; void for a count of 0."""
+    options = episode.options
+    if episode.record.picked >= 0:
+        return (count if target == episode.record.picked else options.executors) - 1
+    if count > 0:
+        for k in range(options.candidates):
+            if list_candidates(episode, k) == target:
+                return k
+    return options.items
+
+
+@njit_inlined
+def in_seconds(time: float) -> int:
+    """Milliseconds as whole seconds that a state can hold."""
+    return np.int64(min(time / 1000.0 + 0.5, float(_MOST)))
+
+
+@njit_inlined
+def write_state(episode: Episode) -> None:
+    """Writes what a policy sees: `Header`, and candidates."""
+    record, state, options = episode.record, episode.state, episode.options
+    state[:] = 0
+    total = 0.0
+    for i in range(record.num_here):
+        total += episode.progress[episode.here[i]].work_left
+    state[HEADER.jobs], state[HEADER.busy] = record.num_here, record.busy
+    state[HEADER.work_left] = in_seconds(total)
+    state[HEADER.recent_log_work] = np.int64(1000.0 * record.recent_log_work)
+    state[HEADER.recent_burst] = np.int64(1000.0 * record.recent_burst)
+    if not record.active:
+        return
+    state[HEADER.free] = num_free(episode)
+    if record.picked >= 0:
+        state[HEADER.phase], state[HEADER.most] = 2, most_of(episode, record.picked)
+        for k in range(state[HEADER.most]):
+            write_candidate(episode, k, record.picked)
+            candidate_of(state, k)[CANDIDATE.count] = k + 1
+        state[HEADER.must] = 1
+        return
+    state[HEADER.phase], state[HEADER.must] = 1, record.forced
+    for k in range(options.candidates):
+        target = list_candidates(episode, k)
+        if target < 0:
+            break
+        write_candidate(episode, k, target)
+
+
+@njit_inlined
+def write_candidate(episode: Episode, k: int, target: int) -> None:
+    """Writes the columns of a stage."""
+    width, column = episode.options.width, candidate_of(episode.state, k)
+    job, fixed = target // width, episode.stages[target]
+    progress, tasks = episode.progress[job], episode.stage_progress[target]
+    column[CANDIDATE.here], column[CANDIDATE.job] = 1, job
+    column[CANDIDATE.stage] = target % width
+    column[CANDIDATE.own] = job == job_of_pool(episode, episode.record.source)
+    column[CANDIDATE.ready] = (fixed.parents & progress.unfinished) == 0
+    column[CANDIDATE.held] = progress.held
+    column[CANDIDATE.wanted] = tasks.unstarted - tasks.coming - tasks.promised
+    column[CANDIDATE.time] = np.int64(min(fixed.time, float(_MOST)))
+    column[CANDIDATE.path] = np.int64(min(fixed.path, float(_MOST)))
+    column[CANDIDATE.work_left] = in_seconds(progress.work_left)
+    column[CANDIDATE.work] = in_seconds(episode.jobs[job].work)
+    column[CANDIDATE.age] = episode.record.time - episode.jobs[job].arrival

@@ -1,0 +1,66 @@
+"""The registration of the world of task graphs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from cluster_env.core.spec import (
+    Axis,
+    Environments,
+    Presentation,
+    Training,
+    Value,
+    WorldSpec,
+)
+from cluster_env.task import Task
+from cluster_env.worlds.graphs.heuristics import HEURISTICS
+from cluster_env.worlds.graphs.workloads import WORKLOADS
+from cluster_env.worlds.graphs.world import Graphs
+
+
+def columns(task: Task) -> dict[str, Value]:
+    """The cluster, and how jobs arrive."""
+    world: Any = task.world
+    workload: Any = task.workload
+    return {
+        "executors": world.executors,
+        "delay_ms": world.delay,
+        "graphs": "measured" if world.durations else getattr(workload, "shape", ""),
+        "gap_s": getattr(workload, "gap_s", float("nan")),
+        "burst": getattr(workload, "burst", 1),
+    }
+
+
+def describe(columns: Mapping[str, Any]) -> str:
+    """``50 executors, measured graphs, a job every 25 s``."""
+    burst = int(columns["burst"])
+    return (
+        f"{int(columns['executors']):,} executors, {columns['graphs']} graphs, a job every "
+        f"{float(columns['gap_s']):g} s{f' in bursts of {burst:,}' if burst > 1 else ''}"
+    )
+
+
+SPEC = WorldSpec(
+    world=Graphs,
+    workloads=WORKLOADS,
+    heuristics=HEURISTICS,
+    baselines=("weighted_fair", "fair", "sjf_cp", "fifo"),
+    metrics=("completion_time", "slowdown", "makespan", "largest_slowdown", "wait", "utilization"),
+    variants={
+        "no delay": {"delay": 0, "spread": 0.0},
+        "few executors": {"executors": 3},
+        "its end": {"max_time": 60_000},
+    },
+    presentation=Presentation(
+        columns=columns,
+        describe=describe,
+        words=lambda task: f"a job every {getattr(task.workload, 'gap_s', 0):g} s",
+        time=lambda time: f"{time / 1000:,.1f} s",
+        time_unit="ms",
+        axis=Axis("workload.gap_s", "a job every {:g} s".format),
+    ),
+    environments=Environments(ids={"Graphs-v0": {"world": {"kind": "graphs"}}}),
+    training=Training(
+        objective="completion_time",
+        transfers=("executors", "delay", "warmup", "spread", "durations", "stages", "max_time"),
+    ),
+)

@@ -1,0 +1,205 @@
+"""Measured durations of tasks, by executors of the job and by what the executor did before.
+
+The data of Decima (Mao et al., Learning Scheduling Algorithms for Data Processing Clusters, SIGCOMM
+2019): graphs of TPC-H's queries on Spark, with tasks of a *fresh* executor, of the *first* wave on
+an executor that ran another stage before, and of the *rest*. One JSON file, perhaps compressed by
+gzip, holds an object ``SIZE/QUERY: {stages, edges, durations_ms}``; durations_ms has for each stage
+the lists ``fresh_durations``, ``first_wave`` and ``rest_wave`` by number of executors.
+"""
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit_inlined
+from cluster_env.core.errors import InputError, shortened
+from cluster_env.core.graphs import MOST_STAGES, Stages
+
+LEVELS = np.array([2, 5, 10, 20, 40, 50, 60, 80, 100])
+"""Numbers of executors at which durations were measured."""
+
+FRESH, FIRST, REST = range(3)
+_LISTS = ("fresh_durations", "first_wave", "rest_wave")
+_MOST_BYTES = 1 << 28
+
+
+class Durations(NamedTuple):
+    """Durations that were measured, as compiled code reads them."""
+
+    values: NDArray[np.int64]  # all of them, one list after the other
+    first: NDArray[np.int64]  # (num_stages, 3, len(LEVELS)), where each list begins
+    count: NDArray[np.int64]  # (num_stages, 3, len(LEVELS)), how many it has
+
+
+NONE = Durations(*(np.zeros(shape, np.int64) for shape in (1, (1, 3, 9), (1, 3, 9))))
+"""For jobs that say their durations themselves."""
+
+
+class Library(NamedTuple):
+    """Graphs from a file."""
+
+    names: tuple[str, ...]  # SIZE/QUERY, the smallest first
+    row: NDArray[np.int64]  # (num_graphs,), row of the first stage of each in `durations`
+    stages: Stages  # (num_graphs, width)
+    durations: Durations
+
+
+@lru_cache(maxsize=4)
+def read_library(path: str) -> Library:
+    """Reads graphs with measured durations; see above.
+
+    Raises:
+        InputError: if there is no such file, or it holds something else.
+    """
+    file = Path(path)
+    try:
+        opened = gzip.open if file.suffix == ".gz" else open
+        with opened(file, "rb") as stream:
+            text = stream.read(_MOST_BYTES)
+        return _library(json.loads(text))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        raise InputError(
+            f"{path} is no file of task graphs with measured durations: {shortened(repr(error))}"
+        ) from None
+
+
+def _library(graphs: Mapping[str, Any]) -> Library:
+    names = sorted(graphs, key=_size_and_query)
+    width = max(graphs[name]["stages"] for name in names)
+    if width > MOST_STAGES:
+        raise ValueError(f"{width} stages")
+    tasks, parents = np.zeros((2, len(names), width), np.int64)
+    time, row = np.zeros((len(names), width)), np.zeros(len(names), np.int64)
+    values: list[int] = []
+    first, count = [], []
+    for graph, name in enumerate(names):
+        row[graph] = len(first)
+        for parent, child in graphs[name]["edges"]:
+            if not 0 <= parent < child < graphs[name]["stages"]:
+                raise ValueError(f"edge {parent} to {child} of {name}")
+            parents[graph, child] |= 1 << parent
+        for stage in range(graphs[name]["stages"]):
+            lists = _lists(graphs[name]["durations_ms"][str(stage)])
+            some = next(iter(lists[FIRST]))
+            tasks[graph, stage] = len(lists[FIRST][some]) + len(lists[REST][some])
+            lists[FIRST] = _without_fresh(lists)
+            measured = [value for wave in lists for one in wave.values() for value in one]
+            if min(measured) < 1:
+                raise ValueError(f"duration {min(measured)} of {name}")
+            time[graph, stage] = np.mean(measured)
+            # Above the largest number that was measured, durations are those of that number.
+            begin, length = np.zeros((2, 3, len(LEVELS)), np.int64)
+            for wave, by_level in enumerate(lists):
+                for k, level in enumerate(LEVELS.tolist()):
+                    known = by_level.get(level if level in lists[FIRST] else max(lists[FIRST]), [])
+                    begin[wave, k], length[wave, k] = len(values), len(known)
+                    values.extend(known)
+            first.append(begin)
+            count.append(length)
+    durations = Durations(np.array(values, np.int64), np.array(first), np.array(count))
+    if (durations.count[:, : FIRST + 1].sum(axis=1) == 0).any():
+        raise ValueError("a stage without durations of first tasks")
+    return Library(tuple(names), row, Stages(tasks, time, parents), durations)
+
+
+def _size_and_query(name: str) -> tuple[int, int]:
+    size, query = name.split("/")
+    return int(size.removesuffix("g")), int(query)
+
+
+def _lists(stage: Mapping[str, Any]) -> list[dict[int, list[int]]]:
+    return [{int(level): list(one) for level, one in stage[name].items()} for name in _LISTS]
+
+
+def _without_fresh(lists: list[dict[int, list[int]]]) -> dict[int, list[int]]:
+    """First waves without the tasks of fresh executors, which stand among them.
+
+    Where nothing is left, the list of the next smaller number of executors stands in.
+    """
+    cleaned: dict[int, list[int]] = {}
+    last: list[int] = []
+    for level in sorted(lists[FIRST]):
+        fresh, left = Counter(lists[FRESH][level]), []
+        for value in lists[FIRST][level]:
+            if fresh[value] > 0:
+                fresh[value] -= 1
+            else:
+                left.append(value)
+        last = left or last
+        cleaned[level] = last
+    return cleaned
+
+
+@njit_inlined
+def draw(seed: int, job: int, stage: int, number: int) -> float:
+    """A uniform number in [0, 1) that depends on its arguments alone.
+
+    So that a task lasts as long whatever was decided before it, and whoever draws. The hash is the
+    one that the golden times of spark-sched-sim were made with.
+    """
+    x = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15)
+    x += np.uint64(job) * np.uint64(0xBF58476D1CE4E5B9)
+    x += np.uint64(stage) * np.uint64(0x94D049BB133111EB)
+    x += np.uint64(number) * np.uint64(0xD6E8FEB86659FD93)
+    # The mixing rounds of SplitMix64.
+    x ^= x >> np.uint64(30)
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= x >> np.uint64(27)
+    x *= np.uint64(0x94D049BB133111EB)
+    x ^= x >> np.uint64(31)
+    return float(x >> np.uint64(11)) * (1.0 / (1 << 53))
+
+
+@njit_inlined
+def measured_duration(
+    durations: Durations,
+    row: int,
+    executors: int,
+    wave: int,
+    warmup: int,
+    level_draw: float,
+    value_draw: float,
+) -> int:
+    """Draws the duration of a task of a stage, by its row.
+
+    Args:
+        durations: what was measured.
+        row: of the stage.
+        executors: at the job, at least 1.
+        wave: `FRESH`, `FIRST` or `REST`, as what the executor did before has it.
+        warmup: what a fresh executor takes beside where no fresh one was measured.
+        level_draw: uniform; decides between the numbers of executors beside the real one.
+        value_draw: uniform; picks a duration.
+    """
+    # Five executors stand for fewer, too, as in spark-sched-sim.
+    level = 1
+    if executors > LEVELS[1]:
+        level = LEVELS.size - 1
+        for i in range(1, LEVELS.size):
+            if LEVELS[i] >= executors:
+                level = i
+                break
+        if LEVELS[level] != executors:
+            below = LEVELS[level - 1]
+            if 1 + int(level_draw * (LEVELS[level] - below)) <= executors - below:
+                level -= 1
+    extra = 0
+    if wave == FRESH and durations.count[row, FRESH, level] == 0:
+        wave, extra = FIRST, warmup
+    elif wave == REST and durations.count[row, REST, level] == 0:
+        wave = FIRST
+        if durations.count[row, FIRST, level] == 0:
+            wave = FRESH
+    elif wave == FIRST and durations.count[row, FIRST, level] == 0:
+        wave = FRESH
+    index = int(value_draw * durations.count[row, wave, level])
+    return durations.values[durations.first[row, wave, level] + index] + extra
