@@ -11,19 +11,18 @@ from cluster_env.worlds import WORLDS
 def main() -> None:
     """Entry point of ``python -m tune_jobs.warm``.
 
-    A second process compiles the worlds from the last to the first, and each finds in the cache
-    what the other has compiled by then.
+    A second process compiles the worlds while this one compiles what learns, and then the worlds
+    from the last to the first. What both need is compiled by one of them.
     """
     logging.getLogger("ray").setLevel(logging.ERROR)
-    backwards = tuple(reversed(WORLDS.names()))
     spawn = multiprocessing.get_context("spawn")
-    second = spawn.Process(target=cluster_env.warm.main, args=(backwards,))
+    second = spawn.Process(target=cluster_env.warm.main)  # it does without Ray and PyTorch
     second.start()
     with warnings.catch_warnings(action="ignore"):
-        cluster_env.warm.warm()
-        from rllib_configs.warm import warm  # Ray and PyTorch, which the second does without
+        from rllib_configs.warm import warm
 
         warm()
+        cluster_env.warm.warm(tuple(reversed(WORLDS.names())))
     second.join()
 
 

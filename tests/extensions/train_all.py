@@ -15,14 +15,14 @@ LINES = {
         "--set training.void=-1 --set task.objective=tardiness "
         "--set task.workload.kind=nightly --set task.workload.num_jobs=7"
     ),
-    "closure": f"{SMOKE} --set task.objective=overdue",
     "heuristic": (
         f"{SMOKE} --set training.algorithm=evolution --set training.network=bilinear_scorer "
         "--set training.validation_jobsets=4 --set training.limits.utilization=0.1 "
         "--set training.reference=lcfs"
     ),
-    "world-observation": (
-        f"{SMOKE} --set training.network=set_scorer --set task.world.kind=work_conserving"
+    "closure-world-observation": (
+        f"{SMOKE} --set training.network=set_scorer --set task.world.kind=work_conserving "
+        "--set task.objective=overdue"
     ),
 }
 MODULES = (

@@ -20,7 +20,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def starts(capsys: Shown, *words: object) -> Any:
-    line = ["replay", *map(str, words), "--starts", "--instants", "12", "--json"]
+    line = ["replay", *map(str, words), "--starts", "--instants", "10", "--json"]
     assert cli.run(cli.metasched, line) == 0
     return json.loads(capsys.readouterr().out)
 
