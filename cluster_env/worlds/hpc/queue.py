@@ -212,7 +212,7 @@ def settle(episode: Episode) -> None:
             queue[hole], keys[hole] = queue[hole - 1], keys[hole - 1]
             hole -= 1
         queue[hole], keys[hole] = job, key
-        budget -= place - hole
+        budget -= int(place - hole)
         if budget < 0:  # it has changed much after all
             _sort(episode, queue, keys)
             break

@@ -19,7 +19,6 @@ from cluster_env.worlds.hpc.rules import BACKFILLING, SCORED, Rule, RuleTable
 from cluster_env.worlds.hpc.scorer import JOB_FEATURES, Scorer
 from cluster_env.worlds.hpc.seen import Scoring
 from cluster_env.worlds.hpc.simulator import HPCSimulator
-from cluster_env.worlds.hpc.site.arrays import EMPTY, FAILURE, STATUS, Beginning, Order, Scratch
 from cluster_env.worlds.hpc.site.compiling import (
     cuts_for,
     jobs_of,
@@ -32,6 +31,7 @@ from cluster_env.worlds.hpc.site.compiling import (
 from cluster_env.worlds.hpc.site.copying import take_over_rows
 from cluster_env.worlds.hpc.site.deciding import choose_at_site
 from cluster_env.worlds.hpc.site.play import play_site
+from cluster_env.worlds.hpc.site_arrays import EMPTY, FAILURE, STATUS, Beginning, Order, Scratch
 
 
 class SiteSimulator(HPCSimulator):

@@ -20,9 +20,9 @@ from cluster_env.worlds.hpc.events import (
 )
 from cluster_env.worlds.hpc.jobs import NOBODY
 from cluster_env.worlds.hpc.queue import enter
-from cluster_env.worlds.hpc.site.arrays import FAILURE, NO_SLOT
 from cluster_env.worlds.hpc.site.bookings import look_ahead
 from cluster_env.worlds.hpc.site.placing import add_units
+from cluster_env.worlds.hpc.site_arrays import FAILURE, NO_SLOT
 
 
 @njit_inlined

@@ -27,10 +27,10 @@ from cluster_env.worlds.hpc.events import (
 )
 from cluster_env.worlds.hpc.queue import leave, note_narrowest, rank
 from cluster_env.worlds.hpc.rules import CONSERVATIVE, EASY, FIXED, SKIP, STRICT
-from cluster_env.worlds.hpc.site.arrays import NO_SLOT, Beginning
 from cluster_env.worlds.hpc.site.bookings import book, find, forget_checks, take_checked
 from cluster_env.worlds.hpc.site.events import add_to_sets, charge, is_charged
 from cluster_env.worlds.hpc.site.placing import add_units
+from cluster_env.worlds.hpc.site_arrays import NO_SLOT, Beginning
 
 
 @njit_inlined
