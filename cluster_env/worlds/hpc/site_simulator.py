@@ -347,7 +347,7 @@ class SiteSimulator(HPCSimulator):
         return Order(
             rule=self._table(rule),
             bonus=bonus,
-            scoring=Scoring.of(Scorer.linear("easy")),
+            scoring=Scoring.of(Scorer.linear("easy"))._replace(plan=None),
             anew=False,
             shares=rule.order == "priority",
         )
@@ -364,7 +364,7 @@ class SiteSimulator(HPCSimulator):
                 max_wait=self.world.max_wait,
             ),
             bonus=np.zeros(num_jobs),
-            scoring=Scoring.of(scorer),
+            scoring=Scoring.of(scorer)._replace(plan=None),
             anew=scorer.is_bilinear or bool(scorer.weights[moving].any()),
             shares=False,
         )

@@ -15,7 +15,7 @@ one takes. Then a job that comes alone, behind all that are blocked, is all that
 
 import numpy as np
 
-from cluster_env.core.compiled import TRUE, njit_inlined
+from cluster_env.core.compiled import TRUE, njit_called, njit_inlined
 from cluster_env.worlds.hpc.events import (
     NEVER,
     Episode,
@@ -156,7 +156,7 @@ def start_jobs(episode: Episode, bounded: bool, now: int) -> None:
         note_narrowest(episode)
 
 
-@njit_inlined
+@njit_called
 def bring_to(episode: Episode, beginning: Beginning, now: int) -> None:
     """Lets the first jobs run as they do at a moment; see `Beginning`."""
     status, room = episode.status[0], episode.site.room
@@ -214,7 +214,7 @@ def _can_go_on(episode: Episode, now: int) -> bool:
     return bool(fits and (status.edges == 0 or room.edge_time[0] >= now))
 
 
-@njit_inlined
+@njit_called
 def _start_booked(episode: Episode, now: int) -> int:
     """Starts the jobs that a plan has for now, and returns how many.
 
