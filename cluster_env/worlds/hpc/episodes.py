@@ -9,7 +9,7 @@ from cluster_env.core.compiled import njit_either, njit_inlined
 from cluster_env.worlds.hpc.events import AT_ARRIVAL, Episode, Machine
 from cluster_env.worlds.hpc.jobs import Jobs, Records
 from cluster_env.worlds.hpc.rules import of_jobs
-from cluster_env.worlds.hpc.site.arrays import Order, SiteRows, Work
+from cluster_env.worlds.hpc.site_arrays import Order, SiteRows, Work
 
 
 class Rows(NamedTuple):
@@ -76,18 +76,25 @@ class Rows(NamedTuple):
 
 
 @njit_inlined
-def _no_site(rows: Rows, row: int, scratch: Rows, place: int, first: int, size: int) -> None:
-    """What an episode has at a site alone; ``first`` is its first job among all."""
-    return
+def _beside_in_pool(
+    rows: Rows, row: int, scratch: Rows, place: int, first: int, size: int
+) -> tuple[Records, None]:
+    """The sums over all jobs, and what an episode has at a site alone.
+
+    ``first`` is its first job among all; a tuple, since no array may be returned by itself.
+    """
+    return rows.status[row : row + 1], None
 
 
 @njit_inlined
-def _at_site(rows: Rows, row: int, scratch: Rows, place: int, first: int, size: int) -> SiteRows:
+def _beside_at_site(
+    rows: Rows, row: int, scratch: Rows, place: int, first: int, size: int
+) -> tuple[Records, SiteRows]:
     # What becomes of jobs stands in the row, all else in the place where it is played.
     theirs, mine, work, order = rows.site, scratch.site, scratch.site.work, scratch.site.order
     own, begin = rows.status[row].place, scratch.status[place].place
     stop, end, last = own + size, begin + size, first + size
-    return SiteRows(
+    site = SiteRows(
         theirs.finish[own:stop],
         theirs.eligible[own:stop],
         theirs.cuts[own:stop],
@@ -130,22 +137,10 @@ def _at_site(rows: Rows, row: int, scratch: Rows, place: int, first: int, size: 
         mine.room,
         mine.cut,
     )
+    return site.partitions[-1:], site
 
 
-@njit_inlined
-def _sums_in_pool(rows: Rows, row: int, scratch: Rows, place: int) -> Records:
-    """Where the sums over all jobs are kept."""
-    return rows.status[row : row + 1]
-
-
-@njit_inlined
-def _sums_at_site(rows: Rows, row: int, scratch: Rows, place: int) -> Records:
-    partitions: Records = scratch.site.partitions[place][-1:]
-    return partitions
-
-
-_site_of = njit_either(_no_site, _at_site, "site")
-_sums_of = njit_either(_sums_in_pool, _sums_at_site, "site")
+_beside = njit_either(_beside_in_pool, _beside_at_site, "site")
 
 
 @njit_inlined
@@ -160,6 +155,7 @@ def episode_of(
     first, start = jobs.first[own.jobset], own.place
     size = jobs.first[own.jobset + 1] - first
     last, end = first + size, begin + size
+    sums, site = _beside(rows, row, scratch, place, first, size)
     return Episode(
         jobs.records[first:last],
         jobs.demand[first:last],
@@ -179,6 +175,6 @@ def episode_of(
         scratch.spare[place],
         scratch.usage[place],
         rows.status[row : row + 1],
-        _sums_of(rows, row, scratch, place),
-        _site_of(rows, row, scratch, place, first, size),
+        sums,
+        site,
     )

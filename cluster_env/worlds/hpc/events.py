@@ -136,7 +136,7 @@ class Episode(NamedTuple):
     usage: NDArray[np.float64]  # (users,), processor seconds of finished jobs, which fade
     status: Records  # (1,), see `STATUS`
     sums: Records  # (1,), see `SUMS`; in a pool the same record
-    site: Any  # None; at a site `cluster_env.worlds.hpc.site.arrays.SiteRows`
+    site: Any  # None; at a site `cluster_env.worlds.hpc.site_arrays.SiteRows`
 
 
 @njit_inlined
@@ -211,14 +211,14 @@ def _sums_at_site(episode: Episode, job: int) -> tuple[Records, ...]:
 
 
 @njit_inlined
-def _all_in_pool(episode: Episode) -> Records:
-    """All sums of an episode."""
-    return episode.sums
+def _all_in_pool(episode: Episode) -> tuple[Records]:
+    """All sums of an episode; a tuple, since no array may be returned by itself."""
+    return (episode.sums,)
 
 
 @njit_inlined
-def _all_at_site(episode: Episode) -> Records:
-    return episode.site.partitions
+def _all_at_site(episode: Episode) -> tuple[Records]:
+    return (episode.site.partitions,)
 
 
 @njit_inlined
@@ -317,7 +317,7 @@ def begin(episode: Episode) -> None:
         episode.start[job] = -1
     for user in range(episode.usage.size):
         episode.usage[user] = 0.0
-    status, parts = episode.status[0], _all_sums(episode)
+    status, parts = episode.status[0], _all_sums(episode)[0]
     status.head, status.tail, status.narrowest = 0, 0, NEVER
     status.time, status.running, status.coming = 0, 0, 0
     status.event, status.decided, status.faded = 0, -1, 0
@@ -488,7 +488,7 @@ def count_arrival(episode: Episode, job: int, now: int, new: bool) -> None:
 @njit_inlined
 def begin_instant(episode: Episode) -> None:
     """Notes the sums over jobs before anybody decides, to the last bit."""
-    parts = _all_sums(episode)
+    parts = _all_sums(episode)[0]
     for k in range(parts.size):
         sums = parts[k]
         sums.first_queue_log, sums.first_queue_work = sums.queue_log, sums.queue_work
@@ -499,7 +499,7 @@ def begin_instant(episode: Episode) -> None:
 @njit_inlined
 def begin_again(episode: Episode) -> None:
     """Puts sums back to what they were then: to add what a start took away would round anew."""
-    parts = _all_sums(episode)
+    parts = _all_sums(episode)[0]
     for k in range(parts.size):
         sums = parts[k]
         sums.queue_log, sums.queue_work = sums.first_queue_log, sums.first_queue_work

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined, njit_kernel
+from cluster_env.worlds.hpc import site_arrays as at_site
 from cluster_env.worlds.hpc import state as header
-from cluster_env.worlds.hpc.site import arrays as at_site
 
 # Scales bring what is usual to about 1; nothing is cut but where it says so.
 _LOG_TIME = 12.0

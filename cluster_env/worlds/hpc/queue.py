@@ -8,13 +8,11 @@ Where an episode has room for it and the queue is long, only the first of those 
 thousands of such jobs, so that an event costs as much as there are kinds of jobs, not jobs.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import ZERO, njit_either, njit_inlined
-from cluster_env.worlds.hpc.events import Episode, came, count_start, is_overdue, start_job
+from cluster_env.core.compiled import ZERO, njit_called, njit_either, njit_inlined
+from cluster_env.worlds.hpc.events import Episode, Indices, came, count_start, is_overdue, start_job
 from cluster_env.worlds.hpc.jobs import NOBODY
 from cluster_env.worlds.hpc.rules import (
     AGE_S,
@@ -55,7 +53,7 @@ def _before_at_site(episode: Episode, job: int, key: float, other: int, other_ke
             return bool(tier > other_tier)
     if key != other_key:
         return bool(key < other_key)
-    time, other_time = came(episode, job), came(episode, other)
+    time, other_time = episode.site.eligible[job], episode.site.eligible[other]
     return bool(time < other_time or (time == other_time and job < other))
 
 
@@ -101,32 +99,36 @@ def insert(episode: Episode, job: int, key: float) -> int:
     if head > 0 and (low - head < tail - low or tail == queue.size):
         head -= 1
         low -= 1
-        _shift_down(queue[head : low + 1])
-        _shift_down(keys[head : low + 1])
-        _shift_down(widths[head : low + 1])
+        _shift_down(queue[head : low + 1], keys[head : low + 1], widths[head : low + 1])
     else:
         tail += 1
-        _shift_up(queue[low:tail])
-        _shift_up(keys[low:tail])
-        _shift_up(widths[low:tail])
+        _shift_up(queue[low:tail], keys[low:tail], widths[low:tail])
     status.head, status.tail = head, tail
     queue[low], keys[low], widths[low] = job, key, size
     status.narrowest = min(status.narrowest, np.int64(size))
     return int(low)
 
 
-@njit_inlined
-def _shift_down(part: NDArray[Any]) -> None:
-    """Moves all but the first one place to the front; the loop becomes a block move."""
-    for place in range(part.size - 1):
-        part[place] = part[place + 1]
+@njit_called
+def _shift_down(queue: Indices, keys: Scores, widths: Indices) -> None:
+    """Moves all but the first one place to the front; each loop becomes a block move."""
+    for place in range(queue.size - 1):
+        queue[place] = queue[place + 1]
+    for place in range(keys.size - 1):
+        keys[place] = keys[place + 1]
+    for place in range(widths.size - 1):
+        widths[place] = widths[place + 1]
 
 
-@njit_inlined
-def _shift_up(part: NDArray[Any]) -> None:
+@njit_called
+def _shift_up(queue: Indices, keys: Scores, widths: Indices) -> None:
     """Moves all but the last one place to the back."""
-    for place in range(part.size - 1, 0, -1):
-        part[place] = part[place - 1]
+    for place in range(queue.size - 1, 0, -1):
+        queue[place] = queue[place - 1]
+    for place in range(keys.size - 1, 0, -1):
+        keys[place] = keys[place - 1]
+    for place in range(widths.size - 1, 0, -1):
+        widths[place] = widths[place - 1]
 
 
 @njit_inlined
@@ -158,14 +160,10 @@ def close_gap(episode: Episode, place: int) -> None:
     status, queue, keys, widths = episode.status[0], episode.queue, episode.keys, episode.widths
     head, tail = status.head, status.tail
     if place - head < tail - place:
-        _shift_up(queue[head : place + 1])
-        _shift_up(keys[head : place + 1])
-        _shift_up(widths[head : place + 1])
+        _shift_up(queue[head : place + 1], keys[head : place + 1], widths[head : place + 1])
         status.head = head + 1
     else:
-        _shift_down(queue[place:tail])
-        _shift_down(keys[place:tail])
-        _shift_down(widths[place:tail])
+        _shift_down(queue[place:tail], keys[place:tail], widths[place:tail])
         status.tail = tail - 1
 
 
@@ -191,13 +189,6 @@ def start_waiting(episode: Episode, place: int, now: int) -> None:
 
 
 @njit_inlined
-def rank(episode: Episode, rule: RuleTable, now: int) -> None:
-    """Sorts the waiting jobs by what their scores are now."""
-    _write_scores(episode, rule, now)
-    settle(episode)
-
-
-@njit_inlined
 def settle(episode: Episode) -> None:
     """Sorts the waiting jobs by the scores that stand there."""
     head, tail = episode.status[0].head, episode.status[0].tail
@@ -212,7 +203,7 @@ def settle(episode: Episode) -> None:
             queue[hole], keys[hole] = queue[hole - 1], keys[hole - 1]
             hole -= 1
         queue[hole], keys[hole] = job, key
-        budget -= place - hole
+        budget -= int(place - hole)
         if budget < 0:  # it has changed much after all
             _sort(episode, queue, keys)
             break
@@ -239,7 +230,20 @@ def _scores_at_site(episode: Episode, rule: RuleTable, now: int) -> None:
             _score_partition(episode, rule, part, now)
 
 
-_write_scores = njit_either(_scores_by_rule, _scores_at_site, "site")
+@njit_inlined
+def _rank_in_pool(episode: Episode, rule: RuleTable, now: int) -> None:
+    """Sorts the waiting jobs by what their scores are now."""
+    _scores_by_rule(episode, rule, now)
+    settle(episode)
+
+
+@njit_called
+def _rank_at_site(episode: Episode, rule: RuleTable, now: int) -> None:
+    _scores_at_site(episode, rule, now)
+    settle(episode)
+
+
+rank = njit_either(_rank_in_pool, _rank_at_site, "site")
 
 
 @njit_inlined
@@ -262,7 +266,7 @@ def _score_partition(episode: Episode, rule: RuleTable, part: int, now: int) -> 
         if record.partition != part:
             continue
         size, lasting = float(episode.demand[job, 0]), float(record.order_estimate)
-        lasting += float(now - came(episode, job))
+        lasting += float(now - site.eligible[job])
         score = score_job(factors, record.log, record.log_size, size, lasting, share)
         for r in range(episode.free.size):
             fits = fits and episode.demand[job, r] <= site.set_free[record.set, r]
@@ -429,7 +433,7 @@ def leave(episode: Episode, place: int) -> None:
     close_gap(episode, place)
 
 
-@njit_inlined
+@njit_called
 def move_overdue_at_site(episode: Episode, now: int, max_wait: int) -> bool:
     """Lets jobs go first that are overdue now; returns whether any is."""
     some, more = False, False

@@ -5,10 +5,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.worlds.hpc import site_arrays as at_site
 from cluster_env.worlds.hpc import state as header
 from cluster_env.worlds.hpc.features import FITS
 from cluster_env.worlds.hpc.scorer import LEAST_DEVIATION
-from cluster_env.worlds.hpc.site import arrays as at_site
 from cluster_env.worlds.hpc.world import HPC
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined, njit_kernel
+from cluster_env.worlds.hpc import site_arrays as at_site
 from cluster_env.worlds.hpc import state as header
 from cluster_env.worlds.hpc.episodes import Rows, episode_of
 from cluster_env.worlds.hpc.events import (
@@ -42,7 +43,6 @@ from cluster_env.worlds.hpc.seen import (
     score_job,
     weigh,
 )
-from cluster_env.worlds.hpc.site import arrays as at_site
 
 LOOK, BLOCKED, SHADOW, BOUNDED, OVERDUE = range(5)
 """Places of an instant: which jobs are looked at, the one that has a reservation, and its time;

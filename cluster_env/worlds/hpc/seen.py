@@ -4,7 +4,7 @@ The same for a pool, for each partition of a site, and for bare states.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ class Scoring(NamedTuple):
     job: NDArray[np.float64]  # (SIZE,), what each feature of a job counts
     instant: NDArray[np.int64]  # (5,), what has been decided at the present instant
     max_wait: int  # seconds after which a job is overdue, 0 for never
-    plan: Plan  # of overdue jobs
+    plan: Any  # `Plan` of overdue jobs; None at a site, where bookings take its place
 
     @classmethod
     def of(cls, scorer: Scorer, max_wait: int = 0, plan: Plan | None = None) -> "Scoring":

@@ -1,5 +1,7 @@
 """Whole jobsets at a site under rules and linear scorers, and what became of the jobs."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +21,6 @@ from cluster_env.worlds.hpc.rules import BACKFILLING, SCORED, Rule, RuleTable
 from cluster_env.worlds.hpc.scorer import JOB_FEATURES, Scorer
 from cluster_env.worlds.hpc.seen import Scoring
 from cluster_env.worlds.hpc.simulator import HPCSimulator
-from cluster_env.worlds.hpc.site.arrays import EMPTY, FAILURE, STATUS, Beginning, Order, Scratch
 from cluster_env.worlds.hpc.site.compiling import (
     cuts_for,
     jobs_of,
@@ -32,6 +33,10 @@ from cluster_env.worlds.hpc.site.compiling import (
 from cluster_env.worlds.hpc.site.copying import take_over_rows
 from cluster_env.worlds.hpc.site.deciding import choose_at_site
 from cluster_env.worlds.hpc.site.play import play_site
+from cluster_env.worlds.hpc.site_arrays import EMPTY, FAILURE, STATUS, Beginning, Order, Scratch
+
+_NOTHING_SHARED: dict[str, Any] = dict.fromkeys(("layout", "work", "order", "room", "cut"))
+"""Of rows in which nothing is played: kernels compile faster the less they are handed."""
 
 
 class SiteSimulator(HPCSimulator):
@@ -77,7 +82,7 @@ class SiteSimulator(HPCSimulator):
         empty = self._rows_for(status_of(batch, self.jobs), 0)
         self.rows = self._results = empty._replace(
             start=np.full(batch.num_places, -1, np.int64),
-            site=empty.site._replace(**outcomes_for(batch.num_places)),
+            site=empty.site._replace(**outcomes_for(batch.num_places), **_NOTHING_SHARED),
         )
 
     def _scratch_for(self, books: bool) -> Scratch:
@@ -347,7 +352,7 @@ class SiteSimulator(HPCSimulator):
         return Order(
             rule=self._table(rule),
             bonus=bonus,
-            scoring=Scoring.of(Scorer.linear("easy")),
+            scoring=Scoring.of(Scorer.linear("easy"))._replace(plan=None),
             anew=False,
             shares=rule.order == "priority",
         )
@@ -364,7 +369,7 @@ class SiteSimulator(HPCSimulator):
                 max_wait=self.world.max_wait,
             ),
             bonus=np.zeros(num_jobs),
-            scoring=Scoring.of(scorer),
+            scoring=Scoring.of(scorer)._replace(plan=None),
             anew=scorer.is_bilinear or bool(scorer.weights[moving].any()),
             shares=False,
         )

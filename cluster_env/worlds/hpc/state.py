@@ -14,7 +14,7 @@ from cluster_env.core.jobs import LARGEST
 from cluster_env.worlds.hpc.events import AT_ARRIVAL, Episode, Machine, came, fits, log_thousandths
 from cluster_env.worlds.hpc.reservations import reserve
 from cluster_env.worlds.hpc.site import deciding as at_site
-from cluster_env.worlds.hpc.site.arrays import SITE_JOB
+from cluster_env.worlds.hpc.site_arrays import SITE_JOB
 
 State = NDArray[np.int32]  # (state_size,)
 States = NDArray[np.int32]  # (n, state_size), or a part of it

@@ -52,7 +52,7 @@ class HPC:
     calendar allow that, and jobs are seen in the order of tiers and then of their entry into the
     queue. A state also shows, of each job, whether it may start and whether it would delay the
     first job of a partition, what is free in its partition, and what room its limits leave
-    (`cluster_env.worlds.hpc.site.arrays.SITE_JOB`); what networks see of a job is of its partition
+    (`cluster_env.worlds.hpc.site_arrays.SITE_JOB`); what networks see of a job is of its partition
     as of a machine by itself. An empty machine may wait there, for a reservation or the end of an
     outage, as long as anything is to come. A run that a failing node cuts short is paid back; a job
     that is lost has cost what it had until then.

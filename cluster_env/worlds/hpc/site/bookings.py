@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.hpc.events import NEVER, Episode
-from cluster_env.worlds.hpc.site.arrays import Ints
 from cluster_env.worlds.hpc.site.placing import add_units, can_hold, choose, lower
+from cluster_env.worlds.hpc.site_arrays import Ints
 
 
 @njit_inlined

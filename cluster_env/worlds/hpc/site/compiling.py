@@ -12,7 +12,7 @@ from cluster_env.sites.description import Site
 from cluster_env.sites.limits import Counters, charge_limits, charge_throttles
 from cluster_env.sites.requests import Requests
 from cluster_env.worlds.hpc.jobs import Jobs, Records, jobs_asked, num_users
-from cluster_env.worlds.hpc.site.arrays import (
+from cluster_env.worlds.hpc.site_arrays import (
     FAILURE,
     JOB,
     PARTITION,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.hpc.events import Episode
-from cluster_env.worlds.hpc.site.arrays import Layout
+from cluster_env.worlds.hpc.site_arrays import Layout
 
 _MANY = 2**62
 

@@ -10,8 +10,8 @@ from cluster_env.worlds.hpc.episodes import Rows, episode_of
 from cluster_env.worlds.hpc.events import Episode, Machine, begin_again
 from cluster_env.worlds.hpc.jobs import NOBODY, Jobs
 from cluster_env.worlds.hpc.queue import enter
-from cluster_env.worlds.hpc.site.arrays import NO_SLOT
 from cluster_env.worlds.hpc.site.events import add_to_sets, charge, clear_counters, release_nodes
+from cluster_env.worlds.hpc.site_arrays import NO_SLOT
 
 
 @njit_called

@@ -15,13 +15,6 @@ from cluster_env.worlds.hpc.jobs import Jobs
 from cluster_env.worlds.hpc.plan import Plan
 from cluster_env.worlds.hpc.queue import leave, move_overdue_at_site, rank
 from cluster_env.worlds.hpc.rules import CHANCE
-from cluster_env.worlds.hpc.site.arrays import (
-    BACKFILLS,
-    LIMIT_ROOM,
-    MAY_START,
-    PARTITION_FREE,
-    PARTITION_PROCESSORS,
-)
 from cluster_env.worlds.hpc.site.bookings import book, find
 from cluster_env.worlds.hpc.site.copying import copy_episode, rewind_site
 from cluster_env.worlds.hpc.site.events import advance_site, count_free, next_at_site
@@ -32,6 +25,13 @@ from cluster_env.worlds.hpc.site.passes import (
     start_jobs,
     within_limits,
     within_limits_of_nodes,
+)
+from cluster_env.worlds.hpc.site_arrays import (
+    BACKFILLS,
+    LIMIT_ROOM,
+    MAY_START,
+    PARTITION_FREE,
+    PARTITION_PROCESSORS,
 )
 
 

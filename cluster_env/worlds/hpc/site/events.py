@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cluster_env.core.compiled import njit_inlined
+from cluster_env.core.compiled import njit_called, njit_inlined
 from cluster_env.worlds.hpc.events import (
     NEVER,
     Episode,
@@ -20,12 +20,12 @@ from cluster_env.worlds.hpc.events import (
 )
 from cluster_env.worlds.hpc.jobs import NOBODY
 from cluster_env.worlds.hpc.queue import enter
-from cluster_env.worlds.hpc.site.arrays import FAILURE, NO_SLOT
 from cluster_env.worlds.hpc.site.bookings import look_ahead
 from cluster_env.worlds.hpc.site.placing import add_units
+from cluster_env.worlds.hpc.site_arrays import FAILURE, NO_SLOT
 
 
-@njit_inlined
+@njit_called
 def clear_site(episode: Episode) -> None:
     """Puts an episode at a site back to where nothing has happened yet."""
     begin(episode)
@@ -201,7 +201,7 @@ def finish_jobs(episode: Episode, now: int) -> None:
         tell_followers(episode, job, now)
 
 
-@njit_inlined
+@njit_called
 def fail_nodes(episode: Episode, entry: int, now: int) -> None:
     """Nodes fail, and what runs there ends."""
     site, room, layout = episode.site, episode.site.room, episode.site.layout

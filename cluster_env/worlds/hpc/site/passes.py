@@ -15,7 +15,7 @@ one takes. Then a job that comes alone, behind all that are blocked, is all that
 
 import numpy as np
 
-from cluster_env.core.compiled import TRUE, njit_inlined
+from cluster_env.core.compiled import TRUE, njit_called, njit_inlined
 from cluster_env.worlds.hpc.events import (
     NEVER,
     Episode,
@@ -27,10 +27,10 @@ from cluster_env.worlds.hpc.events import (
 )
 from cluster_env.worlds.hpc.queue import leave, note_narrowest, rank
 from cluster_env.worlds.hpc.rules import CONSERVATIVE, EASY, FIXED, SKIP, STRICT
-from cluster_env.worlds.hpc.site.arrays import NO_SLOT, Beginning
 from cluster_env.worlds.hpc.site.bookings import book, find, forget_checks, take_checked
 from cluster_env.worlds.hpc.site.events import add_to_sets, charge, is_charged
 from cluster_env.worlds.hpc.site.placing import add_units
+from cluster_env.worlds.hpc.site_arrays import NO_SLOT, Beginning
 
 
 @njit_inlined
@@ -156,7 +156,7 @@ def start_jobs(episode: Episode, bounded: bool, now: int) -> None:
         note_narrowest(episode)
 
 
-@njit_inlined
+@njit_called
 def bring_to(episode: Episode, beginning: Beginning, now: int) -> None:
     """Lets the first jobs run as they do at a moment; see `Beginning`."""
     status, room = episode.status[0], episode.site.room
@@ -214,7 +214,7 @@ def _can_go_on(episode: Episode, now: int) -> bool:
     return bool(fits and (status.edges == 0 or room.edge_time[0] >= now))
 
 
-@njit_inlined
+@njit_called
 def _start_booked(episode: Episode, now: int) -> int:
     """Starts the jobs that a plan has for now, and returns how many.
 

@@ -12,9 +12,9 @@ from cluster_env.worlds.hpc.events import NEVER, Machine
 from cluster_env.worlds.hpc.jobs import Jobs
 from cluster_env.worlds.hpc.queue import move_overdue_at_site, rank
 from cluster_env.worlds.hpc.rules import CONSERVATIVE, FIXED, SCORED
-from cluster_env.worlds.hpc.site.arrays import Beginning
 from cluster_env.worlds.hpc.site.events import advance_site, clear_site, next_at_site
 from cluster_env.worlds.hpc.site.passes import bring_to, some_may_start, start_jobs
+from cluster_env.worlds.hpc.site_arrays import Beginning
 
 
 @njit_kernel
