@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from metasched.arguments import Count, CountOrZero, Seed, Several, shown, texts_of
-from rllib_configs.changes import Changes
-from rllib_configs.loading import change, load_config, make_config
+from rllib_configs.changes import Changes, change
+from rllib_configs.loading import load_config, make_config
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.figures.drawing import draw_figure
