@@ -76,6 +76,17 @@ def test_a_call_that_was_stopped_goes_on(tmp_path: Path) -> None:
     assert (tmp_path / "fresh.jsonl").read_bytes() == settled
 
 
+def test_what_another_machine_does_is_kept_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = iter(["here", *["there", "there"]])
+    monkeypatch.setattr("platform.node", lambda: next(names))
+    path = tmp_path / "it.jsonl"
+    found = list(Work(kept=Kept(path)).measure(square, 99, [4, 5], keys=["a", "b"]))
+    assert len(path.read_text().splitlines()) == 2
+    assert [Kept(path)[key]["square"] for key in "ab"] == [one["square"] for one in found]
+
+
 def test_a_comparison_that_was_stopped_goes_on_at_the_next_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
