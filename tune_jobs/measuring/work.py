@@ -44,7 +44,7 @@ class Kept:
         if self.path is None or not key:
             return found
         self.note(key, _append(self.path, key, found))
-        return self._used[key]  # type: ignore[no-any-return]
+        return self._used[key]
 
     def settle(self) -> None:
         """Writes the file anew, with what was used alone, and not in the order in which it ended.
