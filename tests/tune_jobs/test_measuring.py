@@ -1,15 +1,14 @@
 """Where tables are measured: by whoever does the pieces, each once, whatever stops a call."""
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
 import numpy as np
 import pytest
 
 from rllib_configs.loading import load_config
+from tests.tune_jobs.elsewhere import elsewhere
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tune_jobs.figures import FIGURES
 from tune_jobs.measuring import comparison
@@ -33,17 +32,6 @@ def square(shared: int, piece: int) -> dict[str, Any]:
     if piece == shared:
         raise KeyboardInterrupt
     return {"square": np.int64(piece**2), "nothing": np.float64("nan"), "each": np.ones(2)}
-
-
-def elsewhere(
-    function: Callable[[Any, Any], Any], shared: Any, pieces: Sequence[Any]
-) -> Iterator[Any]:
-    """As other processes do pieces: with copies, and nothing but what can travel."""
-    packed = cloudpickle.dumps((function, shared))
-    for piece in pieces:
-        own, common = cloudpickle.loads(packed)
-        found = own(common, cloudpickle.loads(cloudpickle.dumps(piece)))
-        yield cloudpickle.loads(cloudpickle.dumps(found))
 
 
 def small_protocol(num_jobsets: int = 3) -> EvaluationProtocol:
