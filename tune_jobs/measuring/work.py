@@ -25,7 +25,8 @@ class Kept:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path = path
+        # A task of Ray has a working directory of its own.
+        self.path = None if path is None else path.absolute()
         self._known = dict(_read(path)) if path is not None else {}
         self._used: dict[str, Any] = {}
 
