@@ -11,7 +11,7 @@ from cluster_env.worlds import WORLDS, get_spec
 from rllib_configs.loading import load_config
 from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_runs import make_run
-from tune_jobs import cli, figures
+from tune_jobs import cli
 from tune_jobs.figures import FIGURES, comparison, learning_curves
 from tune_jobs.figures.registry import OPTIONS, function_at
 from tune_jobs.figures.style import color_of, marker_of, spread
@@ -23,7 +23,6 @@ from tune_jobs.recipes.learning_curves import TEXTS, heuristics_of
 from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.tables.frames import number, read_frame, read_table, write_table
 
-RECORDED = Path(figures.__file__).parent / "recorded"
 HEURISTICS = get_spec("deeprm").heuristics.names()
 
 pytestmark = [pytest.mark.usefixtures("tuned_on_few"), pytest.mark.rendered]
@@ -275,13 +274,6 @@ def test_curves_of_different_tasks_are_refused(runs: Path, tmp_path: Path) -> No
     other = make_run(tmp_path / "other", "task.workload.load=1.0")
     with pytest.raises(InputError, match="learn different tasks"):
         run("learning-curves", "--runs", f"{runs}/small-s0,{other}", "--out", str(tmp_path))
-
-
-@pytest.mark.parametrize(
-    "name", sorted(path.stem for path in RECORDED.glob("*.csv") if path.stem in FIGURES.names())
-)
-def test_recorded_tables_can_be_drawn(name: str) -> None:
-    assert texts(FIGURES.get(name).draw(RECORDED / f"{name}.csv"))
 
 
 def test_lines_are_drawn_along_the_values_that_are_asked_for(tmp_path: Path) -> None:

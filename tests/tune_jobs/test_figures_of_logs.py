@@ -113,6 +113,11 @@ def test_a_folder_stands_for_its_logs_and_what_is_none_is_left_out(log: Path) ->
         list(logs_of(FigureRequest(traces=[log.parent / "notes.txt"])))
 
 
+def test_a_log_that_ships_is_meant_by_its_name() -> None:
+    (row,) = cunha.collect_logs(FigureRequest(traces=[Path("example")]))
+    assert (row["log"], row["processors"]) == ("example", 96)
+
+
 def test_scenarios_of_logs_need_a_log() -> None:
     with pytest.raises(InputError, match="a folder of them, with --trace"):
         next(iter(cunha.TABLE_10.scenarios(FigureRequest())))

@@ -1,15 +1,14 @@
 """Where tables are measured: by whoever does the pieces, each once, whatever stops a call."""
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
 import numpy as np
 import pytest
 
 from rllib_configs.loading import load_config
+from tests.tune_jobs.elsewhere import elsewhere
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tune_jobs.figures import FIGURES
 from tune_jobs.measuring import comparison
@@ -33,17 +32,6 @@ def square(shared: int, piece: int) -> dict[str, Any]:
     if piece == shared:
         raise KeyboardInterrupt
     return {"square": np.int64(piece**2), "nothing": np.float64("nan"), "each": np.ones(2)}
-
-
-def elsewhere(
-    function: Callable[[Any, Any], Any], shared: Any, pieces: Sequence[Any]
-) -> Iterator[Any]:
-    """As other processes do pieces: with copies, and nothing but what can travel."""
-    packed = cloudpickle.dumps((function, shared))
-    for piece in pieces:
-        own, common = cloudpickle.loads(packed)
-        found = own(common, cloudpickle.loads(cloudpickle.dumps(piece)))
-        yield cloudpickle.loads(cloudpickle.dumps(found))
 
 
 def small_protocol(num_jobsets: int = 3) -> EvaluationProtocol:
@@ -74,6 +62,17 @@ def test_a_call_that_was_stopped_goes_on(tmp_path: Path) -> None:
     list(fresh.measure(square, 99, pieces, keys=keys))
     fresh.kept.settle()
     assert (tmp_path / "fresh.jsonl").read_bytes() == settled
+
+
+def test_what_another_machine_does_is_kept_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = iter(["here", *["there", "there"]])
+    monkeypatch.setattr("platform.node", lambda: next(names))
+    path = tmp_path / "it.jsonl"
+    found = list(Work(kept=Kept(path)).measure(square, 99, [4, 5], keys=["a", "b"]))
+    assert len(path.read_text().splitlines()) == 2
+    assert [Kept(path)[key]["square"] for key in "ab"] == [one["square"] for one in found]
 
 
 def test_a_comparison_that_was_stopped_goes_on_at_the_next_place(

@@ -36,7 +36,7 @@ def shown(capsys, name, *args) -> list[str]:
 # How many commands of each kind, counted by hand in the loops that drove the results before.
 COUNTS = {
     "deeprm": {"train": 12, "figure": 3, "compare": 4},
-    "ppo": {"train": 20, "figure": 6, "compare": 4, "join": 1},
+    "ppo": {"train": 20, "figure": 5, "compare": 5, "join": 1},
     "generalist": {"train": 25, "figure": 1, "compare": 5, "join": 1},
     "objectives": {"train": 40, "figure": 2},
     "hpc-sites": {"train": 15, "study": 3, "figure": 2},

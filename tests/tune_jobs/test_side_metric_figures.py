@@ -1,22 +1,19 @@
-"""Figures of cost against side metrics, and of ratios to the best rule, sequence by sequence."""
+"""Figures of ratios to the best rule, sequence by sequence."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, get_metric
 from cluster_env.evaluation.intervals import seeds_interval
 from cluster_env.evaluation.metrics import episode_means
-from cluster_env.worlds import get_heuristic, get_spec
+from cluster_env.worlds import get_heuristic
 from rllib_configs.loading import load_config
 from tests.tune_jobs.drawing import all_texts
-from tune_jobs.figures import pareto as drawn_pareto
 from tune_jobs.figures import ratios as drawn_ratios
-from tune_jobs.recipes import pareto, ratios
+from tune_jobs.recipes import ratios
 from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.recipes.scenarios import Scenario
 from tune_jobs.tables.frames import write_table
@@ -25,28 +22,6 @@ pytestmark = pytest.mark.rendered
 
 SMALL = {"world.processors": 64, "workload.jobs": 40, "workload.load": 1.2}
 REQUEST = FigureRequest(runs=["hpc-order"], num_jobsets=3, decode="argmax")
-
-
-def test_the_front_holds_whom_no_other_beats_in_both_respects() -> None:
-    points = {"a": (0.9, 50), "b": (0.8, 60), "c": (0.7, 20), "d": (0.7, 30), "e": (0.2, 20)}
-    rows = pd.DataFrame(points, ["utilization", "slowdown"]).T
-    assert list(drawn_pareto.front(rows, "slowdown", "utilization").index) == ["a", "c"]
-    swapped = rows.rename(columns={"utilization": "wait"})  # of which less is better
-    assert list(drawn_pareto.front(swapped, "slowdown", "wait").index) == ["e"]
-
-
-def test_every_rule_and_policy_stands_in_cost_against_side_metrics(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    here = [Scenario("here", "hpc-smoke", SMALL)]
-    figure = replace(pareto.TABLE, scenarios=lambda request: here)
-    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
-    rows = figure.collect(REQUEST)
-    assert [row["key"] for row in rows] == ["saf", "fcfs", "hpc-order"]
-    write_table(tmp_path / "it.csv", rows)
-    shown = all_texts(drawn_pareto.draw(tmp_path / "it.csv"))
-    assert all(shown.count(str(row["key"])) == len(drawn_pareto.SIDE_METRICS) for row in rows)
-    assert "here: 3 jobsets" in shown
 
 
 def test_ratios_are_geometric_means_over_sequences_and_drawn(tmp_path: Path) -> None:

@@ -12,9 +12,11 @@ from cluster_env.workloads.swf import write_swf
 from cluster_env.worlds import get_spec
 from rllib_configs.policy_files import load_policy
 from tests.tune_jobs.drawing import texts
+from tests.tune_jobs.elsewhere import elsewhere
 from tests.tune_jobs.test_sites import slowdowns, write_log
-from tune_jobs.figures.registry import make_figure
+from tune_jobs.figures.registry import FIGURES, make_figure
 from tune_jobs.figures.site_adaptation import draw
+from tune_jobs.measuring.work import Work
 from tune_jobs.recipes import site_adaptation
 from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.recipes.site_adaptation import (
@@ -30,7 +32,7 @@ from tune_jobs.recipes.site_adaptation import (
     searched,
 )
 from tune_jobs.recipes.site_units import Unit
-from tune_jobs.tables.frames import read_frame
+from tune_jobs.tables.frames import read_frame, write_table
 from tune_jobs.terminal.files import digest
 
 FEW = ("fcfs:easy", "sjf:easy", "saf:strict")
@@ -66,8 +68,9 @@ def made(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(site_adaptation, "RULES", FEW)
         patch.setattr(site_adaptation, "SEARCH", {**site_adaptation.SEARCH, **TINY})
         patch.setattr(site_adaptation, "WINDOW_JOBS", 100)
-        make_figure("site-adaptation", FigureRequest(traces=[folder]), out)
-    return out / "site-adaptation.csv"
+        request = FigureRequest(traces=[folder], work=Work(elsewhere))
+        write_table(out / "it.csv", FIGURES.get("site-adaptation").collect(request))
+    return out / "it.csv"
 
 
 def test_each_log_has_a_row_of_each_method_and_so_have_all(made: Path) -> None:

@@ -181,26 +181,28 @@ def test_a_study_that_was_stopped_goes_on_with_the_next_task(
 ) -> None:
     family = str(make_family(tmp_path / "small.yaml"))
     run_folder = str(make_scorer(tmp_path / "run", *ONE_TASK))
-    args = (run_folder, "--family", family, "--rate", "1", "--out")
+    args = (run_folder, "--scratch", "1", "--family", family, "--rate", "1", "--out")
     run(*args, str(tmp_path / "whole"))
     measured: list[object] = []
     measure = rows.measure
 
     def counted(*given: object, most: int) -> object:
         if len(measured) == most:
-            raise KeyboardInterrupt
+            raise RuntimeError("stopped")
         measured.append(given)
         return measure(*given)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
         patch.setattr(rows, "measure", partial(counted, most=1))
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(RuntimeError, match="stopped"):
             run(*args, str(tmp_path / "o"))
     monkeypatch.setattr(rows, "measure", partial(counted, most=9))
     run(*args, str(tmp_path / "o"))
-    assert len(measured) == 2  # tasks of `QUICK`
+    assert len(measured) == 4  # two policies on two tasks
     whole, both = (tmp_path / name / "small" / "run.csv" for name in ("whole", "o"))
     assert both.read_bytes() == whole.read_bytes()
+    alike = read_table(tmp_path / "o" / "small" / "scratch-s0.csv", COLUMNS)  # in its weights
+    assert {row["method"] for row in alike} == {"scratch"}
 
 
 def test_what_another_plan_has_measured_is_measured_again(tmp_path: Path) -> None:

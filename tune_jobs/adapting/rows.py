@@ -70,7 +70,7 @@ def measure_heuristics(
         _costs_on,
         (head, plan),
         list(enumerate(tasks)),
-        keys=[f"{mark}-{index}" for index in range(len(tasks))],
+        keys=[fingerprint(head, index) for index in range(len(tasks))],
         unit="task",
         name=lambda piece, rows: f"heuristics on {piece[1].name}",
     )
@@ -131,7 +131,7 @@ def measure_source(
         _adapted_to,
         (policy, tasks, plan, source.times, head, baselines),
         range(len(tasks)),
-        keys=[f"{mark}-{index}" for index in range(len(tasks))],
+        keys=[fingerprint(head, index) for index in range(len(tasks))],
         unit="task",
         name=lambda index, rows: f"{path.stem} on {tasks[index].name}",
     )

@@ -1,7 +1,8 @@
 """Figures: each collects recorded data into a CSV file, and is drawn from that file alone."""
 
 from tune_jobs.figures.drawing import draw_comparison, draw_figure, report_figure
-from tune_jobs.figures.registry import FIGURES, FigureKind, FigureRequest, make_figure
+from tune_jobs.figures.registry import FIGURES, FigureKind, make_figure
+from tune_jobs.recipes.request import FigureRequest
 
 __all__ = [
     "FIGURES",

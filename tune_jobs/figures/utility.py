@@ -13,9 +13,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from rllib_configs.worlds.accrual.servers import (
-    POLICIES,
-)
 from tune_jobs.figures.kit.bars import draw_groups
 from tune_jobs.figures.kit.curves import Curve, draw_curves
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
@@ -101,7 +98,7 @@ def draw_productivity(table: Path) -> Figure:
     with styled():
         figure = new_figure(4.6)
         axes = figure.subplots()
-        nine = rows[rows["policy"].isin(POLICIES)]
+        nine = rows[rows["policy"].isin(LOOKS)]
         _bars(axes, nine, digits=1, size=8.5)
         others = rows.set_index("policy")["productivity"][list(ORDERS)]
         places = 3.13 + 0.28 * np.arange(len(ORDERS))
@@ -120,7 +117,7 @@ def draw_productivity(table: Path) -> Figure:
 def draw_utilization(table: Path) -> Figure:
     """Figure 3."""
     rows = read_frame(table, TEXTS, NUMBERS)
-    rows = rows[rows["policy"].isin(POLICIES)]
+    rows = rows[rows["policy"].isin(LOOKS)]
     titles = {
         "False": "jobs without utility stay in the queue",
         "True": "jobs without utility are dropped",

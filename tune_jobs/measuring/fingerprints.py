@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.task import Task
+from cluster_env.workloads.shipped import find_log
 from rllib_configs.extensions import allowed_imports
 from rllib_configs.task_schema import TaskSection
 from tune_jobs.measuring import protocol
@@ -57,7 +58,7 @@ def _with_files(data: Any) -> Any:
         return {name: _with_files(value) for name, value in data.items()}
     if isinstance(data, list):
         return [_with_files(value) for value in data]
-    return (isinstance(data, str) and len(data) < 4096 and digest(Path(data))) or data
+    return (isinstance(data, str) and len(data) < 4096 and digest(find_log(data))) or data
 
 
 def fingerprint_of(place: EvaluationProtocol, specs: Sequence[PolicySpec], *more: object) -> str:

@@ -1,6 +1,7 @@
 """The one place where work for a table begins: in pieces, by whoever does them, each once."""
 
 import json
+import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,7 +25,8 @@ class Kept:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path = path
+        # A task of Ray has a working directory of its own.
+        self.path = None if path is None else path.absolute()
         self._known = dict(_read(path)) if path is not None else {}
         self._used: dict[str, Any] = {}
 
@@ -43,7 +45,7 @@ class Kept:
         if self.path is None or not key:
             return found
         self.note(key, _append(self.path, key, found))
-        return self._used[key]  # type: ignore[no-any-return]
+        return self._used[key]
 
     def settle(self) -> None:
         """Writes the file anew, with what was used alone, and not in the order in which it ended.
@@ -99,14 +101,17 @@ class Work:
         todo = [one for one, there in zip(keyed, known, strict=True) if not there]
         done = len(pieces) - len(todo)
         self.progress.start(len(pieces), done, unit)
-        results = iter(self.spread(_do_and_keep, (function, shared, self.kept.path), todo))
+        common = function, shared, self.kept.path, platform.node()
+        results = iter(self.spread(_do_and_keep, common, todo))
         for (key, piece), there in zip(keyed, known, strict=True):
             if there:
                 yield self.kept[key]
                 continue
-            found = next(results)
-            if key:
+            is_kept, found = next(results)
+            if is_kept:
                 self.kept.note(key, found)
+            else:
+                found = self.kept.add(key, found)
             done += 1
             self.progress.step(done, name(piece, found))
             yield found
@@ -136,12 +141,17 @@ def working(
 
 
 def _do_and_keep(
-    shared: tuple[Callable[[Any, Any], Any], Any, Path | None], piece: tuple[str, Any]
-) -> Any:
-    """A piece, perhaps in another process; kept at once, whatever comes of those before it."""
-    (function, common, path), (key, own) = shared, piece
+    shared: tuple[Callable[[Any, Any], Any], Any, Path | None, str], piece: tuple[str, Any]
+) -> tuple[bool, Any]:
+    """A piece, perhaps in another process, and whether it is kept.
+
+    It is so at once, whatever comes of those before it, unless the file is on another machine.
+    """
+    (function, common, path, machine), (key, own) = shared, piece
     found = function(common, own)
-    return _append(path, key, found) if path is not None and key else found
+    if path is None or not key or platform.node() != machine:
+        return False, found
+    return True, _append(path, key, found)
 
 
 def _append(path: Path, key: str, found: object) -> Any:

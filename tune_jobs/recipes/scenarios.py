@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.formats import read_log
+from cluster_env.workloads.shipped import find_log
 from tune_jobs.measuring.choices import choose_comparison
 from tune_jobs.measuring.comparison import compare
 from tune_jobs.measuring.protocol import UNSEEN, EvaluationProtocol
@@ -105,6 +106,6 @@ def files_of(traces: Sequence[Path]) -> Iterator[Path]:
     """The files that were named, and those of the folders, by name; hidden ones are none."""
     if not traces:
         raise InputError("this figure shows job logs: name each, or a folder of them, with --trace")
-    for path in traces:
+    for path in map(find_log, traces):
         inside = sorted(path.iterdir()) if path.is_dir() else [path]
         yield from (one for one in inside if one.is_file() and not one.name.startswith("."))

@@ -126,12 +126,12 @@ def collect(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: if no log is named or can be used, or a run cannot be adapted.
     """
-    runs = find_runs(request.runs)
+    runs, seed = find_runs(request.runs), request.seed
     methods: dict[str, Method] = {
         UNADAPTED: lambda site: (load_policy(POLICY, "argmax", world=site.task.world)[0], POLICY),
         CHOSEN: best_rule,
-        SEARCHED: lambda site: (searched(site, request.seed), POLICY),
-        **{run.name: _adapted_run(run, request.seed) for run in runs},
+        SEARCHED: lambda site: (searched(site, seed), POLICY),
+        **{run.name: _adapted_run(run, seed) for run in runs},
     }
     sites = {site.name: site for site in _sites(request)}
     pieces = list(product(sites, methods))

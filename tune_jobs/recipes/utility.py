@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from rllib_configs.registries import prepare
 from rllib_configs.worlds.accrual.servers import (
-    COLUMNS,
     POLICIES,
     Outcome,
     Setting,
@@ -41,8 +40,8 @@ MACHINES, MACHINE_RATES, MACHINE_EXPERIMENTS = (1, 2, 4), (0.1, 0.2), 20
 """Numbers of servers with one queue, rates of arrivals for each of them, and experiments."""
 
 
-Experiment = tuple[Setting, Sequence[str], Sequence[str]]
-"""What is measured, with policies and columns."""
+Experiment = tuple[Setting] | tuple[Setting, Sequence[str], Sequence[str]]
+"""What is measured: all policies and columns, or these."""
 
 
 def setting_of(request: FigureRequest, **changes: Any) -> Setting:
@@ -102,8 +101,7 @@ def collect_policies(request: FigureRequest) -> list[Row]:
     """
     one = setting_of(request)
     settings = [replace(one, world=replace(one.world, drop_expired=end)) for end in (False, True)]
-    every = (tuple(POLICIES), tuple(COLUMNS))
-    experiments = [(each, *what) for each in settings for what in (every, (ORDERS, ("both",)))]
+    experiments = [one for each in settings for one in ((each,), (each, ORDERS, ("both",)))]
     return _measured(request, experiments)
 
 
@@ -116,7 +114,7 @@ def collect_rates(request: FigureRequest) -> list[Row]:
 def collect_shapes(request: FigureRequest) -> list[Row]:
     """Figure 5: the nine policies under three time-utility functions."""
     settings = [setting_of(request, utility=shape) for shape in SHAPES]
-    return _measured(request, [(one, tuple(POLICIES), tuple(COLUMNS)) for one in settings])
+    return _measured(request, [(one,) for one in settings])
 
 
 def _measured(request: FigureRequest, experiments: Sequence[Experiment]) -> list[Row]:

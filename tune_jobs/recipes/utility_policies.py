@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,6 @@ from cluster_env.evaluation.intervals import (
 from rllib_configs.policy_files import Decode, load_policy, read_policy_config
 from rllib_configs.worlds.accrual.servers import (
     Setting,
-    UtilityBound,
     bound_of,
     earned,
     experiment,
@@ -94,12 +94,12 @@ def collect_bound(request: FigureRequest) -> list[Row]:
     return rows
 
 
-def _bound(shared: tuple[Setting, float], jobset: JobSet) -> UtilityBound:
+def _bound(shared: tuple[Setting, float], jobset: JobSet) -> Any:
     setting, time_limit_s = shared
     return bound_of(jobset, setting, time_limit_s)
 
 
-def _num_jobs(jobset: JobSet, bound: UtilityBound) -> str:
+def _num_jobs(jobset: JobSet, bound: Any) -> str:
     return f"{jobset.num_jobs} jobs: {bound.status}"
 
 

@@ -30,7 +30,8 @@ from tune_jobs.experiments.definition import NAMED, experiment_names, load_exper
 from tune_jobs.experiments.listing import list_calls
 from tune_jobs.experiments.running import make_results
 from tune_jobs.figures.drawing import check_options
-from tune_jobs.figures.registry import FIGURES, FigureRequest, make_figure
+from tune_jobs.figures.registry import FIGURES, make_figure
+from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.replaying.consumer_records import record_consumers
 from tune_jobs.tables.joining import join_tables
 from tune_jobs.terminal.options import first_comment
@@ -115,7 +116,7 @@ def figure(
     with TemporaryDirectory() as aside:
         folder = Path(aside if out is None else out)
         _, csv = make_figure(name, request, folder, None if table is None else Path(table))
-        drawn: Figure = FIGURES.get(name).load().draw(csv)
+        drawn: Figure = FIGURES.get(name).draw(csv)
     return drawn
 
 
