@@ -47,7 +47,6 @@ from tune_jobs.sweeps.points import check_sweep
 
 SHORTER = {
     "compare": ("--jobsets", "4"),
-    "guard": ("--jobsets", "4"),
     "adapt": ("--episodes", "4", "--jobsets", "2", "--evaluate", "4", "--steps", "1"),
 }
 LONG = {

@@ -67,7 +67,7 @@ def collect(request: FigureRequest) -> list[Row]:
     if whole.task.world.kind != WORLD or not whole.task.has_axis:
         raise InputError(
             "the figure guard uses synthetic jobs of several loads, windows and mixes; for "
-            "other jobs use metasched guard RUN"
+            "other jobs use metasched compare --decide"
         )
     if "window" in request.task_options:
         raise InputError("the figure guard has windows of its own, so leave out --window")

@@ -36,7 +36,8 @@ def test_a_policy_of_another_world_and_limits_that_contradict_are_refused(
 
 
 @pytest.mark.parametrize(
-    "command", ["compare --policies saf,{}", "guard {}", "replay x --policy {}"]
+    "command",
+    ["compare --policies saf,{}", "compare --decide --policies {}", "replay x --policies {}"],
 )
 def test_weights_that_are_not_finite_are_refused(
     command: str, tmp_path: Path, refuse: Refuse
