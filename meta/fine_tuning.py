@@ -99,7 +99,7 @@ def fine_tune(
             batch = seed * MAX_STEPS + step
             rollouts = sample_step(task, acting, batch, num_episodes, num_jobsets, warmup)
             optimizer.zero_grad()
-            _loss(module, rollouts, training.gamma).backward()  # type: ignore[no-untyped-call]
+            _loss(module, rollouts, training.gamma).backward()
             optimizer.step()
     return policies
 

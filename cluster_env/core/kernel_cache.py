@@ -29,7 +29,7 @@ COMPILED_PACKAGES = ("cluster_env", "rllib_configs")
 _MOST_FOLDERS = 20  # of other versions, so that whoever edits kernels does not fill the disk
 
 
-class ContentLocator(UserWideCacheLocator):  # type: ignore[misc]  # numba is untyped
+class ContentLocator(UserWideCacheLocator):
     """Keeps kernels under NUMBA_CACHE_DIR, or in the user's cache folder, by their content."""
 
     def __init__(self, py_func: Any, py_file: str, root: Path) -> None:
@@ -54,7 +54,7 @@ class ContentLocator(UserWideCacheLocator):  # type: ignore[misc]  # numba is un
             Path(self._cache_path).mkdir(parents=True, exist_ok=True)
 
 
-class LockedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
+class LockedCacheFile(IndexDataCacheFile):
     """What is compiled of one kernel, when several processes compile at once.
 
     numba reads its index, writes it with one more name, and then writes the file of that name. Two
@@ -80,11 +80,11 @@ class LockedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
             return {}
 
 
-class _KernelCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
+class _KernelCacheImpl(CompileResultCacheImpl):
     _locator_classes = [ContentLocator, *CompileResultCacheImpl._locator_classes]  # noqa: RUF012
 
 
-class KernelCache(FunctionCache):  # type: ignore[misc]
+class KernelCache(FunctionCache):
     """numba's cache of one function, in our folder; other users of numba keep theirs."""
 
     _impl_class = _KernelCacheImpl

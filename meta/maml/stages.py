@@ -21,8 +21,8 @@ from meta.maml.steps import Parameters, StepOptions
 from rllib_configs.networks.conditions import seen_world
 from rllib_configs.networks.registry import network_named
 from rllib_configs.networks.sampling import SamplingPolicy
+from rllib_configs.options import TrainingSection
 from rllib_configs.runners.rollout import Rollouts, rollout
-from rllib_configs.schema import TrainingSection
 
 
 @dataclass(frozen=True)

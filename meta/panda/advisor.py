@@ -23,7 +23,8 @@ from meta.panda.specifications import (
     panda_of,
     specification_places,
 )
-from rllib_configs.schema import ExperimentConfig, TrainingSection
+from rllib_configs.options import TrainingSection
+from rllib_configs.schema import ExperimentConfig
 
 FORBIDDEN = -1e9  # finite, so that a row with nothing allowed gives no NaN
 TREES = ("tree", "unclustered")

@@ -15,7 +15,8 @@ from ray.rllib.core.rl_module.rl_module import RLModule, RLModuleSpec
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
-from rllib_configs.loading import change, load_config, make_config
+from rllib_configs.changes import change
+from rllib_configs.loading import load_config, make_config
 from rllib_configs.networks.registry import network_of
 from rllib_configs.options import training_section
 from rllib_configs.registries import CHOICES, prepare

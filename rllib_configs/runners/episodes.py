@@ -143,6 +143,6 @@ def log_episodes(metrics: Any, episodes: Sequence[SingleAgentEpisode]) -> None:
     metrics.log_value(NUM_EPISODES, len(episodes), reduce="sum")
 
 
-def spaces_of(world: World) -> tuple[gym.Space, gym.Space]:
+def spaces_of(world: World) -> tuple[gym.Space[Any], gym.Space[Any]]:
     """Spaces of the states and the actions of a world."""
-    return cast("gym.Space", world.state_space), gym.spaces.Discrete(world.num_actions)
+    return cast("gym.Space[Any]", world.state_space), gym.spaces.Discrete(world.num_actions)

@@ -159,7 +159,7 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
         for episode in episodes_of(rollouts, self._world):
             self.end_episode(episode)
 
-    def get_spaces(self) -> dict[str, tuple[gym.Space, gym.Space]]:
+    def get_spaces(self) -> dict[str, tuple[gym.Space[Any], gym.Space[Any]]]:
         """Spaces of the states and actions."""
         spaces = spaces_of(self._world)
         return {

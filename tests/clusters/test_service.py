@@ -117,7 +117,7 @@ def test_jobs_outlive_a_worker_and_the_tracking_server(cluster, times, tmp_path)
     is_complete(store, runs["meta"], meta)
     assert iterations(meta) == MAML_ITERATIONS
     parent = runs["sweep"]
-    assert parent["info"]["status"] == "FINISHED"
+    assert parent["info"]["status"] == "FINISHED", cluster.job_log("sweep")
     folders = sorted(sweep.glob("trials/*"))
     children = {
         name[:3]: run

@@ -138,9 +138,9 @@ def _work_of_rllib(environment: str, num_envs: int) -> Work:
     return work
 
 
-def _make_env(environment: str, context: Any) -> gym.Env:
+def _make_env(environment: str, context: Any) -> gym.Env[Any, Any]:
     """An environment with its observation as the flat float vector that RLlib's MLP takes."""
-    env: gym.Env = gym.wrappers.FlattenObservation(gym.make(environment))
+    env: gym.Env[Any, Any] = gym.wrappers.FlattenObservation(gym.make(environment))
     shape = env.observation_space.shape
     space = gym.spaces.Box(-np.inf, np.inf, shape, np.float32)
     return gym.wrappers.TransformObservation(env, lambda seen: seen.astype(np.float32), space)

@@ -11,7 +11,8 @@ from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.benchmarks.measuring import ROUNDS, Entry
 from tune_jobs.runs.history import MetricRow
-from tune_jobs.terminal.ray_session import num_local_cpus, ray_session, without_ray_chatter
+from tune_jobs.terminal.ray_session import ray_session, without_ray_chatter
+from tune_jobs.terminal.running import num_local_cpus
 
 PRESETS = ("deeprm", "deeprm-maml")
 QUOTED_S = 80.0  # DeepRM, section 4.3: "each training iteration takes about 80 seconds"

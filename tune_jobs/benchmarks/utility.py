@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 
 from rllib_configs.worlds.accrual.plain import plain_experiment
-from rllib_configs.worlds.accrual.servers import COLUMNS, POLICIES, Setting, experiment
+from rllib_configs.worlds.accrual.servers import Setting, experiment
 from tune_jobs.benchmarks.measuring import ROUNDS, Entry
 
 PLAIN_STEPS = 4_000
@@ -27,18 +27,12 @@ def measure(seconds: float) -> list[Entry]:
         Entry(
             "utility.fig2",
             "simulated steps/s on one core",
-            [_steps(setting) / taken for taken in compiled],
+            [setting.simulated_steps / taken for taken in compiled],
             "the same policies and the same learning in plain Python, step by step",
             [_plain_rate(setting, seconds / ROUNDS, k) for k in range(ROUNDS)],
             parts={"whole_figure_cpu_s": min(compiled)},
         )
     ]
-
-
-def _steps(setting: Setting) -> int:
-    """Of all experiments under all policies, and of those that learn before."""
-    measured = len(POLICIES) * len(COLUMNS) * setting.steps
-    return setting.experiments * (measured + len(COLUMNS) * setting.learning.steps)
 
 
 def _plain_rate(setting: Setting, seconds: float, round_index: int) -> float:
@@ -50,7 +44,7 @@ def _plain_rate(setting: Setting, seconds: float, round_index: int) -> float:
     began, steps, index = time.process_time(), 0, round_index
     while True:
         list(plain_experiment(each, index))
-        steps, index = steps + _steps(each), index + ROUNDS
+        steps, index = steps + each.simulated_steps, index + ROUNDS
         elapsed = time.process_time() - began
         if elapsed >= seconds:
             return steps / elapsed

@@ -22,7 +22,7 @@ from tune_jobs.commands.logs import Calibration
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.replaying import fidelity as near
 from tune_jobs.replaying.choices import SITE, read_as_said, task_of_log
-from tune_jobs.replaying.description import week_names
+from tune_jobs.replaying.description import WEEK_S, week_names
 from tune_jobs.tables.frames import frame_of
 from tune_jobs.tables.printing import as_data, title_case
 from tune_jobs.tables.report import KEEP_HINT, Picture, Report, kept, tables_of, text_of
@@ -215,8 +215,8 @@ def _waits_of(
     if site is not None:
         place = jobs.attributes["partition"]
         partitions = {name: place == k for k, name in enumerate(site.partition_names)}
-    num_weeks = int((jobs.submit[-1] - jobs.submit[0]) // near.WEEK_S) + 1
-    begin = jobs.submit[0] + near.WEEK_S * np.arange(num_weeks)
+    num_weeks = int((jobs.submit[-1] - jobs.submit[0]) // WEEK_S) + 1
+    begin = jobs.submit[0] + WEEK_S * np.arange(num_weeks)
     return near.RecordedWaits(
         arrival=jobs.submit,
         recorded=jobs.wait,

@@ -63,7 +63,7 @@ class SweepCallback(Callback):
         self._records = dict(records)
         self.given_up_early = False
 
-    def on_trial_start(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+    def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """Opens the trial's run directory."""
         record = self._opened(trial)
         if record.file.status == "waiting":  # it is tried again
@@ -71,7 +71,7 @@ class SweepCallback(Callback):
             self._table.put(record)
 
     def on_trial_result(
-        self, iteration: int, trials: list, trial: Any, result: dict[str, Any], **info: Any
+        self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
         """Writes down what a trial has done, and takes it out of what Ray keeps."""
         record = self._opened(trial)
@@ -113,7 +113,7 @@ class SweepCallback(Callback):
             self._settle(record, "finished" if over else "stopped")
         self._table.put(record)
 
-    def on_trial_error(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """Notes why a trial failed."""
         error = _error_of(trial)
         # A process that dies between two trials fails the next one twice at a time: Ray Tune puts
@@ -123,14 +123,14 @@ class SweepCallback(Callback):
         else:
             self._fail(self._opened(trial), describe_error(error))
 
-    def on_trial_recover(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+    def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """Says that a trial is tried again."""
         record, error = self._opened(trial), _error_of(trial)
         record.settle("waiting")
         self._table.put(record)
         self._table.say(f"trial {record.index:03d} is tried again: {describe_error(error)}")
 
-    def on_step_end(self, iteration: int, trials: list, **info: Any) -> None:
+    def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Shows the table again."""
         self._table.refresh()
 

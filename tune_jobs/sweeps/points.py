@@ -13,7 +13,8 @@ import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, generator
-from rllib_configs.loading import change, load_config, make_config
+from rllib_configs.changes import change
+from rllib_configs.loading import load_config, make_config
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.sweeps.definition import PRESET, Sweep

@@ -14,12 +14,8 @@ from tune_jobs.sweeps.points import check_cpus, check_sweep, num_trials
 from tune_jobs.sweeps.progress_table import ProgressTable
 from tune_jobs.sweeps.results import resume_command, write_results
 from tune_jobs.terminal.head import watching_head
-from tune_jobs.terminal.ray_session import (
-    check_placement,
-    num_local_cpus,
-    ray_session,
-    resolve_address,
-)
+from tune_jobs.terminal.ray_session import check_placement, ray_session, resolve_address
+from tune_jobs.terminal.running import num_local_cpus
 from tune_jobs.terminal.signals import StopRequest
 from tune_jobs.tracking import Tracker
 from tune_jobs.tracking.recording import DrawFigure, tracked, where_to_look

@@ -217,7 +217,7 @@ class _StartedLate(Callback):
     def __getstate__(self) -> dict[str, Any]:
         return {}  # as that of `SweepCallback`
 
-    def on_step_end(self, iteration: int, trials: list, **info: Any) -> None:
+    def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Looks whether trials wait, and none runs."""
         statuses = {trial.status for trial in trials}
         if Trial.RUNNING in statuses or Trial.PENDING not in statuses:

@@ -205,5 +205,6 @@ def _send_addition(run: Path, home: Path, run_id: str, was_sent: bool) -> None:
     copying = CopyThread(Copy(home, server, creates=False), LogThrottle())
     copying.changed(run_id)
     if trouble := copying.close(ADDITION_LIMIT_S):
-        click.echo(f"Not sent to {hide_secrets(server)} ({trouble}); later: {send}", err=True)
+        uri = hide_secrets(server)
+        click.echo(f"Not sent to {uri} ({trouble}); later: {send} --tracking-uri {uri}", err=True)
     lock.release()

@@ -131,7 +131,7 @@ def _check_port(host: str, port: int) -> None:
 @contextmanager
 def run_server(
     store: str, artifacts: Path, host: str, port: int, log: IO[bytes]
-) -> Iterator[subprocess.Popen]:
+) -> Iterator[subprocess.Popen[bytes]]:
     """MLflow's server in a process group of its own, stopped with all its workers at the end.
 
     It serves the database `store`, and files in the folder `artifacts`; `log` takes what it prints.
@@ -157,7 +157,7 @@ def run_server(
         _stop(server)
 
 
-def _stop(server: subprocess.Popen) -> None:
+def _stop(server: subprocess.Popen[bytes]) -> None:
     """Ends the whole process group, by force after STOP_TIMEOUT_S."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + STOP_TIMEOUT_S
@@ -171,7 +171,7 @@ def _stop(server: subprocess.Popen) -> None:
             return
 
 
-def _wait_until_up(server: subprocess.Popen, url: str, log: IO[bytes]) -> None:
+def _wait_until_up(server: subprocess.Popen[bytes], url: str, log: IO[bytes]) -> None:
     """Returns when ``/health`` answers.
 
     Raises:

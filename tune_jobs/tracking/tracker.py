@@ -90,9 +90,9 @@ class Session:
         if self._copying is not None:
             trouble = self._copying.close(timeout_s)
         if trouble and not message:
-            command = ["metasched", "sync", str(self.run_dir)]
-            if self.uri is None or server_uri(self.run_dir.parent) != self.uri:
-                command += ["--tracking-uri", hide_secrets(self.uri or "URI")]
+            # The address as well: a job's environment is not that of who reads its log.
+            server = hide_secrets(self.uri or "URI")
+            command = ["metasched", "sync", str(self.run_dir), "--tracking-uri", server]
             message = (
                 f"the newest records are in {store}, but not at "
                 f"{hide_secrets(self.uri or 'a server')} ({trouble}); send them with: "

@@ -24,7 +24,7 @@ from rllib_configs.networks.set_scorer.kernels import (
     scores,
     unpack,
 )
-from rllib_configs.schema import TrainingSection
+from rllib_configs.options import TrainingSection
 
 WINDOW = "window"
 """Name of the feature of the context that `SetScorerOptions.show_window` is about."""
@@ -221,7 +221,7 @@ class SetScorer(nn.Module):
         values = pooled
         for layer in self.critic:
             if self._runs_compiled() and isinstance(layer, _Layer):  # one order of sums, as scores
-                values = Linear.apply(values, layer.weight.t(), layer.bias)
+                values = Linear.apply(values, layer.weight.t(), layer.bias)  # type: ignore[no-untyped-call]
             else:
                 values = layer(values)
         return values.squeeze(1)
@@ -288,7 +288,7 @@ def differentiable_scores(
         features: see `scores`.
     """
     if torch.is_grad_enabled() and any(parameter.requires_grad for parameter in parameters):
-        logits, pooled = _Scores.apply(_Pass(features), *parameters)
+        logits, pooled = _Scores.apply(_Pass(features), *parameters)  # type: ignore[no-untyped-call]
         return logits, pooled
     found = scores(pack([parameter.detach().numpy() for parameter in parameters]), features)
     return torch.from_numpy(found[0]), torch.from_numpy(found[1])
@@ -327,7 +327,7 @@ class _Scores(torch.autograd.Function):
     ) -> tuple[torch.Tensor | None, ...]:
         # A function of its own, so that whoever asks for a second derivative is told that there is
         # none: PyTorch would take the result for a constant, and give a wrong one silently.
-        return None, *_Gradient.apply(ctx.one, logits, pooled, *ctx.saved_tensors)
+        return None, *_Gradient.apply(ctx.one, logits, pooled, *ctx.saved_tensors)  # type: ignore[no-untyped-call]
 
 
 class _Gradient(torch.autograd.Function):

@@ -26,7 +26,8 @@ from rllib_configs.networks.registry import (
     require_kind,
 )
 from rllib_configs.networks.sampling import Draws, TensorForm, sample_actions
-from rllib_configs.schema import ExperimentConfig, TrainingSection
+from rllib_configs.options import TrainingSection
+from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.deeprm.bilinear_kernels import Floats, score
 from rllib_configs.worlds.deeprm.bilinear_weights import (
     STATE_FEATURES,

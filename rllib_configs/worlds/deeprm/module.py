@@ -105,10 +105,12 @@ class DeepRMModule(TorchRLModule):
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """Logits, float32 ``(rows, actions)``, of the states under ``Columns.OBS``."""
         lookups = torch.from_numpy(self.lookup_layout.lookups(batch[Columns.OBS].numpy()))
-        first = LookupLinear.apply(
+        first = LookupLinear.apply(  # type: ignore[no-untyped-call]
             self.hidden_weight, self.hidden_bias, lookups, self.lookup_layout
         )
-        logits = Linear.apply(torch.relu(first), self.head_weight, self.head_bias)
+        logits = Linear.apply(  # type: ignore[no-untyped-call]
+            torch.relu(first), self.head_weight, self.head_bias
+        )
         return {Columns.ACTION_DIST_INPUTS: logits}
 
 

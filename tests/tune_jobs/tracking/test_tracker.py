@@ -270,7 +270,7 @@ def test_where_a_copy_goes_is_not_remembered(
     monkeypatch.setenv("MLFLOW_TRACKING_URI", nowhere)
     first = Tracker.open(run_dir)
     assert first.uri == nowhere
-    assert first.close().message.endswith(f"sync {run_dir}")  # the environment has the address
+    assert first.close().message.endswith(f"sync {run_dir} --tracking-uri {nowhere}")
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     second = Tracker.open(run_dir)
     assert second.uri is None
