@@ -5,10 +5,10 @@ from typing import Annotated
 from tune_jobs.commands import command_line
 from tune_jobs.commands.flags import Flag
 from tune_jobs.commands.site import Shadow
-from tune_jobs.commands.task_command import LogCommand
+from tune_jobs.commands.task_command import LiveCommand
 
 
-@command_line.command("shadow", Shadow, LogCommand)
+@command_line.command("shadow", Shadow, LiveCommand)
 def command(
     options: Shadow,
     *,

@@ -2,10 +2,10 @@
 
 from tune_jobs.commands import command_line
 from tune_jobs.commands.site import Steer
-from tune_jobs.commands.task_command import LogCommand
+from tune_jobs.commands.task_command import LiveCommand
 
 
-@command_line.command("steer", Steer, LogCommand)
+@command_line.command("steer", Steer, LiveCommand)
 def command(options: Steer) -> int:
     """Let a policy decide which jobs a live Slurm starts, behind a guard and a watchdog.
 

@@ -52,7 +52,7 @@ def test_no_help_lists_an_option_twice_or_a_bound_of_the_memory(name, capsys) ->
     assert "x<=1000000" not in shown
 
 
-@pytest.mark.parametrize("name", ["replay", "trace", "whatif", "starts", "shadow", "steer"])
+@pytest.mark.parametrize("name", ["replay", "trace", "whatif", "starts"])
 def test_a_command_about_a_log_lists_no_options_of_another_world(name, capsys) -> None:
     assert cli.run(cli.metasched, [name, "--help"]) == 0
     shown = capsys.readouterr().out

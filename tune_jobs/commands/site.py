@@ -132,7 +132,8 @@ class Live:
     simulate: Annotated[
         Path | None,
         Flag(
-            "Contact no Slurm: simulate a site with the jobs of LOG and --processors processors.",
+            "Contact no Slurm: simulate a site with the jobs of LOG and --processors processors. "
+            "metasched replay --help lists more options of such a site.",
             metavar="LOG",
             type=FILE,
         ),

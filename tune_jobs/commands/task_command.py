@@ -26,6 +26,9 @@ class TaskCommand(OptionsCommand):
     worlds: tuple[str, ...] | None = None
     """Those whose options the command takes; all if None."""
 
+    lists_world = True
+    """Whether --help lists them."""
+
     without: tuple[str, ...] = ()
     """Options of worlds that have no effect on the command, so that they are refused."""
 
@@ -61,6 +64,8 @@ class TaskCommand(OptionsCommand):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Lists the command's options, then those of the world at hand."""
         super().format_options(ctx, formatter)
+        if not self.lists_world:
+            return
         own = {option for param in self.params for option in param.opts}
         world = self._world(ctx)
         if world is None:
@@ -115,6 +120,12 @@ class LogCommand(TaskCommand):
         """Those that have an effect on a whole log."""
         options = super().options_of(spec)
         return {name: one for name, one in options.items() if not one.draws_jobs}
+
+
+class LiveCommand(LogCommand):
+    """A command at a live site: options of the world are those of a simulated one, as of replay."""
+
+    lists_world = False
 
 
 def _worlds() -> "list[tuple[str, WorldSpec]]":

@@ -13,7 +13,7 @@ from tune_jobs.tables.report import Report
 
 @takes(Adapt)
 def adapt(options: Adapt) -> list[LearnedPolicy]:
-    """Adapts a trained policy to a task, by a few gradient steps; needs no Ray.
+    """Adapts a policy to a task by a few gradient steps, as ``metasched adapt`` does, without Ray.
 
     >>> before, *_, after = adapt("runs/maml", ["objective=makespan", "workload.load=1.1"])
 
