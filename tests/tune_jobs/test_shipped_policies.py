@@ -141,7 +141,7 @@ def test_a_run_of_its_preset_is_called_by_its_folder(tmp_path: Path) -> None:
         "compare --policies sjf,hpc-hold --config hpc-smoke",
         "train hpc-universal --print-config",
         "train hpc-order --set training.start=hpc-limits",
-        "guard hpc-no-worse",
+        "compare --decide --policies hpc-no-worse",
     ],
 )
 def test_policies_that_are_gone_are_refused_in_a_sentence(line: str, capsys: Shown) -> None:

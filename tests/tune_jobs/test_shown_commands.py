@@ -3,7 +3,7 @@
 New ones are found by themselves. What takes long is not done, in one of these ways:
 
 - Words are appended that make work small, as a user could (`SHORTER`), and heuristics are tuned on
-  4 jobsets. So compare, guard and adapt run to their end. What stands in several places runs once.
+  4 jobsets. So compare and adapt run to their end. What stands in several places runs once.
 - Pictures are drawn and not rendered, which `test_readme_story` does.
 - The function that does the long part is left out (`LONG`). All before it runs: options, presets,
   keys and values of configs, sweeps and experiments, globs, policies. So it is with train, tune,

@@ -107,7 +107,8 @@ def parameter(field: Field) -> click.Parameter | None:
     kind = get_args(kind)[0] if is_several else kind
     several = is_several or (isinstance(said, Flag) and said.several)
     required = default is MISSING
-    value = None if required or several else default
+    # A default of None would stand for what is missing.
+    chosen: dict[str, Any] = {} if required or several else {"default": default}
     if isinstance(said, Argument):
         return click.Argument(
             [field.name],
@@ -115,26 +116,25 @@ def parameter(field: Field) -> click.Parameter | None:
             metavar=said.metavar,
             required=required,
             nargs=-1 if several else 1,
-            default=value,
+            **chosen,
         )
     name = said.name or name_of_option(field.name)
-    flags, is_flag, more = f"--{name}", kind is bool and said.type is None, {}
+    flags, is_flag = f"--{name}", kind is bool and said.type is None
     if is_flag and default is None:
         flags = f"--{name}/--no-{name}"
     elif is_flag and default:
-        flags, more = f"--no-{name}", {"flag_value": False}
+        flags, chosen = f"--no-{name}", {"default": True, "flag_value": False}
     option = click.Option(
         [flags, field.name],
         type=None if is_flag else said.type or _type_of(kind),
-        is_flag=is_flag,
+        is_flag=is_flag or None,  # with False, the last word may be an option without a value
         metavar=said.metavar,
         multiple=several,
         required=required,
-        default=value,
         help=said.help,
         callback=said.callback,
         is_eager=said.callback is not None,
-        **more,
+        **chosen,
     )
     option.heading = field.heading or OPTIONS  # type: ignore[attr-defined]
     return option

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from tune_jobs.commands.flags import Argument, Flag, PythonOnly, Seed, Several
-from tune_jobs.commands.shared import At, Evaluation, Force, Progress, Runners
+from tune_jobs.commands.shared import At, DecodeLog, Evaluation, Force, Progress, Runners
 from tune_jobs.terminal.options import OutPath
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class Guard(Runners, Evaluation, _Run):
     """A decision between a learned policy and the best heuristic."""
 
     num_jobsets: Annotated[Several, PythonOnly("Validation jobsets to decide on.")] = 500
+    decode: DecodeLog = "sample"
     later: Annotated[bool, PythonOnly(LATER)] = False
     out: Annotated[str | Path | None, PythonOnly("File for the decision, as JSON.")] = None
     force: Force = False

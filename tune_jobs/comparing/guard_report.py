@@ -118,6 +118,8 @@ def report_decision(
             f"--decide is about one learned policy, but --policies names {len(names)}; name the "
             "folder of a run, or a pretrained policy"
         )
+    if options.decode == "tuned":
+        raise InputError("--decode tuned is for comparisons; a decision takes sample or argmax")
     idle = {"at": options.at, "protocol": options.protocols, "episodes": options.num_episodes > 1}
     for name in (name for name, value in idle.items() if value):
         raise InputError(f"--{name} has no effect on a decision, so leave it out")

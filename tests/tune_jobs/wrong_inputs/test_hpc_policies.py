@@ -16,13 +16,16 @@ LIMIT = "--set training.limits"
     [
         ("compare --policies saf,deeprm-operation --config hpc-smoke", "world"),
         ("compare --policies sjf,hpc-order --config deeprm-smoke", "world"),
-        ("guard deeprm-operation --config hpc-smoke", "world"),
-        ("guard hpc-order --config deeprm-smoke", "world"),
+        ("compare --decide --policies deeprm-operation --config hpc-smoke", "world"),
+        ("compare --decide --policies hpc-order --config deeprm-smoke", "world"),
         (
-            "guard hpc-order --limit wait=0.1 --limit wait=0.5",
+            "compare --decide --policies hpc-order --limit wait=0.1 --limit wait=0.5",
             "--limit is given twice for wait",
         ),
-        ("guard hpc-order --limit wait=-0.1", "--limit takes a metric and a share"),
+        (
+            "compare --decide --policies hpc-order --limit wait=-0.1",
+            "--limit takes a metric and a share",
+        ),
         (
             f"train hpc-order --set task.objective=utilization {LIMIT}.utilization=0",
             "contradicts it",

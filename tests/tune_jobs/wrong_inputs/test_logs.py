@@ -89,7 +89,7 @@ LINES = (
     ),
     "compare --set task.world.kind=hpc --set task.workload.trace=wide.swf --processors 2",
     "compare --set task.world.kind=hpc --set task.workload.trace=unusable.swf",
-    "guard hpc-order --set task.workload.trace=site.csv",
+    "compare --decide --policies hpc-order --set task.workload.trace=site.csv",
     "train hpc-smoke --set task.workload.trace=unusable.swf",
     "train hpc-smoke --set task.workload.estimates=gaussian:x",
     "train hpc-smoke --set task.workload.load=-1",
