@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import click
 from annotated_types import Interval
 
-from tune_jobs.commands.flags import Argument, Field, Flag, PythonOnly, declared, split
+from tune_jobs.commands.flags import Argument, Field, Flag, ParamType, PythonOnly, declared, split
 from tune_jobs.terminal.options import CONTEXT, POSITIVE, ZERO_OR_MORE, count
 from tune_jobs.terminal.output import stdout_for_json
 
@@ -157,7 +157,7 @@ def _is_sequence(kind: Any) -> bool:
     return isinstance(origin, type) and issubclass(origin, Sequence)
 
 
-def _type_of(kind: Any) -> click.ParamType:
+def _type_of(kind: Any) -> ParamType:
     """How a text is read into a type."""
     kind, interval = kind, None
     if get_origin(kind) is Annotated:
@@ -171,7 +171,7 @@ def _type_of(kind: Any) -> click.ParamType:
     return click.STRING
 
 
-def _number(kind: type, interval: Interval) -> click.ParamType:
+def _number(kind: type, interval: Interval) -> ParamType:
     if kind is float:
         return POSITIVE if interval.gt is not None else ZERO_OR_MORE
     most: Any = interval.le if interval.le is not None else interval.lt - 1  # type: ignore[operator]

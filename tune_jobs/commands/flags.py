@@ -3,12 +3,17 @@
 import math
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields
-from typing import Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 import click
 from annotated_types import Interval
 
 from tune_jobs.terminal.options import MOST
+
+if TYPE_CHECKING:
+    ParamType = click.ParamType[Any]
+else:
+    ParamType = click.ParamType  # which older versions of click do not subscript
 
 Count = Annotated[int, Interval(ge=1, le=MOST)]
 CountOrZero = Annotated[int, Interval(ge=0, le=MOST)]
@@ -40,7 +45,7 @@ class Flag:
     help: str
     name: str = ""
     metavar: str | None = None
-    type: click.ParamType | None = None
+    type: ParamType | None = None
     several: bool = False
     callback: Any = None
 
@@ -57,7 +62,7 @@ class Argument:
 
     help: str
     metavar: str | None = None
-    type: click.ParamType | None = None
+    type: ParamType | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class PythonOnly:
 Declaration = Flag | Argument | PythonOnly
 
 
-class Numbers(click.ParamType):
+class Numbers(ParamType):
     """Numbers with commas between, ``0.7,1.1`` or ``70%,110%``, in one text.
 
     Args:
@@ -102,7 +107,7 @@ class Numbers(click.ParamType):
         return self._kind(text)
 
 
-class Time(click.ParamType):
+class Time(ParamType):
     """A length of time, ``90s``, ``30m``, ``12h`` or ``5d``; a number is one of seconds."""
 
     name = "time"
