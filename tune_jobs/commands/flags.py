@@ -97,8 +97,10 @@ class Numbers(ParamType):
         except ValueError:
             numbers = ()
         if not numbers or not all(map(math.isfinite, numbers)):
-            some = "0,1,3" if self._kind is int else "0.7,1.1 or 70%"
-            self.fail(f"values are numbers like {some}, not '{_shortened(value)}'", param, ctx)
+            some = (
+                "whole numbers like 0,1,3" if self._kind is int else "numbers like 0.7,1.1 or 70%"
+            )
+            self.fail(f"values are {some}, not '{_shortened(value)}'", param, ctx)
         return numbers
 
     def _number(self, text: str) -> float:
