@@ -1,71 +1,49 @@
 """``metasched adapt``: a trained policy, a task, a few steps, and how much better it is then."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, cast
 
-import click
-
-from tune_jobs.terminal.options import (
-    ADAPTATION_TABLE,
-    CONTEXT,
-    POSITIVE,
-    decode_option,
-    held_out_option,
-    keep_option,
-    out_option,
-    seed_option,
-    step_options,
-)
-from tune_jobs.terminal.output import json_option
+from tune_jobs.commands import command_line
+from tune_jobs.commands.adapting import Adapt
+from tune_jobs.commands.flags import Flag
+from tune_jobs.commands.shared import FILE, HeldOut, Keep
 
 
-@click.command(name="adapt", context_settings=CONTEXT)
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option(
-    "--task",
-    "texts",
-    metavar="TASK",
-    multiple=True,
-    help="FAMILY:INDEX, a YAML file, or KEY=VALUE; can be repeated to change more of the task.",
-)
-@click.option(
-    "--trace",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="A log of your own jobs: short for --task workload.trace=FILE, and the machine gets the "
-    "size that the log states.",
-)
-@click.option("--objective", help="Objective to adapt to; short for --task objective=NAME.")
-@click.option(
-    "--steps", "num_steps", type=click.IntRange(0, 1000), default=3, help="Steps of adaptation."
-)
-@step_options
-@click.option(
-    "--rate",
-    type=POSITIVE,
-    help="Inner rate of all parameters. By default the rates that the run learned, else that of "
-    "its config, else 1.",
-)
-@held_out_option
-@decode_option(
-    "argmax",
-    help_text="How adapted policies act: argmax takes the likeliest action, sample draws one.",
-)
-@keep_option(
-    "best",
-    "Which policy --out writes: best is the one after the best of the steps shown, by validation "
-    "jobsets (step 0 included); last is the one after all steps.",
-)
-@seed_option("the adaptation's jobsets and actions")
-@out_option(f"New folder for the adapted policy and for {ADAPTATION_TABLE}.")
-@json_option("Print the rows as JSON.")
-@click.option(
-    "--track/--no-track",
-    default=None,
-    help="--track records the table in MLflow as a separate run below that of RUN, and needs "
-    "--out. In any case the table is added to the description and files of RUN, if RUN is "
-    "recorded; --no-track prevents that.",
-)
-def command(**options: Any) -> None:
+@command_line.command("adapt", Adapt)
+def command(
+    options: Adapt,
+    *,
+    trace: Annotated[
+        Path | None,
+        Flag(
+            "A log of your own jobs: short for --task workload.trace=FILE, and the machine gets "
+            "the size that the log states.",
+            type=FILE,
+        ),
+    ] = None,
+    objective: Annotated[
+        str | None, Flag("Objective to adapt to; short for --task objective=NAME.")
+    ] = None,
+    num_held_out: HeldOut = 100,
+    keep: Annotated[
+        Keep,
+        Flag(
+            "Which policy --out writes: best is the one after the best of the steps shown, by "
+            "validation jobsets (step 0 included); last is the one after all steps."
+        ),
+    ] = "best",
+    as_json: Annotated[bool, Flag("Print the rows as JSON.", "json")] = False,
+    track: Annotated[
+        bool | None,
+        Flag(
+            "--track records the table in MLflow as a separate run below that of RUN, and needs "
+            "--out. In any case the table is added to the description and files of RUN, if RUN is "
+            "recorded; --no-track prevents that."
+        ),
+    ] = None,
+) -> None:
     """Adapt the policy of RUN to a task, and compare it before and after with heuristics.
 
     RUN is the folder of a run with the network set_scorer, trained by maml or ppo, or a folder that
@@ -82,17 +60,20 @@ def command(**options: Any) -> None:
       metasched adapt runs/MY_RUN --task my_task.yaml
       metasched compare --policies sjf,tetris,runs/MY_RUN,adapted
     """
-    from tune_jobs.adapting.one_task import AdaptationOptions, adapt_to_task
+    from tune_jobs.adapting.one_task import adapt_to_task
 
-    names = ("num_held_out", "keep", "out", "as_json", "track")
-    shown = {name: options.pop(name) for name in names}
-    texts, objective, trace = (options.pop(name) for name in ("texts", "objective", "trace"))
-    changes = [
-        *texts,
+    task = [
+        *cast("Sequence[str]", options.task),
         *([] if objective is None else [f"objective={objective}"]),
         *([] if trace is None else [f"workload.trace={trace.absolute()}"]),
     ]
-    adapt_to_task(AdaptationOptions(task=changes, **options), **shown)
+    adapt_to_task(
+        replace(options, task=task),
+        num_held_out=num_held_out,
+        keep=keep,
+        as_json=as_json,
+        track=track,
+    )
 
 
 if __name__ == "__main__":

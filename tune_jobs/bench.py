@@ -1,35 +1,21 @@
 """``metasched bench``: throughput against a reference that is measured in the same run."""
 
 from functools import partial
-from typing import Any
+from typing import Annotated
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, POSITIVE
-from tune_jobs.terminal.output import json_option
-
-SUBJECTS = (
-    *("simulator", "replay", "sampling", "training"),
-    *("runners", "utility", "tracking"),
-)
+from tune_jobs.commands import command_line
+from tune_jobs.commands.flags import Flag
+from tune_jobs.commands.results import Bench
 
 
-@click.command(name="bench", context_settings=CONTEXT)
-@click.argument("subjects", metavar="[SUBJECT]...", nargs=-1, type=click.Choice(SUBJECTS))
-@json_option("Print one JSON list and nothing else.")
-@click.option(
-    "--seconds",
-    type=POSITIVE,
-    default=4.0,
-    help="Time to measure each number, without the warm-up.",
-)
-@click.option(
-    "--preset",
-    metavar="PRESET|FILE",
-    help="Preset of the subjects training and runners. By default training measures deeprm and "
-    "deeprm-maml, and runners measures deeprm-maml.",
-)
-def command(**options: Any) -> None:
+@command_line.command("bench", Bench)
+def command(
+    options: Bench,
+    *,
+    as_json: Annotated[bool, Flag("Print one JSON list and nothing else.", "json")] = False,
+) -> None:
     """Measure throughput beside a reference.
 
     \b
@@ -60,9 +46,9 @@ def command(**options: Any) -> None:
     from tune_jobs.benchmarks.reporting import measure_subjects
     from tune_jobs.terminal.output import silent
 
-    as_json = options.pop("as_json")
     say = silent if as_json else partial(click.echo, err=True)
-    measure_subjects(**options, say=say).show(as_json=as_json)
+    preset = None if options.preset is None else str(options.preset)
+    measure_subjects(options.subjects, options.seconds, preset, say).show(as_json=as_json)
 
 
 if __name__ == "__main__":

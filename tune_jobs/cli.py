@@ -17,12 +17,9 @@ GROUPS = {
         "train": "Train a scheduler on Ray.",
         "tune": "Try many settings, on Ray Tune.",
         "adapt": "Adapt a trained policy to a task, in seconds.",
-        "choose": "Choose the best of runs that differ in their seed.",
     },
     "Evaluate": {
         "compare": "Compare learned policies and heuristics on unseen jobsets.",
-        "guard": "Decide between a learned policy and the best heuristic.",
-        "join": "Join tables that differ in one setting.",
         "study": "Measure how runs adapt to unseen tasks, for figures.",
     },
     "A site's log": {

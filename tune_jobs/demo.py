@@ -8,11 +8,15 @@ from datetime import datetime
 from pathlib import Path
 from statistics import fmean
 from textwrap import fill, indent
+from typing import Annotated
 
 import click
 
 from tune_jobs.cli import metasched
-from tune_jobs.terminal.options import ADAPTATION_TABLE, COMPARISON_TABLE, CONTEXT, SEED
+from tune_jobs.commands import command_line
+from tune_jobs.commands.flags import Flag, Seed
+from tune_jobs.commands.shared import FOLDER
+from tune_jobs.terminal.options import ADAPTATION_TABLE, COMPARISON_TABLE
 from tune_jobs.terminal.running import program
 
 RULES = "sjf,tetris,hold"
@@ -75,7 +79,7 @@ class Demo:
             ],
             ["trace", LOG, "--out", str(self.folder("log"))],
             [
-                *("replay", LOG, "--policy", policies, "--max-wait", "x2", *seeded),
+                *("replay", LOG, "--policies", policies, "--max-wait", "x2", *seeded),
                 *("--out", str(self.folder("replayed"))),
             ],
             [
@@ -161,20 +165,17 @@ def _sets(settings: Sequence[str]) -> list[str]:
     return [word for text in settings for word in ("--set", text)]
 
 
-@click.command(name="demo", context_settings=CONTEXT)
-@click.option(
-    "--quick",
-    is_flag=True,
-    help="Check the installation in one or two minutes; nothing is learned.",
-)
-@click.option(
-    "--runs",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("runs"),
-    help="Folder for the runs and the MLflow store.",
-)
-@click.option("--seed", type=SEED, default=0, help="Seed of all random numbers.")
-def command(quick: bool, runs: Path, seed: int) -> None:
+@command_line.command("demo")
+def command(
+    *,
+    quick: Annotated[
+        bool, Flag("Check the installation in one or two minutes; nothing is learned.")
+    ] = False,
+    runs: Annotated[Path, Flag("Folder for the runs and the MLflow store.", type=FOLDER)] = Path(
+        "runs"
+    ),
+    seed: Annotated[Seed, Flag("Seed of all random numbers.")] = 0,
+) -> None:
     """Train, compare, replay and adapt, in about three minutes on two cores.
 
     The demo trains a policy for a cluster in operation for under a minute, compares it with the

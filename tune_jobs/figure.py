@@ -1,21 +1,12 @@
 """``metasched figure``: a figure of a paper, or of ours."""
 
-from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-import click
-
-from tune_jobs.terminal.options import (
-    CONTEXT,
-    POSITIVE,
-    OutPath,
-    at_option,
-    limit_option,
-    list_option,
-    runners_option,
-    task_options,
-)
-from tune_jobs.terminal.task_command import TaskCommand
+from tune_jobs.commands import command_line
+from tune_jobs.commands.flags import Flag
+from tune_jobs.commands.results import Figure
+from tune_jobs.commands.task_command import TaskCommand
+from tune_jobs.terminal.options import list_option
 
 
 def _figures() -> list[tuple[str, str]]:
@@ -24,68 +15,18 @@ def _figures() -> list[tuple[str, str]]:
     return [(name, FIGURES.get(name).about) for name in FIGURES.names()]
 
 
-@click.command(name="figure", cls=TaskCommand, context_settings=CONTEXT)
-@click.argument("name", required=False)
-@click.option(
-    "--runs",
-    metavar="RUN,...",
-    multiple=True,
-    help="Run directories and globs of run directories; can be repeated.",
-)
-@click.option(
-    "--rows",
-    metavar="FOLDER",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Folder that metasched study wrote, for figures of adaptation; can be repeated.",
-)
-@click.option(
-    "--trace",
-    "traces",
-    metavar="FILE",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Job log, for figures of job logs; can be repeated. The figure sites takes folders, too.",
-)
-@at_option
-@task_options
-@limit_option
-@click.option(
-    "--time-limit",
-    "time_limit_s",
-    metavar="SECONDS",
-    type=POSITIVE,
-    default=12.0,
-    help="Time to search for the best schedule of a jobset, for figures that need it.",
-)
-@runners_option
-@click.option(
-    "--out",
-    type=OutPath(file_okay=False),
-    default=Path("figures"),
-    help="Folder for the image and the CSV file that it is drawn from.",
-)
-@click.option(
-    "--table",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Draw this CSV file of an earlier call, instead of measuring again.",
-)
-@click.option(
-    "--track",
-    is_flag=True,
-    help="Record image and table in MLflow: in the store beside the first of --runs, else beside "
-    "--out.",
-)
 @list_option("--list", "the figures", _figures)
-@click.pass_context
+@command_line.command("figure", Figure, TaskCommand)
 def command(
-    context: click.Context,
-    /,
-    name: str | None,
-    out: Path,
-    table: Path | None,
-    track: bool,
-    **_: Any,
+    options: Figure,
+    *,
+    track: Annotated[
+        bool,
+        Flag(
+            "Record image and table in MLflow: in the store beside the first of --runs, else "
+            "beside --out."
+        ),
+    ] = False,
 ) -> None:
     """Draw a figure. --list shows the names.
 
@@ -103,9 +44,9 @@ def command(
       metasched figure optimality-gap --runs 'runs/deeprm-*' --jobsets 40
       metasched figure adaptation --rows adaptation --out runs/figures --track
     """
-    from tune_jobs.figures.drawing import given_options, report_figure
+    from tune_jobs.figures.drawing import report_figure
 
-    report_figure(name, out, table, track, **given_options(context))
+    report_figure(options, track)
 
 
 if __name__ == "__main__":

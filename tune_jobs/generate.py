@@ -1,37 +1,15 @@
 """``metasched generate``: jobs of a generator as a log, to try what asks for one."""
 
-from typing import Any
-
-import click
-
-from tune_jobs.terminal.options import (
-    CONTEXT,
-    OutPath,
-    count,
-    force_option,
-    seed_option,
-    set_option,
-)
-from tune_jobs.terminal.task_command import TaskCommand
+from tune_jobs.commands import command_line
+from tune_jobs.commands.logs import Generate
+from tune_jobs.commands.task_command import TaskCommand
 
 
-@click.command(name="generate", cls=TaskCommand, context_settings=CONTEXT)
-@click.argument("path", metavar="FILE", type=OutPath(dir_okay=False))
-@force_option
-@click.option(
-    "--config",
-    "source",
-    metavar="PRESET|FILE",
-    default="hpc-order",
-    help="World and jobs; by default Lublin's jobs on 256 processors.",
-)
-@set_option("task.workload.estimates=tsafrir")
-@click.option("--jobs", "num_jobs", type=count(2), default=5000, help="Number of jobs.")
-@seed_option("the jobs")
-def command(**options: Any) -> None:
+@command_line.command("generate", Generate, TaskCommand)
+def command(options: Generate) -> None:
     """Write generated jobs to FILE: a CSV file, or a log in SWF if its name ends in .swf.
 
-    The same seed gives the same jobs. `trace`, `replay`, `guard`, `compare` and `train` read the
+    The same seed gives the same jobs. `trace`, `replay`, `compare` and `train` read the
     file.
 
     \b
@@ -42,7 +20,7 @@ def command(**options: Any) -> None:
     """
     from tune_jobs.replaying.generating import generate_log
 
-    generate_log(**options).show()
+    generate_log(options).show()
 
 
 if __name__ == "__main__":

@@ -1,17 +1,15 @@
 """``metasched results``: trains, compares and draws what a recorded result rests on."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 import click
 
-from cluster_env.core.errors import InputError
-from tune_jobs.terminal.options import CONTEXT, OutPath, first_comment, list_option, print_list
+from tune_jobs.commands import command_line
+from tune_jobs.commands.results import Results
+from tune_jobs.terminal.options import first_comment, list_option, print_list
 from tune_jobs.terminal.running import num_local_cpus
 
 ALL = "all"
-RESULTS = Path("runs/results")
 MOST_AT_ONCE = 8
 
 
@@ -25,71 +23,9 @@ def _experiments() -> list[tuple[str, str]]:
     ]
 
 
-@click.command(name="results", context_settings=CONTEXT)
-@click.argument("experiment", metavar="[NAME]", required=False)
-@click.option(
-    "--seeds",
-    metavar="SEED,...",
-    help="Training seeds of all runs; by default those of the experiment.",
-)
-@click.option(
-    "--out",
-    type=OutPath(file_okay=False),
-    help="Folder for runs and figures; by default runs/results/NAME. With all, each experiment has "
-    "its own folder below runs/results.",
-)
-@click.option(
-    "--logs",
-    metavar="FOLDER",
-    type=click.Path(exists=True, file_okay=False),
-    help="Folder of job logs, for sites, site-adaptation and cunha. Files that are none are named "
-    "and left out.",
-)
-@click.option(
-    "--max-wait",
-    metavar="TIME|xN",
-    help="Bound on waits, for sites: a time such as 5d, 0 for none, or x2, twice the longest wait "
-    "of fcfs:easy in the earlier half of each log, which is the default.",
-)
-@click.option(
-    "--policy",
-    metavar="RUN,...",
-    multiple=True,
-    help="Run directories beside heuristics and shipped policies, for sites; can be repeated.",
-)
-@click.option(
-    "--processors",
-    metavar="NAME=N,...",
-    multiple=True,
-    help="Processors of the machine of a log, for sites; by default those of its header, else as "
-    "many as were in use at once. Can be repeated.",
-)
-@click.option(
-    "--at-once",
-    type=click.IntRange(1),
-    show_default=f"one per core of this machine, at most {MOST_AT_ONCE}",
-    help="Runs to train in parallel, each in one process of about 1.5 GB; 1 trains them one by "
-    "one, each with the runners of its settings. The results do not depend on it.",
-)
-@click.option(
-    "--force",
-    is_flag=True,
-    help="Continue even if files differ from the commit that the record names.",
-)
-@click.option("--dry-run", is_flag=True, help="Show the commands and run none.")
 @list_option("--list", "the named experiments", _experiments)
-def command(
-    experiment: str | None,
-    seeds: str | None,
-    out: Path | None,
-    at_once: int | None,
-    force: bool,
-    dry_run: bool,
-    logs: str | None,
-    max_wait: str | None,
-    policy: Sequence[str],
-    processors: Sequence[str],
-) -> None:
+@command_line.command("results", Results)
+def command(options: Results) -> None:
     """Make the results of an experiment. NAME is a named one, a YAML file, or all.
 
     all makes the experiments of DeepRM's world, each in its own folder. Without NAME the
@@ -107,20 +43,14 @@ def command(
       metasched results deeprm --seeds 0
       metasched results all
       metasched results my-experiment.yaml --out runs/mine
-      metasched results sites --logs FOLDER --policy runs/mine --processors philly=2490
+      metasched results sites --logs FOLDER --policies runs/mine --processors philly=2490
     """
+    from cluster_env.core.errors import InputError
     from tune_jobs.experiments.definition import in_order, load_experiment
-    from tune_jobs.experiments.running import make_all, make_results
+    from tune_jobs.experiments.running import given_to, make_all, make_results
 
-    options: dict[str, Any] = {
-        "seeds": None if seeds is None else _parse_seeds(seeds),
-        "dry_run": dry_run,
-        "force": force,
-        "at_once": at_once or min(num_local_cpus(), MOST_AT_ONCE),
-    }
-    said = {"logs": logs, "max-wait": max_wait}
-    said |= {"policy": ",".join(policy), "processors": ",".join(processors)}
-    given = {name: text for name, text in said.items() if text}
+    options = replace(options, at_once=options.at_once or min(num_local_cpus(), MOST_AT_ONCE))
+    experiment, given = options.experiment, given_to(options)
     if given and experiment in (None, ALL):
         raise InputError(f"--{next(iter(given))} is for one experiment, so name it")
     if experiment is None:
@@ -128,15 +58,9 @@ def command(
         minutes = sum(load_experiment(name).minutes or 0 for name in in_order())
         click.echo(f"all makes those of DeepRM's world, in about {minutes} minutes on two cores.")
     elif experiment == ALL:
-        make_all(out or RESULTS, **options)
+        make_all(options)
     else:
-        make_results(experiment, out or RESULTS / Path(experiment).stem, **options, given=given)
-
-
-def _parse_seeds(text: str) -> list[int]:
-    if not all(part.strip().isdecimal() for part in text.split(",")):
-        raise InputError(f"--seeds takes whole numbers like 0,1,2, not '{text}'")
-    return [int(part) for part in text.split(",")]
+        make_results(experiment, options)
 
 
 if __name__ == "__main__":

@@ -1,38 +1,19 @@
 """``metasched shadow``: what a policy would start at a live site, beside what the site does."""
 
-from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-import click
-
-from tune_jobs.site.options import futures_options, max_wait_option, site_options
-from tune_jobs.terminal.options import CONTEXT, count
-from tune_jobs.terminal.task_command import LogCommand
+from tune_jobs.commands import command_line
+from tune_jobs.commands.flags import Flag
+from tune_jobs.commands.site import Shadow
+from tune_jobs.commands.task_command import LiveCommand
 
 
-@click.command(name="shadow", cls=LogCommand, context_settings=CONTEXT)
-@click.argument("policy", metavar="POLICY|RUN")
-@site_options
-@max_wait_option("0")
-@click.option(
-    "--nodes-every",
-    "nodes_every_s",
-    type=count(0),
-    default=60,
-    metavar="SECONDS",
-    help="Time between two calls of sinfo; 0: one in each tick. In between, the free nodes "
-    "follow from the jobs that squeue lists in each tick.",
-)
-@click.option(
-    "--starts",
-    "past",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="LOG",
-    help="Also write when each waiting job will start, as the command starts does with --past LOG.",
-)
-@futures_options
-@click.option("--json", "as_json", is_flag=True, help="Print lines of JSON on a terminal, too.")
-def command(**options: Any) -> int:
+@command_line.command("shadow", Shadow, LiveCommand)
+def command(
+    options: Shadow,
+    *,
+    json: Annotated[bool, Flag("Print lines of JSON on a terminal, too.")] = False,
+) -> int:
     """Print which jobs a policy would start at a live Slurm, and change nothing.
 
     POLICY is a rule such as saf:easy, the name of a pretrained policy, or the folder of a run. On a
@@ -53,7 +34,7 @@ def command(**options: Any) -> int:
     """
     from tune_jobs.site.reporting import report_shadow
 
-    return report_shadow(**options)
+    return report_shadow(options, json)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,11 @@
 """``metasched starts``: when the jobs that wait at a site will start, and how sure that is."""
 
-from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-import click
-
-from tune_jobs.site.options import futures_options, max_wait_option
-from tune_jobs.terminal.options import CONTEXT
-from tune_jobs.terminal.output import json_option
-from tune_jobs.terminal.task_command import LogCommand
+from tune_jobs.commands import command_line
+from tune_jobs.commands.flags import Flag
+from tune_jobs.commands.site import Starts
+from tune_jobs.commands.task_command import LogCommand
 
 
 class _StartsCommand(LogCommand):
@@ -18,32 +15,12 @@ class _StartsCommand(LogCommand):
     )
 
 
-@click.command(name="starts", cls=_StartsCommand, context_settings=CONTEXT)
-@click.argument("policy", metavar="POLICY|RUN")
-@click.option(
-    "--past",
-    type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
-    metavar="LOG",
-    help="Log of the site, such as an export of sacct: how far estimates were off, what arrives.",
-)
-@click.option(
-    "--partition",
-    "partitions",
-    metavar="NAME",
-    multiple=True,
-    help="Only jobs and nodes of this partition; can be repeated. By default all.",
-)
-@click.option(
-    "--repeat",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Contact no Slurm: take the last state in a record of shadow.",
-)
-@max_wait_option("0")
-@futures_options
-@json_option("Print all times (Unix time) as JSON.")
-def command(**options: Any) -> None:
+@command_line.command("starts", Starts, _StartsCommand)
+def command(
+    options: Starts,
+    *,
+    as_json: Annotated[bool, Flag("Print all times (Unix time) as JSON.", "json")] = False,
+) -> None:
     """Print when each waiting job will start under a policy, with intervals.
 
     POLICY is the policy that starts the jobs: a rule such as fcfs:easy, or a policy that orders
@@ -61,8 +38,7 @@ def command(**options: Any) -> None:
     """
     from tune_jobs.site.starting import report_starts
 
-    as_json = options.pop("as_json")
-    report_starts(**options).show(as_json=as_json)
+    report_starts(options).show(as_json=as_json)
 
 
 if __name__ == "__main__":

@@ -1,38 +1,40 @@
 """``metasched sync``: sends an MLflow server what a run has recorded and it does not have yet."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-import click
+from tune_jobs.commands import command_line
+from tune_jobs.commands.flags import Argument, Flag
 
-from tune_jobs.terminal.options import CONTEXT
 
-
-@click.command(name="sync", context_settings=CONTEXT)
-@click.argument("run_dir", type=click.Path(path_type=Path))
-@click.option(
-    "--tracking-uri",
-    metavar="URI",
-    help="MLflow server, or another database; by default MLFLOW_TRACKING_URI. Addresses in RUN_DIR "
-    "are ignored, because your credentials go to the server.",
-)
-@click.option(
-    "--from-start",
-    is_flag=True,
-    help="Check each single point, and send all files again; nothing is doubled.",
-)
-@click.option(
-    "--gone",
-    is_flag=True,
-    help="Confirm that the run's process has ended on another machine: a run that is RUNNING "
-    "becomes KILLED.",
-)
-@click.option(
-    "--register",
-    metavar="NAME",
-    help="Make the run's policy a new version of the registered model NAME.",
-)
-def command(**options: Any) -> None:
+@command_line.command("sync")
+def command(
+    run_dir: Annotated[Path, Argument("Folder of a run.")],
+    *,
+    tracking_uri: Annotated[
+        str | None,
+        Flag(
+            "MLflow server, or another database; by default MLFLOW_TRACKING_URI. Addresses in "
+            "RUN_DIR are ignored, because your credentials go to the server.",
+            metavar="URI",
+        ),
+    ] = None,
+    from_start: Annotated[
+        bool,
+        Flag("Check each single point, and send all files again; nothing is doubled."),
+    ] = False,
+    gone: Annotated[
+        bool,
+        Flag(
+            "Confirm that the run's process has ended on another machine: a run that is RUNNING "
+            "becomes KILLED."
+        ),
+    ] = False,
+    register: Annotated[
+        str | None,
+        Flag("Make the run's policy a new version of the registered model NAME.", metavar="NAME"),
+    ] = None,
+) -> None:
     """Send an MLflow server the records of RUN_DIR that it lacks.
 
     Training records in the store beside the run, mlflow.db, and copies to a server if one is named.
@@ -51,7 +53,7 @@ def command(**options: Any) -> None:
     """
     from tune_jobs.tracking.sending import send_records
 
-    send_records(**options, read_rows=_rows)
+    send_records(run_dir, tracking_uri, from_start, gone, register, read_rows=_rows)
 
 
 def _rows(run_dir: Path) -> list[tuple[int, dict[str, float]]]:

@@ -1,20 +1,14 @@
-"""``metasched train``: one training run on Ray."""
+"""``metasched train``: a training run, begun or resumed."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-import click
-
-from tune_jobs.terminal.options import (
-    CONTEXT,
-    SEED,
-    cluster_options,
-    count,
-    first_comment,
-    list_option,
-    print_list,
-)
+from tune_jobs.commands import command_line
+from tune_jobs.commands.flags import Flag
+from tune_jobs.commands.shared import texts_of
+from tune_jobs.commands.training import Train
+from tune_jobs.terminal.options import first_comment, list_option, print_list
 
 
 def _presets() -> list[tuple[str, str]]:
@@ -24,60 +18,38 @@ def _presets() -> list[tuple[str, str]]:
     return sorted(listed, key=lambda preset: not preset[1].startswith("First choice"))
 
 
-@click.command(name="train", context_settings=CONTEXT)
-@click.argument("preset", required=False)
-@click.option(
-    "--set",
-    "overrides",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Change a setting, for instance training.lr=3e-4; can be repeated.",
-)
-@click.option("--seed", type=SEED, help="Seed of all random numbers of the run.")
-@click.option(
-    "--runs",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder that holds the runs, by default runs.",
-)
-@click.option(
-    "--run",
-    "run_dir",
-    type=click.Path(path_type=Path),
-    help="Folder of this run, new or empty; by default one with a generated name.",
-)
-@click.option(
-    "--resume",
-    type=click.Path(path_type=Path),
-    metavar="RUN",
-    help="Resume a run from its newest checkpoint. RUN is its folder or one of its checkpoints.",
-)
-@click.option(
-    "--continue",
-    "goes_on",
-    is_flag=True,
-    help="Resume the run in the folder --run if it exists, and begin it otherwise. So a job can be "
-    "submitted again after its cluster was lost.",
-)
-@click.option(
-    "--runners",
-    "num_runners",
-    type=count(0),
-    help="Processes that sample; 0 samples in this process.",
-)
-@cluster_options
-@click.option(
-    "--print-config",
-    is_flag=True,
-    help="Print the resolved config as YAML, with all defaults and changes, and exit.",
-)
 @list_option("--presets", "the presets", _presets)
-@click.option(
-    "--settings",
-    is_flag=True,
-    help="Explain the settings and exit: those of PRESET with its values, or all settings with "
-    "their defaults.",
-)
-def command(settings: bool, **options: Any) -> None:
+@command_line.command("train", Train)
+def command(
+    options: Train,
+    *,
+    resume: Annotated[
+        Path | None,
+        Flag(
+            "Resume a run from its newest checkpoint. RUN is its folder or one of its checkpoints.",
+            metavar="RUN",
+        ),
+    ] = None,
+    goes_on: Annotated[
+        bool,
+        Flag(
+            "Resume the run in the folder --run if it exists, and begin it otherwise. So a job can "
+            "be submitted again after its cluster was lost.",
+            "continue",
+        ),
+    ] = False,
+    print_config: Annotated[
+        bool,
+        Flag("Print the resolved config as YAML, with all defaults and changes, and exit."),
+    ] = False,
+    settings: Annotated[
+        bool,
+        Flag(
+            "Explain the settings and exit: those of PRESET with its values, or all settings with "
+            "their defaults."
+        ),
+    ] = False,
+) -> None:
     """Train a scheduler. PRESET is the name of a preset or the path of a YAML file.
 
     The default is deeprm-operation, a policy for a cluster that is never empty. After Ctrl-C or
@@ -95,19 +67,19 @@ def command(settings: bool, **options: Any) -> None:
       metasched train --resume runs/deeprm-20260101-120000-s0 --set training.iterations=2000
     """
     if settings:
-        _print_settings(options["preset"], options["overrides"])
+        _print_settings(options.config, texts_of(options.changes))
         return
     from tune_jobs.figures import draw_figure
-    from tune_jobs.runs.launching import TrainingOptions, launch_training
+    from tune_jobs.runs.launching import launch_training
 
-    launch_training(TrainingOptions(**options), draw_figure)
+    launch_training(options, draw_figure, resume=resume, goes_on=goes_on, print_config=print_config)
 
 
-def _print_settings(preset: str | None, changes: Sequence[str]) -> None:
+def _print_settings(preset: object, changes: Sequence[str]) -> None:
     from rllib_configs.loading import load_config
     from rllib_configs.settings import list_settings, settings_of
 
-    found = settings_of(load_config(preset, changes)) if preset else list_settings()
+    found = settings_of(load_config(str(preset), changes)) if preset else list_settings()
     print_list((f"{setting.key}={setting.default}", setting.explanation) for setting in found)
 
 

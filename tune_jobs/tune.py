@@ -1,19 +1,13 @@
 """``metasched tune``: a sweep over objectives and hyperparameters, on Ray Tune."""
 
-from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import click
 
-from tune_jobs.terminal.options import (
-    CONTEXT,
-    SEED,
-    cluster_options,
-    count,
-    first_comment,
-    list_option,
-)
-from tune_jobs.terminal.output import json_option
+from tune_jobs.commands import command_line
+from tune_jobs.commands.flags import Flag
+from tune_jobs.commands.training import Tune
+from tune_jobs.terminal.options import first_comment, list_option
 
 
 def _sweeps() -> list[tuple[str, str]]:
@@ -22,51 +16,13 @@ def _sweeps() -> list[tuple[str, str]]:
     return [(name, first_comment(NAMED / f"{name}.yaml")) for name in sweep_names()]
 
 
-@click.command(name="tune", context_settings=CONTEXT)
-@click.argument("sweep", required=False)
-@click.option(
-    "--set",
-    "settings",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="Change a setting of all trials, for instance training.iterations=100; can be repeated.",
-)
-@click.option(
-    "--trials",
-    "num_trials",
-    type=count(),
-    help="Trials for each combination of the grids.",
-)
-@click.option(
-    "--seed", type=SEED, help="Seed of the search; the seeds of all trials are derived from it."
-)
-@click.option(
-    "--concurrent",
-    "num_concurrent",
-    type=count(0),
-    help="Trials at a time; 0 runs as many as the CPUs allow.",
-)
-@click.option(
-    "--runs",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("runs"),
-    help="Folder that holds runs and sweeps.",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Folder of this sweep, new or empty; by default one with a generated name.",
-)
-@click.option(
-    "--resume",
-    type=click.Path(path_type=Path),
-    metavar="SWEEP_DIR",
-    help="Resume an interrupted or killed sweep.",
-)
-@json_option("Print the best trials as JSON.")
-@cluster_options
 @list_option("--sweeps", "the named sweeps", _sweeps)
-def command(**options: Any) -> None:
+@command_line.command("tune", Tune)
+def command(
+    options: Tune,
+    *,
+    as_json: Annotated[bool, Flag("Print the best trials as JSON.", "json")] = False,
+) -> None:
     """Try many settings. SWEEP is the name of a sweep or the path of a YAML file.
 
     Each trial is an ordinary run with its own seed. Ctrl-C and SIGTERM stop a sweep cleanly. After
@@ -93,10 +49,9 @@ def command(**options: Any) -> None:
       metasched tune --resume runs/learning-rate-20260101-120000-s0
     """
     from tune_jobs.figures import draw_figure
-    from tune_jobs.sweeps.launching import SweepOptions, launch_sweep, report
+    from tune_jobs.sweeps.launching import launch_sweep, report
 
-    as_json = options.pop("as_json")
-    result = launch_sweep(SweepOptions(**options), draw_figure)
+    result = launch_sweep(options, draw_figure)
     report(result, as_json)
     if result.exit_status:  # a trial failed, or a signal has stopped the sweep
         raise click.exceptions.Exit(result.exit_status)

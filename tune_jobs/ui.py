@@ -1,28 +1,24 @@
 """``metasched ui``: shows the runs of a folder in MLflow's web interface."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-import click
+from annotated_types import Interval
 
-from tune_jobs.terminal.options import CONTEXT
+from tune_jobs.commands import command_line
+from tune_jobs.commands.flags import Flag
 
 
-@click.command(name="ui", context_settings=CONTEXT)
-@click.option(
-    "--runs",
-    type=click.Path(path_type=Path),
-    default=Path("runs"),
-    help="Folder that holds the run directories.",
-)
-@click.option("--port", type=click.IntRange(1, 65535), default=5000, help="Port to listen on.")
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    help="Address to listen on. Other machines that reach it can see and delete runs.",
-)
-@click.option("--no-browser", is_flag=True, help="Print the address, but open no browser.")
-def command(**options: Any) -> None:
+@command_line.command("ui")
+def command(
+    *,
+    runs: Annotated[Path, Flag("Folder that holds the run directories.")] = Path("runs"),
+    port: Annotated[Annotated[int, Interval(ge=1, le=65535)], Flag("Port to listen on.")] = 5000,
+    host: Annotated[
+        str, Flag("Address to listen on. Other machines that reach it can see and delete runs.")
+    ] = "127.0.0.1",
+    no_browser: Annotated[bool, Flag("Print the address, but open no browser.")] = False,
+) -> None:
     """Serve MLflow's web interface for the local runs, until Ctrl-C.
 
     \b
@@ -32,7 +28,7 @@ def command(**options: Any) -> None:
     """
     from tune_jobs.tracking.server import show_runs
 
-    show_runs(**options)
+    show_runs(runs, port, host, no_browser)
 
 
 if __name__ == "__main__":

@@ -24,13 +24,11 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 FEW = "--jobsets 2 --episodes 4 --steps 1 --evaluate 2"
 LINES = {
     "adapt": f"adapt scorer --task objective=makespan {FEW} --out out",
-    "choose": "choose hpc-order --jobsets 2 --out out",
     "compare": "compare --policies sjf,run --jobsets 2 --out out",
     "figure": "figure deeprm-fig4 --jobsets 2 --at 0.5,0.9 --out out",
     "generate": "generate out.csv",
-    "guard": "guard run --jobsets 4 --out out.json",
-    "join": "join {one}.csv --by one=log --out out.csv",
-    "replay": "replay log.csv --processors 8 --policy fcfs:easy --out out",
+    "guard": "compare --decide --policies run --jobsets 4 --out out",
+    "replay": "replay log.csv --processors 8 --policies fcfs:easy --out out",
     "study": f"study joint {FEW} --tasks 2 --seeds 1 --rate 1 --out out",
     "trace": "trace log.csv --processors 8 --out out",
     "whatif": "whatif log.csv --processors 8 --change policy=sjf:easy --out out",

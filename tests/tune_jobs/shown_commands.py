@@ -24,7 +24,6 @@ from tune_jobs.measuring.trained_runs import is_heuristic
 from tune_jobs.runs.checkpoints import Checkpoints
 from tune_jobs.sweeps.definition import load_sweep
 from tune_jobs.sweeps.folder import create_sweep
-from tune_jobs.tables.frames import write_table
 
 PACKAGES = ("cluster_env", "docker", "meta", "rllib_configs", "tune_jobs")
 PAGES = [
@@ -131,8 +130,6 @@ def files_made(shown: Shown) -> list[str]:
 def prepare_for(words: tuple[str, ...]) -> None:
     """Writes what a command reads and nobody has made: untrained runs, YAML files, a sweep."""
     name, *rest = words
-    if name == "join":
-        _make_tables(*rest[:3])
     option = ""
     for index, word in enumerate(rest):
         if word.startswith("training.records="):
@@ -147,7 +144,7 @@ def prepare_for(words: tuple[str, ...]) -> None:
         elif word.endswith(".yaml"):
             _make_yaml(name, Path(word))
         elif before in _READ or (
-            name in ("adapt", "guard", "sync") and index == 0 and word not in preset_names()
+            name in ("adapt", "sync") and index == 0 and word not in preset_names()
         ):
             _make_all(name, word, before)
         elif name == "study" and not before:
@@ -193,13 +190,6 @@ def _make_agents(path: Path) -> None:
     weights = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
     write_policy(weights, config, path / "policy")
     write_config(config, path / "config.yaml")
-
-
-def _make_tables(tables: str, option: str, by: str) -> None:
-    """Tables that can be joined."""
-    column, _, values = by.partition("=")
-    for value in values.split(","):
-        write_table(Path(tables.replace(f"{{{column}}}", value)), [{"metric": "slowdown"}])
 
 
 def _make_records(path: Path) -> None:

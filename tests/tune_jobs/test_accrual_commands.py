@@ -74,11 +74,11 @@ def test_a_scorer_is_adapted_to_another_time_utility_function(scorer: Path, caps
 def test_the_guard_decides_between_a_scorer_and_the_rules(
     scorer: Path, tmp_path: Path, capsys
 ) -> None:
-    out = tmp_path / "decision.json"
-    line = ["guard", str(scorer), "--jobsets", "6", "--json", "--out", str(out)]
+    line = ["compare", "--decide", "--policies", str(scorer), "--jobsets", "6", "--json"]
+    line += ["--out", str(tmp_path)]
     assert cli.run(cli.metasched, line) == 0
     decided = json.loads(capsys.readouterr().out)
-    used = json.loads(out.read_text())["use"].partition(":")[0]
+    used = json.loads((tmp_path / "decision.json").read_text())["use"].partition(":")[0]
     assert used in {"aggressive", "rulebase"}  # nobody trained the scorer
     assert decided["chosen"].startswith(used)
 

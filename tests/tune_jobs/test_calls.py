@@ -36,22 +36,18 @@ def test_none_begins_after_one_that_failed_and_its_status_is_kept(tmp_path, capf
 
 @pytest.mark.integration
 def test_one_that_fails_ends_those_beside_it(tmp_path):
-    long = {"preset": "deeprm-ppo", "set": ["training.iterations=100000"], "runners": 0}
+    long = {"config": "deeprm-ppo", "set": ["training.iterations=100000"], "runners": 0}
     training = Call("train", {**long, "run": str(tmp_path / "long")})
     assert carry_out_all({"long": training, "wrong": LOG}, at_once=2) == 2  # and it comes back
 
 
 def test_the_line_of_a_call_is_that_which_a_shell_takes():
-    options = {
-        "later": True,
-        "set": ["a=1", "b=x y"],
-        "processors": 4,
-        "run": "hpc-*",
-        "wide": False,
-    }
-    line = "metasched guard 'hpc-*' --later --set a=1 --set 'b=x y' --processors 4"
-    assert str(Call("guard", options)) == line
-    typed = Call("guard", {**options, "jobsets": 20}).context().params
+    options = {"guard": True, "set": ["a=1", "b=x y"], "processors": 4, "wide": False}
+    call = Call("compare", {"policies": "hpc-*", **options})
+    assert str(call) == (
+        "metasched compare --policies 'hpc-*' --guard --set a=1 --set 'b=x y' --processors 4"
+    )
+    typed = Call("compare", {**options, "jobsets": 20}).context().params
     assert typed["task_options"] == {"processors": "4"}
-    assert (typed["later"], typed["wide"], typed["num_jobsets"]) == (True, False, 20)
-    assert typed["overrides"] == ("a=1", "b=x y")
+    assert (typed["guard"], typed["wide"], typed["num_jobsets"]) == (True, False, 20)
+    assert typed["changes"] == ("a=1", "b=x y")

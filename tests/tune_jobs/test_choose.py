@@ -1,11 +1,10 @@
-"""``metasched choose``: runs are judged as they were trained, on jobsets that none has seen."""
+"""`metasched.choose`: runs are judged as they were trained, on jobsets that none has seen."""
 
-import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
@@ -16,8 +15,10 @@ from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import load_policy, read_weights, write_policy
 from rllib_configs.search_problem import FIXED, SearchProblem
 from tests.tune_jobs.untrained_runs import UNLIMITED, make_run
-from tune_jobs import choose
+from tune_jobs.commands.comparing import Choose
 from tune_jobs.measuring.trained_runs import find_runs
+from tune_jobs.runs.choosing import choose_run
+from tune_jobs.tables.report import Report
 
 SMALL = ("task.workload.jobs=30", "training.family=''", "training.mode=strict", *UNLIMITED)
 LIMITS = ("training.limits.wait=0.1", "training.reference=fcfs")
@@ -37,14 +38,18 @@ def make(folder: Path, seed: int, first: float, *changes: str) -> Path:
     return folder / f"run-{seed}"
 
 
-def call(*args: object) -> Result:
-    return CliRunner().invoke(choose.command, [str(arg) for arg in args], catch_exceptions=False)
+def call(*runs: Path | str, **options: Any) -> Report:
+    return choose_run(Choose([str(run) for run in runs], **options))
+
+
+def rows_of(report: Report) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = report["runs"].to_dict("records")
+    return rows
 
 
 def test_the_run_that_costs_least_is_written(tmp_path: Path) -> None:
     runs = [make(tmp_path, 0, LONG), make(tmp_path, 1, SHORT)]
-    args = (*runs, "--jobsets", 8, "--seed", 7)
-    rows = json.loads(call(*args, "--json").stdout)
+    rows = rows_of(call(*runs, num_jobsets=8, seed=7))
     source = SearchProblem(read_weights(runs[0])[1].model_copy(update={"seed": 7}))
     for row, run in zip(rows, runs, strict=True):
         ((_, world, jobsets, _),) = source.draw(Split.HELD_OUT, range(8))
@@ -55,7 +60,7 @@ def test_the_run_that_costs_least_is_written(tmp_path: Path) -> None:
     other = max(rows, key=lambda row: row["cost"])
     assert best["less_best"] == 0
     assert other["less_best"] == pytest.approx(other["cost"] - best["cost"])
-    text = call(*args, "--out", tmp_path / "best").stdout
+    text = repr(call(*runs, num_jobsets=8, seed=7, out=tmp_path / "best"))
     assert "Not significantly different" not in text
     assert f">  {best['run']}" in text
     assert {path.name for path in (tmp_path / "best").iterdir()} == {"config.yaml", "weights.json"}
@@ -67,22 +72,22 @@ def test_the_run_that_costs_least_is_written(tmp_path: Path) -> None:
 
 def test_runs_that_chance_alone_orders_are_named(tmp_path: Path) -> None:
     runs = [make(tmp_path, 0, SHORT), make(tmp_path, 1, SHORT), make(tmp_path, 2, LONG)]
-    text = call(*runs, "--jobsets", 8, "--seed", 7).stdout
+    text = repr(call(*runs, num_jobsets=8, seed=7))
     assert "Not significantly different from run-0, paired by jobsets: run-1. Other" in text
 
 
 def test_what_is_beyond_a_limit_counts(tmp_path: Path) -> None:
     runs = [make(tmp_path, 0, LONG, *LIMITS), make(tmp_path, 1, SHORT, *LIMITS)]
-    rows = json.loads(call(*runs, "--jobsets", 6, "--json").stdout)
+    rows = rows_of(call(*runs, num_jobsets=6))
     assert rows[0]["beyond_wait"] > rows[1]["beyond_wait"]
     for row in rows:
         assert row["judged"] == pytest.approx(row["cost"] + FIXED * row["beyond_wait"])
     assert rows[0]["broken_wait"] > 0
-    assert "beyond wait" in call(*runs, "--jobsets", 6).stdout
+    assert "beyond wait" in repr(call(*runs, num_jobsets=6))
 
 
 def test_what_was_chosen_is_found_by_a_glob(tmp_path: Path) -> None:
-    call(make(tmp_path, 0, LONG), "--jobsets", 2, "--out", tmp_path / "chosen")
+    call(make(tmp_path, 0, LONG), num_jobsets=2, out=tmp_path / "chosen")
     assert find_runs([f"{tmp_path}/cho*"]) == [tmp_path / "chosen"]
 
 
@@ -95,4 +100,4 @@ def test_other_runs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="takes trained runs, but 'saf' is a rule"):
         call("saf")
     with pytest.raises(InputError, match="holds other files"):
-        call(one, "--out", tmp_path)
+        call(one, out=tmp_path)

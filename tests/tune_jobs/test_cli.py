@@ -35,6 +35,8 @@ def run_python(*args: str, timeout: float = PATIENCE_S) -> subprocess.CompletedP
 def test_help_lists_every_command_and_imports_no_heavy_library():
     code = (
         "import sys; from tune_jobs import cli; status = cli.run(cli.metasched, ['--help']);"
+        "light = ('adapt', 'compare', 'figure', 'results', 'steer', 'study', 'train', 'tune');"
+        "status += sum(cli.run(cli.metasched, [name, '--help']) for name in light);"
         "heavy = {'ray', 'torch', 'mlflow', 'numba', 'numpy'} & set(sys.modules);"
         "assert not heavy, heavy; sys.exit(status)"
     )
@@ -84,6 +86,9 @@ def test_a_bug_report_has_versions_and_names_of_variables(args, capsys, monkeypa
         (["figure", "deeprm-fig6", "--runs", "run"], "learning-curves"),
         (["specialists", "run"], "study RUN --specialists"),
         (["record", "panda-elastic", "out.parquet"], "metasched.record"),
+        (["guard", "runs/mine"], "compare --policies RUN --decide"),
+        (["choose", "runs/mine-*"], "metasched.choose"),
+        (["join", "{a}.csv"], "metasched.join"),
         (
             ["train", "fuzzy-td", "--set", "task.workload.trace=a.csv"],
             "hpc and deeprm read job logs",
@@ -129,7 +134,7 @@ def test_a_wrong_option_gives_one_line_and_status_2(args, capsys):
         ("compare --polices sjf", "'--policies'"),
         ("compare sjf,hpc-order", "--policies sjf,hpc-order"),
         ("compare sjf hold:12", "--policies sjf,hold:12"),
-        ("replay example fcfs:easy", "--policy fcfs:easy"),
+        ("replay example fcfs:easy", "--policies fcfs:easy"),
         ("train deeprm --learning-rate 3", "--set training.lr=VALUE"),
     ],
 )
@@ -154,7 +159,10 @@ def test_nothing_is_guessed_where_nothing_is_like_it(args, capsys):
         ("train deeprm-ppo --set training.learning_rate=1", "did you mean 'training.lr'?"),
         ("train deeprm-ppo --set training.entropy_coeff=1", "did you mean 'training.entropy'?"),
         ("train deeprm --set learning_rate=1", "did you mean 'training.lr'?"),
-        ("guard sjf", "sjf is a heuristic, but a trained policy is needed here: a run directory"),
+        (
+            "compare --policies sjf --decide",
+            "sjf is a heuristic, but a trained policy is needed here: a run directory",
+        ),
     ],
 )
 def test_a_name_of_another_kind_is_answered_with_what_was_meant(line, words, capsys):
@@ -240,13 +248,13 @@ def test_a_signal_unwinds_the_program(tmp_path, number, status):
 
 SAYING = """
 import os, sys
-import click
-from tune_jobs.terminal.output import json_option, print_json
+from tune_jobs.commands import command_line
+from tune_jobs.commands.shared import AsJson
+from tune_jobs.terminal.output import print_json
 from tune_jobs.terminal.running import run
 
-@click.command()
-@json_option("Say it to a program.")
-def command(as_json):
+@command_line.command("say")
+def command(*, as_json: AsJson = False):
     print("a library of Python")
     os.write(1, b"a library in C++\\n")
     os.system("echo a process")

@@ -1,4 +1,4 @@
-"""The guard on the command line: ``compare --guard`` and ``guard``."""
+"""The guard on the command line: ``compare --guard`` and ``compare --decide``."""
 
 import json
 import math
@@ -27,7 +27,7 @@ from cluster_env.worlds.hpc.bounds import read_bound
 from rllib_configs.loading import load_config
 from rllib_configs.task_schema import TaskSection
 from tests.tune_jobs.untrained_runs import make_run
-from tune_jobs import cli, compare, generate, guard
+from tune_jobs import cli, compare, generate
 from tune_jobs.measuring import comparison, protocol
 from tune_jobs.measuring.all_weeks import AllWeeks
 from tune_jobs.measuring.choices import choose_comparison
@@ -42,6 +42,11 @@ TASK = load_config("deeprm", ["task.workload.load=1.1"]).task.build()
 
 def run(command: click.Command, *args: str) -> Result:
     return CliRunner().invoke(command, list(args), catch_exceptions=False)
+
+
+def decided(name: str, *args: str) -> Result:
+    """What is decided on a policy."""
+    return run(compare.command, "--decide", "--policies", name, *args)
 
 
 def as_learned(key: str, *specs: str) -> PolicySpec:
@@ -82,7 +87,7 @@ def test_what_is_decided_on_earlier_weeks_is_shown_on_later_ones(
         "none": [*free, "--limit", "utilization=off"],
         "unkept": [*free, "--limit", "utilization=0.9"],
     }.items():
-        found = json.loads(run(guard.command, *args, *limits).stdout)
+        found = json.loads(decided(*args, *limits).stdout)
         later, by_name = found["later"], {one["policy"]: one for one in found["later"]["policies"]}
         seen[name] = found
         assert set(by_name) == {found["reference"], found["chosen"], "hpc-order"}
@@ -98,7 +103,7 @@ def test_what_is_decided_on_earlier_weeks_is_shown_on_later_ones(
             assert f"bounded_slowdown_{size}" in chosen
     assert not seen["usual"]["learned_is_used"]
     assert not seen["none"]["later"]["beyond"]
-    text = " ".join(run(guard.command, *args[:-1]).stdout.split())
+    text = " ".join(decided(*args[:-1]).stdout.split())
     assert "Later: 12 held-out jobsets" in text
     assert "narrow" in text
     assert (seen["usual"]["disjoint_windows"], seen["usual"]["all_before_held_out"]) == (5, True)
@@ -123,7 +128,7 @@ def test_on_a_log_a_guard_bounds_waits_and_compares_with_the_best_rule_that_back
     monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("lcfs", "fcfs"))
     monkeypatch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 2)
     task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "8")
-    found = json.loads(run(guard.command, "hpc-order", *task, *said, "--later", "--json").stdout)
+    found = json.loads(decided("hpc-order", *task, *said, "--later", "--json").stdout)
     if isinstance(bound, str):  # of the longest wait under fcfs:easy before the held-out jobs
         bound = read_bound(bound, load_config("hpc-smoke", _on(log)).task.build)
         assert bound > 0
@@ -140,7 +145,7 @@ def test_on_a_log_a_guard_bounds_waits_and_compares_with_the_best_rule_that_back
     }
     assert found["reference"] in references
     assert over_all[found["reference"]] == min(over_all.values())
-    text = " ".join(run(guard.command, "hpc-order", *task, *said).stdout.split())
+    text = " ".join(decided("hpc-order", *task, *said).stdout.split())
     best = f"worse than {found['reference']}, the best baseline over all earlier weeks in one go"
     assert f"{best} and so the reference, by more than a limit there or on these jobsets: " in text
     assert ("goes first" in text) == bool(bound)
@@ -183,7 +188,7 @@ def test_what_breaks_a_limit_over_all_weeks_is_not_used(
     monkeypatch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 2)
     free = [f"--limit={name}=off" for name in ("utilization", "wait", "longest_wait")]
     task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "4", *free)
-    found = json.loads(run(guard.command, "hpc-order", *task, "--later", "--json").stdout)
+    found = json.loads(decided("hpc-order", *task, "--later", "--json").stdout)
     assert found["chosen"] == found["reference"]
     refused = {one["policy"]: one["too_dear"] for one in found["candidates"]}
     assert refused["hpc-order"] == words
@@ -201,7 +206,7 @@ def test_a_decision_on_a_log_keeps_its_bound(
     monkeypatch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 2)
     task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "4")
     out = tmp_path / "decision.json"
-    run(guard.command, "hpc-order", *task, "--max-wait", "2h", "--out", str(out))
+    decided("hpc-order", *task, "--max-wait", "2h", "--out", str(tmp_path))
     assert json.loads(out.read_text())["world"]["max_wait"] == 7200
 
 
@@ -220,7 +225,7 @@ def test_a_bound_that_makes_no_sense_is_refused(
     text: str, log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task = ["--set", f"task.workload.trace={log}", "--processors", "32", f"--max-wait={text}"]
-    assert cli.run(cli.metasched, ["guard", "hpc-order", *task]) == 2
+    assert cli.run(cli.metasched, ["compare", "--decide", "--policies", "hpc-order", *task]) == 2
     shown = capsys.readouterr().err
     assert "--max-wait" in shown
     assert len(shown.splitlines()) == 1
@@ -234,7 +239,7 @@ def test_a_log_that_is_too_short_decides_nothing_and_says_what_would(
     few = ("--jobsets", "4", "--limit", "wait=off", "--limit", "longest_wait=off")
 
     def said(*more: str) -> str:
-        return " ".join(run(guard.command, *args, *few, *more).stdout.split())
+        return " ".join(decided(*args, *few, *more).stdout.split())
 
     text = said("--window", "1000000000")
     assert "is not used: the log has room for 1 window without overlap, and fewer than 5" in text
@@ -256,13 +261,13 @@ def test_compare_and_a_look_at_later_weeks_say_the_same(
     args = (*task, "--jobsets", "12", "--set", "task.world.kind=hpc")
     compared = ("--policies", "saf,hpc-order", *args)
     rows = json.loads(run(compare.command, *compared, "--json").stdout)
-    later = json.loads(run(guard.command, "hpc-order", *args, "--later", "--json").stdout)
+    later = json.loads(decided("hpc-order", *args, "--later", "--json").stdout)
     (windows,) = {row["disjoint_windows"] for row in rows}
     assert windows == later["later"]["disjoint_windows"]
     assert (windows >= 5) == enough
     texts = [
         run(compare.command, *compared).stdout,
-        run(guard.command, "hpc-order", *args, "--later").stdout,
+        decided("hpc-order", *args, "--later").stdout,
     ]
     sentence = f"Windows of a log overlap: only {windows} of these share no job"
     assert all(sentence in " ".join(text.split()) for text in texts)
@@ -345,12 +350,12 @@ def test_there_must_be_something_to_guard() -> None:
 
 def test_guard_says_who_is_used_and_why(trained: Path, tmp_path: Path) -> None:
     args = (str(trained), "--jobsets", "20", "--set", "task.workload.load=0.9")
-    text = run(guard.command, *args).stdout
+    text = decided(*args).stdout
     assert text.startswith("Load 90%: 20 validation jobsets; arrival window 12 steps")
     assert "The learned policy is not used: the mean slowdown of poor is" in text
     assert "the best heuristic (95% interval" in text
     assert "Deciding took" in text
-    data = json.loads(run(guard.command, *args, "--json").stdout)
+    data = json.loads(decided(*args, "--json").stdout)
     assert not data["learned_is_used"]
     assert len(data["candidates"]) == 8  # all heuristics of the world, and the policy
     assert data["candidates"][-1]["policy"] == "poor"
@@ -361,14 +366,14 @@ def test_guard_says_who_is_used_and_why(trained: Path, tmp_path: Path) -> None:
 def test_a_run_is_called_by_the_name_that_it_was_given(trained: Path, tmp_path: Path) -> None:
     shutil.copytree(trained, tmp_path / "mine")
     args = (str(tmp_path / "mine"), "--jobsets", "20", "--set", "task.workload.load=0.9")
-    shown = run(guard.command, *args).stdout
+    shown = decided(*args).stdout
     assert "the mean slowdown of mine is" in shown
     assert "poor" not in shown
 
 
 def test_a_decision_can_be_kept_and_used(trained: Path, tmp_path: Path) -> None:
     file = tmp_path / "decision.json"
-    text = run(guard.command, str(trained), "--jobsets", "20", "--out", str(file)).stdout
+    text = decided(str(trained), "--jobsets", "20", "--out", str(tmp_path)).stdout
     assert f"Wrote {file}" in text
     chosen: Policy = load_decided(file)
     spec = json.loads(file.read_text())["use"]
@@ -385,7 +390,7 @@ def test_a_guard_decides_on_one_policy(tmp_path: Path) -> None:
     for seed in (0, 1):
         make_run(tmp_path / f"poor-{seed}", "name=poor", seed=seed)
     with pytest.raises(InputError, match=r"one policy at a time, but .* names 2, as poor-0 and"):
-        run(guard.command, str(tmp_path / "poor-*"), "--jobsets", "4")
+        decided(str(tmp_path / "poor-*"), "--jobsets", "4")
 
 
 def test_strangers_to_a_log_are_judged_on_all_of_it_but_the_held_out_part(
@@ -420,11 +425,11 @@ def test_strangers_to_a_log_are_judged_on_all_of_it_but_the_held_out_part(
 def test_the_guard_measures_what_a_warm_up_leaves(trained: Path) -> None:
     args = (str(trained), "--jobsets", "10", "--window", "40", "--json")
     every, some = (
-        json.loads(run(guard.command, *args, "--warmup", warmup).stdout)["candidates"][-1]["mean"]
+        json.loads(decided(*args, "--warmup", warmup).stdout)["candidates"][-1]["mean"]
         for warmup in ("0", "10")
     )
     assert every != some
-    text = run(guard.command, *args[:-1], "--warmup", "10").stdout
+    text = decided(*args[:-1], "--warmup", "10").stdout
     assert "10 validation jobsets; jobs that arrive in steps 10 to 29 of 40" in text
 
 
@@ -448,10 +453,10 @@ def test_a_rule_that_idles_the_site_is_never_chosen(gaps: Path, tmp_path: Path) 
     policy = make_run(tmp_path / "poor", "name=poor", *site)
     args = (str(policy), "--jobsets", "20", "--json", "--set", f"task.workload.trace={gaps}")
     free = ("--limit", "utilization=off", "--limit", "wait=off", "--limit", "longest_wait=off")
-    before = json.loads(run(guard.command, *args, *free, "--window", "30").stdout)
+    before = json.loads(decided(*args, *free, "--window", "30").stdout)
     assert before["chosen"].startswith("hold")
     for window in ((), ("--window", "30")):
-        after = json.loads(run(guard.command, *args, *window).stdout)
+        after = json.loads(decided(*args, *window).stdout)
         chosen = next(one for one in after["candidates"] if one["policy"] == after["chosen"])
         busiest = max(one["utilization"] for one in after["candidates"])
         assert chosen["utilization"] > 0.95 * busiest
@@ -477,7 +482,7 @@ def test_windows_of_a_trace_are_long_unless_somebody_says_how_long(gaps: Path) -
 
 
 def test_the_report_says_the_limits_and_who_is_beyond_them(trained: Path) -> None:
-    text = run(guard.command, str(trained), "--jobsets", "20", "--limit", "makespan=0.5").stdout
+    text = decided(str(trained), "--jobsets", "20", "--limit", "makespan=0.5").stdout
     lines = text.splitlines()
     assert lines[1].startswith("The learned policy is")  # the decision comes first
     (head,) = [line for line in lines if line.startswith("         policy")]
@@ -493,10 +498,10 @@ def test_the_report_says_the_limits_and_who_is_beyond_them(trained: Path) -> Non
         "the reference, by more than a limit: mean utilization in the arrival window 10%" in under
     )
     assert "mean makespan (steps) 50%" in under
-    assert "difference" in run(guard.command, str(trained), "--jobsets", "20", "--wide").stdout
+    assert "difference" in decided(str(trained), "--jobsets", "20", "--wide").stdout
 
 
 @pytest.mark.parametrize("limit", ["wait", "wait=x", "wait=-1", "wayt=1"])
 def test_a_limit_that_makes_no_sense_is_refused(trained: Path, limit: str) -> None:
     with pytest.raises(InputError, match=r"--limit takes|did you mean 'wait'"):
-        run(guard.command, str(trained), "--limit", limit)
+        decided(str(trained), "--limit", limit)

@@ -1,4 +1,4 @@
-"""``metasched join``: recorded tables of several comparisons come out of it, digit for digit."""
+"""`metasched.join`: recorded tables of several comparisons come out of it, digit for digit."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from tests.conftest import REPOSITORY
-from tune_jobs import cli
+from tune_jobs.commands.comparing import Join
 from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.tables.frames import read_table, write_table
 from tune_jobs.tables.joining import join_tables
@@ -17,9 +17,7 @@ RECORDED = REPOSITORY / "tune_jobs" / "figures" / "recorded"
 @pytest.mark.parametrize(
     "name", ["hpc-told", "panda-filter", "panda-filter-trained", "panda-hybrid"]
 )
-def test_a_recorded_table_is_its_comparisons_joined(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_recorded_table_is_its_comparisons_joined(name: str, tmp_path: Path) -> None:
     recorded = RECORDED / f"{name}.csv"
     rows = read_table(recorded, ())
     column = next(iter(rows[0]))
@@ -30,9 +28,8 @@ def test_a_recorded_table_is_its_comparisons_joined(
             del row[column]
         write_table(tmp_path / f"with-{value}" / "comparison.csv", mine)
     tables, out = f"{tmp_path}/with-{{{column}}}/comparison.csv", tmp_path / f"{name}.csv"
-    line = ["join", tables, "--by", f"{column}={','.join(values)}", "--out", str(out)]
-    assert cli.run(cli.metasched, line) == 0
-    assert f"{len(rows)} rows of {len(values)} tables" in capsys.readouterr().out
+    joined = join_tables(Join(tables, f"{column}={','.join(values)}", out))
+    assert f"{len(rows)} rows of {len(values)} tables" in joined.text
     assert out.read_text() == recorded.read_text()
     heads = [line for line in markdown_of(out).splitlines() if line.endswith(":")]
     assert [head.rpartition(f"; {column} ")[2] for head in heads] == [f"{one}:" for one in values]
@@ -54,5 +51,5 @@ def test_tables_that_cannot_be_joined_leave_none(
 ) -> None:
     write_table(tmp_path / "one.csv", [{"policy": "sjf"}])
     with pytest.raises(InputError, match=message):
-        join_tables(f"{tmp_path}/{tables}", by, tmp_path / "joined.csv")
+        join_tables(Join(f"{tmp_path}/{tables}", by, tmp_path / "joined.csv"))
     assert not (tmp_path / "joined.csv").exists()

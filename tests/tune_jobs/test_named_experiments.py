@@ -9,6 +9,7 @@ import pytest
 from rllib_configs.loading import load_config
 from tests.conftest import REPOSITORY
 from tune_jobs import cli
+from tune_jobs.experiments.calls import ALONE
 from tune_jobs.experiments.checking import check_calls
 from tune_jobs.experiments.definition import experiment_names, in_order, load_experiment
 from tune_jobs.experiments.listing import list_calls
@@ -58,8 +59,8 @@ LINES = {
     "demo": [
         "metasched compare --policies sjf,tetris,hold,R/demo-4 --at 0.7 --window 700 --warmup 100 "
         "--jobsets 300 --out R/figures/4",
-        "metasched join 'R/figures/{trained}/comparison.csv' --by trained=0,1,2,3,4,all "
-        "--out R/figures/demo.csv",
+        "metasched.join(tables='R/figures/{trained}/comparison.csv', by='trained=0,1,2,3,4,all', "
+        "out='R/figures/demo.csv')",
     ],
     "deeprm": [
         "metasched train deeprm-released --set task.workload.load=1.1 "
@@ -80,8 +81,8 @@ LINES = {
         "--run ppo/ppo-1.1-2 --continue",
         "metasched compare --policies 'R/gen-*,ppo/ppo-1.1-*' --at 1.1 --rules released "
         "--decode tuned --seed 2 --out R/figures/beside-1.1",
-        "metasched join 'R/figures/beside-{trained}/comparison.csv' "
-        "--by trained=0.7,1.1,1.3,1.845 --out R/figures/deeprm-generalist-beside.csv",
+        "metasched.join(tables='R/figures/beside-{trained}/comparison.csv', "
+        "by='trained=0.7,1.1,1.3,1.845', out='R/figures/deeprm-generalist-beside.csv')",
     ],
     "objectives": [
         "metasched train deeprm-ppo --set task.world.rules=released --set task.workload.load=1.1 "
@@ -153,7 +154,7 @@ LINES = {
 @pytest.mark.parametrize("name", COUNTS)
 def test_an_experiment_gives_the_commands_that_made_the_recorded_results(name, capsys):
     lines = shown(capsys, name, "--out", "R")
-    kinds = [line.split()[1] for line in lines]
+    kinds = [re.split(r"[ .(]", line)[1] for line in lines]
     assert {kind: kinds.count(kind) for kind in kinds} == COUNTS[name]
     assert len(set(lines)) == len(lines)
     for line in LINES[name]:
@@ -229,6 +230,8 @@ def test_everything_that_an_experiment_names_exists(name, tmp_path):
     calls = calls_of(name, tmp_path)
     check_calls(calls, tmp_path)
     for call in calls:
+        if call.name in ALONE:
+            continue
         # The line that is shown means the same to the program.
         command = cli.metasched.get_command(None, call.name)
         plan = click.Context(command)
@@ -236,7 +239,7 @@ def test_everything_that_an_experiment_names_exists(name, tmp_path):
         context = command.make_context(call.name, list(call.words[1:]), parent=plan)
         assert call.context().params == context.params
         if call.run:
-            config = load_config(call.texts("preset")[0], call.texts("set"))
+            config = load_config(call.texts("config")[0], call.texts("set"))
             assert config.training.iterations == call.num_iterations
 
 

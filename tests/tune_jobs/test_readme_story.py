@@ -82,7 +82,7 @@ def test_the_story_of_the_readme_comes_true(
             assert {(row["window"], row["warmup"]) for row in rows} == {("700", "100")}
         elif name == "replay":
             rows = table(inside / word_after(shown, "--out") / "replay.csv")
-            policies = ["as recorded", *word_after(shown, "--policy").split(",")]
+            policies = ["as recorded", *word_after(shown, "--policies").split(",")]
             assert {row["policy"] for row in rows} == {*policies}
         elif name == "adapt":
             rows = table(inside / word_after(shown, "--out") / "adaptation.csv")

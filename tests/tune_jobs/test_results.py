@@ -129,7 +129,7 @@ def test_a_folder_whose_name_would_be_read_as_several_runs_is_refused(
     ("args", "message"),
     [
         (["deepmr"], "did you mean 'deeprm'"),
-        (["deeprm", "--seeds", "0,x"], "--seeds takes whole numbers"),
+        (["deeprm", "--seeds", "0,x"], "'--seeds': values are whole numbers like 0,1,3"),
         (["nowhere.yaml"], "nowhere.yaml"),
     ],
 )

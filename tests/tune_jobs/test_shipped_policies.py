@@ -141,7 +141,7 @@ def test_a_run_of_its_preset_is_called_by_its_folder(tmp_path: Path) -> None:
         "compare --policies sjf,hpc-hold --config hpc-smoke",
         "train hpc-universal --print-config",
         "train hpc-order --set training.start=hpc-limits",
-        "guard hpc-no-worse",
+        "compare --decide --policies hpc-no-worse",
     ],
 )
 def test_policies_that_are_gone_are_refused_in_a_sentence(line: str, capsys: Shown) -> None:
@@ -181,7 +181,7 @@ def test_the_policy_for_operation_is_better_than_tetris_at_no_longer_waits(capsy
 def test_replay_takes_its_name_on_a_machine_with_gpus(tmp_path: Path, capsys: Shown) -> None:
     log = write_site_log(tmp_path / "jobs.csv", 60)
     machine = ("--processors", 16, "--gpus", 4)
-    assert metasched("replay", log, "--policy", f"saf,{ORDER}", *machine, "--json") == 0
+    assert metasched("replay", log, "--policies", f"saf,{ORDER}", *machine, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert {row["policy"] for row in found["replay"]} == {"saf", ORDER}
 
@@ -190,8 +190,11 @@ def test_the_guard_refuses_it_where_it_is_too_dear_and_keeps_the_decision(
     tmp_path: Path, capsys: Shown
 ) -> None:
     out = tmp_path / "decision.json"
-    options = (*SMALL, "--jobsets", 4, "--out", out, "--json")
-    assert metasched("guard", ORDER, *options, "--limit", "longest_wait=0") == 0
+    options = (*SMALL, "--jobsets", 4, "--out", tmp_path, "--json")
+    assert (
+        metasched("compare", "--decide", "--policies", ORDER, *options, "--limit", "longest_wait=0")
+        == 0
+    )
     found = json.loads(capsys.readouterr().out)
     assert not found["learned_is_used"]
     dear = {one["policy"]: one["too_dear"] for one in found["candidates"]}

@@ -3,7 +3,7 @@
 New ones are found by themselves. What takes long is not done, in one of these ways:
 
 - Words are appended that make work small, as a user could (`SHORTER`), and heuristics are tuned on
-  4 jobsets. So compare, guard and adapt run to their end. What stands in several places runs once.
+  4 jobsets. So compare and adapt run to their end. What stands in several places runs once.
 - Pictures are drawn and not rendered, as in most tests; `test_readme_story` renders them.
 - The function that does the long part is left out (`LONG`). All before it runs: options, presets,
   keys and values of configs, sweeps and experiments, globs, policies. So it is with train, tune,
@@ -47,7 +47,6 @@ from tune_jobs.sweeps.points import check_sweep
 
 SHORTER = {
     "compare": ("--jobsets", "4"),
-    "guard": ("--jobsets", "4"),
     "adapt": ("--episodes", "4", "--jobsets", "2", "--evaluate", "4", "--steps", "1"),
 }
 LONG = {

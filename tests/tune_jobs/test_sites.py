@@ -418,7 +418,7 @@ def test_results_of_a_folder_are_made_again_only_when_a_log_has_changed(
     [
         (("sites",), "these results need --logs"),
         (("sites", "--logs", "no/such/folder"), "no/such/folder"),
-        (("deeprm", "--policy", "runs/mine"), "do not use --policy"),
+        (("deeprm", "--policies", "runs/mine"), "do not use --policies"),
         (("all", "--max-wait", "5d"), "--max-wait is for one experiment"),
     ],
 )
@@ -433,7 +433,7 @@ def test_options_of_results_are_refused_where_nothing_uses_them(
 def test_all_that_is_said_reaches_the_figure(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    args = ("--policy", DEFAULT, "--processors", "calm=64", "--processors", "a=3")
+    args = ("--policies", DEFAULT, "--processors", "calm=64", "--processors", "a=3")
     assert results("sites", "--logs", str(folder), "--out", "R", *args, "--dry-run") == 0
     assert capsys.readouterr().out.splitlines() == [
         f"metasched figure sites --trace {folder} --runs {DEFAULT} --max-wait x2 "

@@ -1,20 +1,19 @@
 """What ``metasched study`` does: measures how runs adapt to the tasks of a family."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from meta.costs import Keep
 from meta.maml.options import MAMLOptions
 from meta.study import StudyPlan
 from meta.tasks import get_distribution
-from rllib_configs.policy_files import Decode
+from tune_jobs.commands.adapting import Study
 from tune_jobs.measuring.policy_specs import split_names
 from tune_jobs.measuring.trained_runs import find_runs
 from tune_jobs.measuring.work import Work, working
@@ -27,58 +26,30 @@ from tune_jobs.tracking.recording import record_result
 if TYPE_CHECKING:
     from tune_jobs.adapting.sources import Source
 
-N = TypeVar("N", int, float)
+
+def _plan(options: Study) -> StudyPlan:
+    """Tasks, steps and seeds; raises `InputError` if a number makes no sense."""
+    return StudyPlan(
+        num_tasks=options.num_tasks,
+        task_seed=options.task_seed,
+        num_seeds=options.num_seeds,
+        steps=tuple(options.steps),
+        num_episodes=options.num_episodes,
+        num_jobsets=options.num_jobsets,
+        num_evaluation_jobsets=options.num_held_out,
+        rates=tuple(options.rates),
+        num_rate_tasks=options.num_rate_tasks,
+        decode=options.decode,
+        keep=options.keep,
+    )
+
 
 KEPT = "study.jsonl"
 """Holds the tasks that a call that was stopped has measured."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class StudyOptions:
-    """What a study measures: options of ``metasched study``, whose help says what each means."""
-
-    runs: Sequence[str]
-    family: str
-    num_tasks: int
-    task_seed: int
-    num_seeds: int
-    steps: str
-    num_episodes: int
-    num_jobsets: int
-    num_held_out: int
-    decode: Decode
-    keep: Keep
-    rate: float | None
-    rates: str
-    num_rate_tasks: int
-    num_scratch: int
-    scratch_times: int
-    num_specialists: int = 0
-    num_iterations: int = 100
-    num_runners: int = 0
-    address: str | None = None
-
-    def plan(self) -> StudyPlan:
-        """Tasks, steps and seeds; raises `InputError` if a number makes no sense."""
-        return StudyPlan(
-            num_tasks=self.num_tasks,
-            task_seed=self.task_seed,
-            num_seeds=self.num_seeds,
-            steps=_numbers("--steps", self.steps, int),
-            num_episodes=self.num_episodes,
-            num_jobsets=self.num_jobsets,
-            num_evaluation_jobsets=self.num_held_out,
-            rates=_numbers("--rates", self.rates, float),
-            num_rate_tasks=self.num_rate_tasks,
-            decode=self.decode,
-            keep=self.keep,
-        )
-
-
-def study_adaptation(
-    options: StudyOptions, progress: Progress, *, out: Path, track: bool = False
-) -> Report:
-    """Measures runs, writes their rows, and tells where; keywords are options of the command.
+def study_adaptation(options: Study, progress: Progress) -> Report:
+    """Measures runs, writes their rows, and tells where.
 
     Raises:
         InputError: if no run is named, or one cannot be measured.
@@ -88,8 +59,8 @@ def study_adaptation(
         raise InputError("name the runs to measure, for instance 'runs/maml-*'")
     if options.num_specialists:
         _require_joint(runs, options)
-    plan = options.plan()
-    first = plan.split(get_distribution(options.family), Split.HELD_OUT)[0]
+    plan, family, out = _plan(options), str(options.family), Path(options.out)
+    first = plan.split(get_distribution(family), Split.HELD_OUT)[0]
     # Only now, because it imports PyTorch and Ray, which takes longer than all checks before.
     from tune_jobs.adapting.sources import sources_of
 
@@ -97,17 +68,15 @@ def study_adaptation(
     for source in sources:  # so that what cannot be measured is known before anything is
         source.load().after(first, replace(plan, steps=(0,)), 0)
     with working(options.num_runners, progress, out / KEPT, options.address) as work:
-        paths = _measure_all(sources, options.family, plan, out, work)
-    if track:
+        paths = _measure_all(sources, family, plan, out, work)
+    if options.track:
         _track(paths, runs[0])
     figure = "adaptation"
     if options.num_specialists:
         from tune_jobs.adapting.specialists import train_specialists
 
         number, iterations = options.num_specialists, options.num_iterations
-        paths.append(
-            train_specialists(runs[0], options.family, plan, number, iterations, out, progress)
-        )
+        paths.append(train_specialists(runs[0], family, plan, number, iterations, out, progress))
         figure = "headroom"
     return Report(
         text=f"Wrote {', '.join(str(path) for path in paths)}\n"
@@ -116,7 +85,7 @@ def study_adaptation(
     )
 
 
-def _require_joint(runs: Sequence[Path], options: StudyOptions) -> None:
+def _require_joint(runs: Sequence[Path], options: Study) -> None:
     """Makes sure that specialists can be trained from a run.
 
     Raises:
@@ -151,15 +120,3 @@ def _measure_all(
 
     measure_heuristics(family, plan, out, work)
     return [measure_source(source, family, plan, out, work) for source in sources]
-
-
-def _numbers(option: str, text: str, kind: type[N]) -> tuple[N, ...]:
-    """Reads ``1,2,3``.
-
-    Raises:
-        InputError: if a part is no number.
-    """
-    try:
-        return tuple(kind(part) for part in text.split(",") if part.strip())
-    except ValueError:
-        raise InputError(f"{option} takes numbers separated by commas, not '{text}'") from None

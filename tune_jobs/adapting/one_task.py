@@ -15,8 +15,10 @@ from cluster_env.core.errors import InputError
 from meta.checks import check_numbers, require_features, require_scorer
 from meta.tasks import Task, read_task
 from rllib_configs.changes import changed_keys
-from rllib_configs.policy_files import Decode, read_policy_config
+from rllib_configs.policy_files import read_policy_config
 from rllib_configs.task_schema import TaskSection
+from tune_jobs.commands.adapting import Adapt
+from tune_jobs.commands.shared import Keep
 from tune_jobs.measuring.choices import steady_operation
 from tune_jobs.tables.frames import Row, plain, write_table
 from tune_jobs.terminal.options import ADAPTATION_TABLE
@@ -26,25 +28,6 @@ from tune_jobs.tracking.recording import annotate, record_result
 
 if TYPE_CHECKING:
     from meta.adaptation import Adaptation
-    from meta.costs import Keep
-
-
-@dataclass(frozen=True, kw_only=True)
-class AdaptationOptions:
-    """An adaptation to one task: options of ``adapt``, and from Python.
-
-    The task may be texts as `meta.tasks.read_task` takes them, which change the one that the policy
-    was trained on.
-    """
-
-    run: str | Path
-    task: Task | Sequence[str]
-    num_steps: int = 3
-    num_episodes: int = 20
-    num_jobsets: int = 4
-    rate: float | None = None
-    seed: int = 0
-    decode: Decode = "argmax"
 
 
 @dataclass(frozen=True)
@@ -77,7 +60,7 @@ def check_new(folder: Path | None) -> None:
         raise InputError(f"{folder} is not empty; take a new folder for the adapted policy")
 
 
-def adapt(options: AdaptationOptions) -> Adapted:
+def adapt(options: Adapt) -> Adapted:
     """Adapts a policy.
 
     Raises:
@@ -121,19 +104,19 @@ def in_steady_operation(task: Task, texts: Sequence[str]) -> tuple[Task, int]:
 
 
 def adapt_to_task(
-    options: AdaptationOptions,
+    options: Adapt,
     *,
     num_held_out: int,
-    keep: "Keep",
-    out: Path | None,
+    keep: Keep,
     as_json: bool,
     track: bool | None,
 ) -> None:
-    """Adapts a policy and prints the table; keywords are options of the command.
+    """Adapts a policy and prints the table; keywords are options of the command alone.
 
     Raises:
         InputError: if policy, task or folder cannot be used.
     """
+    out = None if options.out is None else Path(options.out)
     if track and out is None:
         raise InputError("--track records the table, so it needs --out FOLDER")
     check_new(out)
@@ -190,9 +173,7 @@ def adapt_to_task(
         click.echo(f"Next     {compare_command([*task.spec.baselines, out])}")
 
 
-def _track(
-    out: Path, options: AdaptationOptions, keep: str, rows: Sequence[Row], note: str
-) -> None:
+def _track(out: Path, options: Adapt, keep: str, rows: Sequence[Row], note: str) -> None:
     """Records the adaptation as a run below the policy's; MLflow's step is that of it."""
     curves = [
         (int(row["step"]), {name: float(row[name]) for name in ("ratio", "cost")})

@@ -23,15 +23,20 @@ from cluster_env.core.registry import unknown
 from cluster_env.worlds import WORLDS
 from rllib_configs.extensions import load_extensions
 from tune_jobs.cli import COMMANDS, metasched
+from tune_jobs.commands.command_line import OptionsCommand
+from tune_jobs.commands.task_command import TaskCommand
+from tune_jobs.experiments import joining
 from tune_jobs.experiments.definition import Scalar
 from tune_jobs.runs.directory import RunDirectory
 from tune_jobs.terminal.options import OF_PLAN
 from tune_jobs.terminal.running import run
 from tune_jobs.terminal.signals import StopRequest
-from tune_jobs.terminal.task_command import TaskCommand
 from tune_jobs.tracking.provenance import as_command
 
 Options = Mapping[str, Scalar | Sequence[Scalar]]
+
+ALONE = {"join": joining.command}
+"""Calls that are no commands, but functions in Python."""
 
 _SHOWN = 80  # characters of a call, so that what is wrong with it has room
 _POLL_S = 0.1
@@ -49,15 +54,18 @@ class Call:
     num_iterations: int = 0  # of that run
 
     @cached_property
-    def command(self) -> click.Command:
+    def command(self) -> OptionsCommand:
         """The command that is called.
 
         Raises:
             InputError: if there is none.
         """
+        if self.name in ALONE:
+            return ALONE[self.name]
         command = metasched.get_command(click.Context(metasched), self.name)
         if command is None:
             raise self.refusal(str(unknown("command", self.name, COMMANDS)))
+        assert isinstance(command, OptionsCommand)
         return command
 
     @cached_property
@@ -75,7 +83,10 @@ class Call:
         return (*words, *flagged)
 
     def __str__(self) -> str:
-        """That line as a shell takes it."""
+        """That line as a shell takes it, or the call in Python of what is no command."""
+        if self.name in ALONE:
+            options = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
+            return f"metasched.{self.name}({options})"
         return shlex.join(("metasched", *self.words))
 
     def texts(self, *names: str) -> list[str]:

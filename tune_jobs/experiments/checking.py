@@ -10,7 +10,7 @@ from rllib_configs.schema import ExperimentConfig
 from tune_jobs.experiments.calls import Call
 from tune_jobs.experiments.reach import check_begun, check_reach
 from tune_jobs.experiments.record import RECORD
-from tune_jobs.figures.drawing import check_options, given_options
+from tune_jobs.figures.drawing import check_options, given_fields
 from tune_jobs.measuring.rollout_specs import is_rollout, rollout_runs
 from tune_jobs.measuring.trained_runs import find_runs, is_heuristic
 from tune_jobs.tracking.values import flatten
@@ -47,15 +47,16 @@ def check_calls(calls: Sequence[Call], out: Path) -> None:
         context = call.context()
         try:
             if call.run is not None:
-                preset, *settings = call.texts("preset", "set")
+                preset, *settings = call.texts("config", "set")
                 if (preset, *settings) not in loaded:
                     check_sent_nowhere(load_config(preset, settings))
                 loaded.add((preset, *settings))
                 continue
             if call.name == "figure":
+                figure = call.command.options_in(context.params)
                 again, track = "table" in call.options, bool(call.options.get("track"))
                 for name in call.texts("name"):
-                    check_options(name, given_options(context), again, track)
+                    check_options(name, given_fields(figure), again, track)
             for source in call.texts("config"):
                 if not source.endswith((".yaml", ".yml")):  # which a call before may write
                     read_config(source)
@@ -107,7 +108,7 @@ def check_trained(call: Call) -> None:
                 "give another folder with --out, or remove it"
             )
         return
-    (preset,), (seed,) = call.texts("preset"), call.texts("seed")
+    (preset,), (seed,) = call.texts("config"), call.texts("seed")
     settings = [*call.texts("set"), f"seed={seed}"]
     named = flatten(prepare(load_config(preset, settings)).to_dict())
     there = flatten(load_config(str(file)).to_dict())

@@ -98,7 +98,7 @@ def _trainings(experiment: Experiment, out: Path, seeds: Sequence[int] | None) -
                 for key, value in runs.settings.items()
             ]
             options: Options = {
-                "preset": runs.preset,
+                "config": runs.preset,
                 "set": [*settings, f"training.iterations={runs.iterations}"],
                 "seed": seed,
                 "run": str(folder),

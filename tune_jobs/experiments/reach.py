@@ -19,7 +19,7 @@ from tune_jobs.terminal.options import OutPath
 
 CALLS = frozenset(
     (
-        *("adapt", "choose", "compare", "figure", "generate", "guard", "join", "replay"),
+        *("adapt", "compare", "figure", "generate", "join", "replay"),
         *("study", "trace", "whatif"),
     )
 )

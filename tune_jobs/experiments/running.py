@@ -1,13 +1,12 @@
 """Makes the results of an experiment, and says how far it is."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
 import click
 
+from tune_jobs.commands.results import Results
 from tune_jobs.experiments.calls import Call, carry_out_all
 from tune_jobs.experiments.checking import check_calls, check_place, check_runs, check_trained
 from tune_jobs.experiments.definition import find_experiment, in_order, load_experiment
@@ -20,54 +19,64 @@ REFUSED = 2
 """Exit status of a command that cannot be carried out as it was called."""
 
 
-def make_all(out: Path, seeds: Sequence[int] | None, **options: Any) -> None:
-    """Makes the results of all named experiments, each in a folder of its own below `out`.
+RESULTS = Path("runs/results")
 
-    The other arguments are those of `make_results`.
+
+def given_to(options: Results) -> dict[str, str]:
+    """Options that calls of an experiment may use, by name; see `Experiment.takes`."""
+    said = {
+        "logs": str(options.logs or ""),
+        "max-wait": options.max_wait,
+        "policies": ",".join(options.policies),
+        "processors": ",".join(options.processors),
+    }
+    return {name: text for name, text in said.items() if text}
+
+
+def calls_of(experiment: str, options: Results) -> tuple[list[Call], Path]:
+    """All calls of an experiment, and the folder of its results.
+
+    Raises:
+        InputError: if the experiment cannot be used.
     """
+    out = RESULTS / Path(experiment).stem if options.out is None else Path(options.out)
+    calls = list_calls(load_experiment(experiment), out, options.seeds, given_to(options))
+    return calls, out
+
+
+def make_all(options: Results) -> None:
+    """Makes the results of all named experiments, each in a folder of its own below ``out``."""
     names = in_order()
     minutes = [load_experiment(name).minutes or 0 for name in names]
     for number, name in enumerate(names):
         click.secho(
             f"# {name}: {number + 1} of {len(names)} results, about {minutes[number]} of the "
             f"{sum(minutes[number:])} minutes that are left on two cores",
-            bold=not options["dry_run"],
+            bold=not options.dry_run,
         )
-        make_results(name, out / name, seeds, **options)
+        make_results(name, replace(options, out=Path(options.out or RESULTS) / name))
 
 
-def make_results(
-    source: str,
-    out: Path,
-    seeds: Sequence[int] | None,
-    dry_run: bool,
-    force: bool,
-    at_once: int,
-    given: Mapping[str, str] = MappingProxyType({}),
-) -> None:
+def make_results(source: str, options: Results) -> None:
     """Trains what is not trained yet, and makes the calls that follow and are not done.
 
     Args:
         source: name of an experiment, or path of a YAML file.
-        out: folder of its runs, tables and figures; `tune_jobs.experiments.record` says what else
-            it gets.
-        seeds: training seeds of all runs, instead of the experiment's.
-        dry_run: show the commands only.
-        force: whether files may differ from the commit that the record will name.
-        at_once: how many runs to train side by side.
-        given: options that its calls use, see `Experiment.takes`.
+        options: of the command. `tune_jobs.experiments.record` says what its folder gets beside
+            runs, tables and figures.
 
     Raises:
         InputError: if the experiment cannot be used, the folder holds other runs than it says or
             those of several experiments, or no commit holds the files that would make the results.
         click.exceptions.Exit: with the status of the first call that fails or is stopped.
     """
+    calls, out = calls_of(source, options)
+    dry_run, at_once = options.dry_run, options.at_once or 1
     check_place(source, out)
-    calls = list_calls(load_experiment(source), out, seeds, given)
     check_calls(calls, out)
     trained = {call.run: call for call in calls if call.run}
     record = ExperimentRecord(out, first_comment(find_experiment(source)), list(trained))
-    if not (dry_run or force):
+    if not (dry_run or options.force):
         record.check_commit()
     for call in trained.values():
         check_trained(call)

@@ -90,7 +90,7 @@ def _joined(
 
 
 def _place(row: Cells) -> str:
-    """What a row rests on, in words, and what `metasched join` has put in front of its columns."""
+    """What a row rests on, in words, and what `metasched.join` has put in front of its columns."""
     given = row.get("place") or ""
     jobs, details = jobs_in(row), described(row)
     inside = f" ({details})" if details else ""

@@ -1,19 +1,18 @@
 """Figures as commands ask for them: drawn, kept beside their table, and recorded."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sized
 from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from cluster_env.core.errors import InputError
-from tune_jobs.figures.registry import FIGURES, OPTIONS, make_figure
-from tune_jobs.measuring.choices import parse_values
+from tune_jobs.commands.results import Figure
+from tune_jobs.commands.shared import texts_of
+from tune_jobs.figures.registry import FIGURES, OPTIONS, FigureRequest, make_figure
 from tune_jobs.measuring.policy_specs import split_names
 from tune_jobs.measuring.trained_runs import find_runs
-from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.tables.saving import save
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.tracking import Tracker
@@ -22,14 +21,22 @@ from tune_jobs.tracking.recording import HasFigures, record_figure
 logger = logging.getLogger(__name__)
 
 
-def given_options(context: click.Context) -> dict[str, Any]:
-    """Fields of `FigureRequest` that the user of a command gave, ``runs`` and ``at`` as texts."""
-    return {
-        field: context.params[field]
-        for field in OPTIONS.values()
-        if context.get_parameter_source(field) not in (None, ParameterSource.DEFAULT)
-        or (field == "task_options" and context.params.get(field))
+def given_fields(options: Figure) -> dict[str, Any]:
+    """Fields of `FigureRequest` that are given, as it has them."""
+    names = {"source": "on", "overrides": "changes"}
+    readers: dict[str, Callable[[Any], Any]] = {
+        "runs": split_names,
+        "rows": lambda paths: list(map(Path, paths)),
+        "traces": lambda paths: list(map(Path, paths)),
+        "source": str,
+        "overrides": texts_of,
     }
+    given = {}
+    for field in OPTIONS.values():
+        value = getattr(options, names.get(field, field))
+        if value is not None and (not isinstance(value, Sized) or len(value)):
+            given[field] = readers[field](value) if field in readers else value
+    return given
 
 
 def check_options(name: str, given: Mapping[str, Any], from_table: bool, track: bool) -> None:
@@ -45,28 +52,24 @@ def check_options(name: str, given: Mapping[str, Any], from_table: bool, track: 
     FIGURES.get(name).refuse_unused(used, from_table)
 
 
-def report_figure(
-    name: str | None, out: Path, table: Path | None, track: bool, **given: Any
-) -> None:
+def report_figure(options: Figure, track: bool) -> None:
     """Draws a figure, or a table of one again, and says where it is.
 
-    With `track` it is recorded in MLflow beside the first run. For what is given see
-    `given_options`.
+    With `track` it is recorded in MLflow beside the first run.
 
     Raises:
         InputError: if no figure is named, it does not use what is given, or it cannot be drawn.
     """
-    if name is None:
+    if not options.name:
         raise InputError(f"name a figure: {', '.join(FIGURES.names())}")
-    check_options(name, given, table is not None, track)
-    runs = split_names(given.pop("runs", ()))
-    if "at" in given:
-        given["at"] = parse_values(given["at"])
-    request = FigureRequest(runs=runs, progress=Progress(), **given)
-    image, csv = make_figure(name, request, out, table)
+    given, table = given_fields(options), options.table
+    check_options(options.name, given, table is not None, track)
+    request = FigureRequest(progress=Progress(), **given)
+    out = Path(options.out or "figures")
+    image, csv = make_figure(options.name, request, out, None if table is None else Path(table))
     click.echo(f"Wrote {image}, drawn from {csv}")
     if track:
-        record_figure(image, csv, *find_runs(runs)[:1])
+        record_figure(image, csv, *find_runs(request.runs)[:1])
 
 
 def draw_figure(name: str, run: HasFigures, tracker: Tracker, **request: Any) -> Path | None:

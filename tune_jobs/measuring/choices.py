@@ -3,8 +3,9 @@
 import math
 from collections.abc import Container, Mapping, Sequence, Set
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from cluster_env.core.errors import InputError, shortened
@@ -16,31 +17,13 @@ from rllib_configs.changes import Changes, change, changed_keys
 from rllib_configs.loading import make_config_of_log, parse_config, read_config
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.sections import refusing
-from tune_jobs.measuring.protocol import DEFAULT_JOBSETS, EvaluationProtocol
-from tune_jobs.measuring.trained_runs import Decode, TrainedRun
-
-
-def parse_values(text: str) -> list[float]:
-    """Reads ``0.7,1.1`` or ``70%,110%``.
-
-    Raises:
-        InputError: if a part is no number.
-    """
-    try:
-        values = [_share(part.strip()) for part in text.split(",") if part.strip()]
-    except ValueError:
-        values = []
-    if not values or not all(map(math.isfinite, values)):
-        raise InputError(f"values are numbers like 0.7,1.1 or 70%, not '{shortened(text)}'")
-    return values
-
-
-def _share(text: str) -> float:
-    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+from tune_jobs.commands.shared import Evaluation
+from tune_jobs.measuring.protocol import EvaluationProtocol
+from tune_jobs.measuring.trained_runs import TrainedRun
 
 
 def choose_config(
-    source: str | ExperimentConfig | None,
+    source: str | Path | ExperimentConfig | None,
     overrides: Changes,
     task_options: Mapping[str, Any],
     runs: Sequence[TrainedRun],
@@ -60,7 +43,8 @@ def choose_config(
     if isinstance(source, ExperimentConfig):
         data = source.to_dict()
     else:
-        data = read_config(runs[0].config_file if source is None and runs else source or "deeprm")
+        named = "deeprm" if source is None else str(source)
+        data = read_config(runs[0].config_file if source is None and runs else named)
     return changed_config(data, overrides, task_options)
 
 
@@ -105,7 +89,7 @@ def _task_of(data: dict[str, Any], before: Mapping[str, Any], given: Set[str]) -
 
 
 def choose_comparison(
-    source: str | ExperimentConfig | None,
+    source: str | Path | ExperimentConfig | None,
     overrides: Changes,
     task_options: Mapping[str, Any],
     runs: Sequence[TrainedRun],
@@ -171,69 +155,48 @@ def parse_limits(texts: Sequence[str], spec: WorldSpec) -> dict[str, float]:
     return limits
 
 
-@dataclass(frozen=True, kw_only=True)
-class EvaluationOptions:
-    """What policies are evaluated on: options of ``compare`` and ``guard``, and from Python.
+def heuristics_of(options: Evaluation) -> list[str]:
+    """Names of the heuristics of the world that is asked for, where no run says it."""
+    if isinstance(options.on, Task):
+        return list(options.on.spec.heuristics.names())
+    config = choose_config(options.on, options.changes, {}, ())
+    return list(get_spec(config.task.world.kind).heuristics.names())
 
-    Attributes:
-        source: preset or file, a config, or a task, which has a seed of its own.
-        overrides: changes to a config.
-        task_options: values, or texts of them, by names of the world's options.
-        objective: what decides who is best, and what policies are conditioned on.
-        limits: of side metrics, by name, or texts as for `parse_limits`.
+
+def protocol_of(
+    options: Evaluation,
+    runs: Sequence[TrainedRun],
+    num_guard_jobsets: int = 0,
+    guarded: bool = False,
+) -> EvaluationProtocol:
+    """What options ask for, for some runs; raises `InputError` if it cannot be had.
+
+    See `choose_comparison` for what is guarded.
     """
-
-    source: Task | ExperimentConfig | str | None = None
-    overrides: Changes = ()
-    task_options: Mapping[str, Any] = field(default_factory=dict)
-    objective: str | None = None
-    num_jobsets: int = DEFAULT_JOBSETS
-    num_episodes: int = 1
-    warmup: int | None = None
-    limits: Sequence[str] | Mapping[str, float] | None = None
-    seed: int = 0
-    decode: Decode = "sample"
-    num_runners: int = 0
-    address: str | None = None
-
-    def heuristics(self) -> list[str]:
-        """Names of the heuristics of the world that is asked for, where no run says it."""
-        if isinstance(self.source, Task):
-            return list(self.source.spec.heuristics.names())
-        config = choose_config(self.source, self.overrides, {}, ())
-        return list(get_spec(config.task.world.kind).heuristics.names())
-
-    def protocol(
-        self, runs: Sequence[TrainedRun], num_guard_jobsets: int = 0, guarded: bool = False
-    ) -> EvaluationProtocol:
-        """What these options ask for, for some runs; raises `InputError` if it cannot be had.
-
-        See `choose_comparison` for what is guarded.
-        """
-        if isinstance(self.source, Task):
-            if changed_keys(self.overrides):
-                raise InputError("changes are made to a config or a preset, and not to a task")
-            task, warmup = self.source, self.warmup or 0
-        else:
-            config, warmup = choose_comparison(
-                self.source, self.overrides, self.task_options, runs, self.warmup, guarded
-            )
-            task = config.task.build(config.name, self.seed)
-        if self.objective is not None:
-            task = replace(task, objective=get_objective(self.objective))
-        limits = self.limits
-        if limits is not None and not isinstance(limits, Mapping):
-            limits = parse_limits(limits, task.spec)
-        for name, limit in (limits or {}).items():
-            get_metric(name)
-            if not limit >= 0:
-                raise InputError(f"a limit is a share from 0, but {limit:g} was given for {name}")
-        return EvaluationProtocol(
-            task,
-            task.objective.metric.name,
-            num_jobsets=self.num_jobsets,
-            num_episodes=self.num_episodes,
-            warmup=warmup,
-            limits=limits,
-            num_guard_jobsets=num_guard_jobsets,
+    if isinstance(options.on, Task):
+        if changed_keys(options.changes):
+            raise InputError("changes are made to a config or a preset, and not to a task")
+        task, warmup = options.on, options.warmup or 0
+    else:
+        config, warmup = choose_comparison(
+            options.on, options.changes, options.task_options, runs, options.warmup, guarded
         )
+        task = config.task.build(config.name, options.seed)
+    if options.objective is not None:
+        task = replace(task, objective=get_objective(options.objective))
+    limits = None if options.limits == () else options.limits
+    if limits is not None and not isinstance(limits, Mapping):
+        limits = parse_limits(limits, task.spec)
+    for name, limit in (limits or {}).items():
+        get_metric(name)
+        if not limit >= 0:
+            raise InputError(f"a limit is a share from 0, but {limit:g} was given for {name}")
+    return EvaluationProtocol(
+        task,
+        task.objective.metric.name,
+        num_jobsets=options.num_jobsets,
+        num_episodes=options.num_episodes,
+        warmup=warmup,
+        limits=limits,
+        num_guard_jobsets=num_guard_jobsets,
+    )

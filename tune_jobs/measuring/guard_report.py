@@ -1,4 +1,4 @@
-"""What ``metasched guard`` does: decides on one task, shows why, and keeps the decision."""
+"""What ``compare --decide`` does: decides on one task, shows why, and keeps the decision."""
 
 import math
 from collections.abc import Mapping
@@ -22,12 +22,14 @@ from cluster_env.evaluation import (
     compare_policies,
     get_metric,
 )
+from tune_jobs.commands.comparing import Compare, Guard
+from tune_jobs.commands.shared import part_of
 from tune_jobs.measuring.all_weeks import AllWeeks, worse_by
-from tune_jobs.measuring.choices import EvaluationOptions
+from tune_jobs.measuring.choices import protocol_of
 from tune_jobs.measuring.comparison import check_specs
 from tune_jobs.measuring.evaluating import estimate_of, evaluation_of, trusted
 from tune_jobs.measuring.guarding import calibrate, plain_limits, with_guard_jobs, write_decision
-from tune_jobs.measuring.policy_specs import learned_spec
+from tune_jobs.measuring.policy_specs import learned_spec, split_names
 from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.measuring.table import about_windows, policy_lines
 from tune_jobs.measuring.trained_runs import Decode, find_runs, load_runs
@@ -37,17 +39,13 @@ from tune_jobs.tables.columns import column, with_interval, within_range
 from tune_jobs.tables.frames import estimate_cells, frame_of
 from tune_jobs.tables.printing import WIDTH, aligned, folded, title_case
 from tune_jobs.tables.report import Report
-from tune_jobs.terminal.progress import Progress
+from tune_jobs.terminal.options import DECISION
+from tune_jobs.terminal.progress import NoProgress, Progress
+
+MIN_JOBSETS = 2
+"""Of what one may decide on: with one there is no interval."""
 
 _SLACK = 1e-9  # of what is compared in the last digits
-
-
-@dataclass(frozen=True, kw_only=True)
-class GuardOptions(EvaluationOptions):
-    """What a guard decides on: the policy of ``run``, and ``later`` on held-out jobsets, too."""
-
-    run: Path
-    later: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,12 +104,42 @@ class Decided:
         write_decision(path, self.decision, self.protocol, self.run, self.decode)
 
 
-def decide(options: GuardOptions, progress: Progress) -> Decided:
+def report_decision(
+    options: Compare, out: Path | None, *, later: bool, wide: bool, as_json: bool
+) -> None:
+    """Decides on the one policy that is named, shows the decision, and keeps it in a folder.
+
+    Raises:
+        InputError: if something cannot be used, or no policy or several are named.
+    """
+    names = split_names(map(str, options.policies))
+    if len(names) != 1:
+        raise InputError(
+            f"--decide is about one learned policy, but --policies names {len(names)}; name the "
+            "folder of a run, or a pretrained policy"
+        )
+    if options.decode == "tuned":
+        raise InputError("--decode tuned is for comparisons; a decision takes sample or argmax")
+    idle = {"at": options.at, "protocol": options.protocols, "episodes": options.num_episodes > 1}
+    for name in (name for name, value in idle.items() if value):
+        raise InputError(f"--{name} has no effect on a decision, so leave it out")
+    guard = part_of(options, Guard, run=names[0], later=later)
+    decided = decide(guard, NoProgress() if as_json else Progress())
+    decided.report(wide).show(as_json=as_json)
+    if out is not None:
+        decided.write(out / DECISION)
+        if not as_json:
+            click.echo(f"Wrote {out / DECISION}")
+
+
+def decide(options: Guard, progress: Progress) -> Decided:
     """Lets the guard decide.
 
     Raises:
         InputError: if something cannot be used, or several policies are named.
     """
+    if options.num_jobsets < MIN_JOBSETS:
+        raise InputError(f"a guard needs at least {MIN_JOBSETS} jobsets to decide on")
     paths = find_runs([str(options.run)])
     if len(paths) > 1:
         raise InputError(
@@ -119,7 +147,7 @@ def decide(options: GuardOptions, progress: Progress) -> Decided:
             f"{len(paths):,}, as {paths[0].name} and {paths[1].name}; name one of them"
         )
     runs = load_runs(paths, options.decode)
-    whole = options.protocol(runs, options.num_jobsets, guarded=True)
+    whole = protocol_of(options, runs, options.num_jobsets, guarded=True)
     spec = learned_spec(paths[0].resolve().name, runs, options.decode)  # by the name it has here
     protocol = with_guard_jobs(whole.at(*whole.values()), [spec])
     check_specs(protocol, [spec])

@@ -231,7 +231,8 @@ def load_decided(path: Path | str) -> Policy:
         objective = get_objective(name)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise InputError(
-            f"{path} holds no decision of the guard; write one with metasched guard RUN --out FILE"
+            f"{path} holds no decision of the guard; write one with "
+            "metasched compare --policies RUN --decide --out FOLDER"
         ) from None
     if use != "policy":
         return get_heuristic(use, world)

@@ -3,14 +3,16 @@
 import math
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import click
 
 from cluster_env.core.errors import InputError
-from tune_jobs.measuring.choices import EvaluationOptions, parse_values
+from tune_jobs.commands.comparing import Compare
+from tune_jobs.measuring.choices import heuristics_of, protocol_of
 from tune_jobs.measuring.comparison import compare
 from tune_jobs.measuring.guarding import CALIBRATION_JOBSETS
 from tune_jobs.measuring.markdown import markdown_rows
@@ -34,44 +36,31 @@ from tune_jobs.tracking.recording import annotate, record_result
 from tune_jobs.tracking.view import AXIS_TAG
 
 
-@dataclass(frozen=True, kw_only=True)
-class ComparisonOptions(EvaluationOptions):
-    """What is compared: ``names``, if there are none all of the world's heuristics.
-
-    The values of the axis, ``at``, may be text: ``0.7,1.1``; see `EvaluationProtocol.on` for
-    ``protocols``.
-    """
-
-    names: Sequence[str] = ()
-    at: str | Sequence[float] | None = None
-    guard: bool = False
-    protocols: Sequence[str] = ()
-
-
 def evaluate_policies(
-    options: ComparisonOptions,
+    options: Compare,
     progress: Progress,
     own: Sequence[PolicySpec] = (),
     kept: Path | None = None,
 ) -> tuple[list[Row], list[TrainedRun]]:
-    """The rows of a comparison, of policies that have no name too, and the runs in it.
+    """The rows of a comparison and the runs in it; `own` are policies that have no name.
 
     What a file keeps is not evaluated again, see `tune_jobs.measuring.work.Kept`.
 
     Raises:
         InputError: if something cannot be compared; before anything is evaluated.
     """
-    names = options.names
-    values = parse_values(options.at) if isinstance(options.at, str) else options.at or ()
+    names = [str(policy) for policy in options.policies if isinstance(policy, str | Path)]
     # Others start while this one reads.
     with working(options.num_runners, progress, kept, options.address) as work:
         rollouts = [name for name in names if is_rollout(name)]
         others = [name for name in names if not is_heuristic(name) and not is_rollout(name)]
-        of_runs = options.source is None and len(others) > 1  # their world is that of the first
-        runs = load_runs(find_runs(others, None if of_runs else options.heuristics), options.decode)
+        of_runs = options.on is None and len(others) > 1  # their world is that of the first
+        runs = load_runs(
+            find_runs(others, None if of_runs else partial(heuristics_of, options)), options.decode
+        )
         bases = [run for name in rollouts for run in rollout_runs(name, options.decode)]
         guarding = CALIBRATION_JOBSETS if options.guard else 0
-        protocol = options.protocol([*runs, *bases], guarding)
+        protocol = protocol_of(options, [*runs, *bases], guarding)
         every = protocol.task.spec.heuristics.names()
         heuristics = [name for name in names or (() if own else every) if is_heuristic(name)]
         learned = learned_specs(runs, options.decode)
@@ -83,7 +72,7 @@ def evaluate_policies(
                 *(rollout_spec(name, options.decode) for name in rollouts),
                 *own,
             ],
-            protocol.values(values),
+            protocol.values(options.at),
             work,
             split_names(options.protocols) or [UNSEEN],
         )
@@ -91,7 +80,7 @@ def evaluate_policies(
 
 
 def report_comparison(
-    options: ComparisonOptions,
+    options: Compare,
     *,
     as_json: bool,
     wide: bool,
@@ -106,13 +95,13 @@ def report_comparison(
     """
     if track and out is None:
         raise InputError("--track records the table and the figure, so it needs --out FOLDER")
-    names = split_names(options.names)
-    if options.names and not names:
+    names = split_names(map(str, options.policies))
+    if options.policies and not names:
         raise InputError("--policies names nothing; try --policies random")
     progress, say = (NoProgress(), silent) if as_json else (Progress(), click.echo)
     table = None if out is None else out / COMPARISON_TABLE
     kept = None if table is None else table.with_suffix(".jsonl")
-    rows, runs = evaluate_policies(replace(options, names=names), progress, kept=kept)
+    rows, runs = evaluate_policies(replace(options, policies=names), progress, kept=kept)
     if as_json:
         print_json(plain(rows))
     say(format_rows(rows, wide, bold=True))

@@ -260,7 +260,7 @@ def legend_of(rows: Sequence[Row], shown: Sequence[str], wide: bool) -> list[str
         lines.append(
             f"guarded: the learned policy where {guarded[0]['guard_jobsets']} validation "
             "jobsets prove it better than the best heuristic and within the limits of side "
-            "metrics (see metasched guard), otherwise that heuristic (named after ->); "
+            "metrics (see metasched compare --help), otherwise that heuristic (named after ->); "
             f"deciding took {seconds[0]:.1f} to {seconds[-1]:.1f} s."
         )
     if any(float(row["unfinished"]) for row in rows):

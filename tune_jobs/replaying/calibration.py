@@ -18,9 +18,10 @@ from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.slurm.conf import SlurmSite, read_slurm_conf
 from cluster_env.worlds import get_heuristic
+from tune_jobs.commands.logs import Calibration
 from tune_jobs.measuring.policy_specs import split_names
 from tune_jobs.replaying import fidelity as near
-from tune_jobs.replaying.choices import SITE, LogOptions, read_as_said, task_of_log
+from tune_jobs.replaying.choices import SITE, read_as_said, task_of_log
 from tune_jobs.replaying.description import WEEK_S, week_names
 from tune_jobs.tables.frames import frame_of
 from tune_jobs.tables.printing import as_data, title_case
@@ -44,15 +45,7 @@ UNKNOWN = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class CalibrationOptions(LogOptions):
-    """A log, and the rules that its site may have; without names that of `slurm_conf`."""
-
-    names: Sequence[str] = ()
-    slurm_conf: Path | None = None
-
-
-def calibrate_log(options: CalibrationOptions) -> Report:
+def calibrate_log(options: Calibration) -> Report:
     """Plays the log under the rules of a site, and tells how near the waits come.
 
     Raises:
@@ -60,19 +53,19 @@ def calibrate_log(options: CalibrationOptions) -> Report:
             anything is played.
     """
     slurm_conf = options.slurm_conf
-    path, said = options.path, dict(options.task_options)
-    words, usual, changes = list[str](), USUAL, options.changes
+    path, said = options.file, dict(options.task_options)
+    words, usual, changes = list[str](), USUAL, options.settings
     if slurm_conf is not None:
         if SITE in said:
             raise InputError(
                 "--slurm-conf says how large one pool is, and --site describes the whole site; "
                 "give one of them"
             )
-        conf = said_by_slurm_conf(slurm_conf, path, said, changes)
+        conf = said_by_slurm_conf(Path(slurm_conf), path, said, changes)
         said, changes, words, usual = conf.task_options, conf.overrides, conf.words, conf.policy
     task, jobs, remarks = task_of_log(path, changes, said, guess=False)
     described: Any = getattr(task.world, "site", None)
-    chosen = split_names(options.names) or [(described and described.rule) or usual]
+    chosen = split_names(options.policies) or [(described and described.rule) or usual]
     if jobs.wait is None:
         raise InputError(
             f"{path} does not record the wait of every job, so there is nothing to compare "

@@ -1,7 +1,6 @@
 """From a log and what a user says of the machine to a task that holds all jobs of the log."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,21 +23,6 @@ _ZONE = "TZ="
 
 WORLD = "hpc"
 """The world that logs in seconds are played in."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LogOptions:
-    """A log, and what a user says of it: options of ``trace`` and ``replay``."""
-
-    path: Path
-    overrides: Sequence[str] = ()
-    task_options: Mapping[str, Any] = field(default_factory=dict)
-    hash_users: bool = False
-
-    @property
-    def changes(self) -> tuple[str, ...]:
-        """What is changed, and that names are hashed, if that was asked for."""
-        return (*self.overrides, *(["task.workload.hash_users=true"] if self.hash_users else []))
 
 
 def read_as_said(

@@ -1,6 +1,5 @@
 """What `metasched.record` does: plays jobsets with advised agents, and keeps what they did."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,25 +7,19 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from rllib_configs.loading import load_config
 from rllib_configs.policy_files import load_policy, read_policy_config
+from tune_jobs.commands.results import Record
+from tune_jobs.commands.shared import texts_of
 from tune_jobs.measuring.trained_runs import is_heuristic
 
 
-def record_consumers(
-    *,
-    source: str,
-    path: Path,
-    overrides: Sequence[str],
-    num_jobsets: int,
-    episodes: int,
-    noise: float,
-    seed: int,
-) -> None:
-    """Writes the records; the arguments are those of `metasched.record`.
+def record_consumers(options: Record) -> None:
+    """Writes the records.
 
     Raises:
         InputError: if there is no such policy, its agents do not weigh plans, or the file cannot be
             written.
     """
+    source, overrides, path = str(options.policy), texts_of(options.changes), Path(options.path)
     trained = Path(source).is_dir()
     if trained and overrides:
         raise InputError("a run has its settings, and takes no changes; leave them out")
@@ -54,8 +47,10 @@ def record_consumers(
     else:
         network = initial_advisor(config, config.task.world)
     task = config.task.build(seed=config.seed)
-    jobsets = task.jobsets(Split.TRAIN, range(num_jobsets))
-    records = record_episodes(network, task, jobsets, episodes, noise, seed=seed)
+    jobsets = task.jobsets(Split.TRAIN, range(options.num_jobsets))
+    records = record_episodes(
+        network, task, jobsets, options.num_episodes, options.noise, seed=options.seed
+    )
     try:
         records.write(path)
     except OSError as error:

@@ -1,6 +1,5 @@
 """What ``metasched generate`` does: draws one jobset and writes it as a log."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -10,6 +9,7 @@ import pandas as pd
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.workloads.swf import write_swf
+from tune_jobs.commands.logs import Generate
 from tune_jobs.measuring.choices import choose_config
 from tune_jobs.replaying.choices import WORLD
 from tune_jobs.tables.frames import write_table
@@ -19,30 +19,23 @@ from tune_jobs.terminal.running import program
 _SWF_FIELDS = ("submit", "run", "processors", "requested_time")
 
 
-def generate_log(
-    *,
-    path: Path,
-    source: str,
-    overrides: Sequence[str],
-    task_options: Mapping[str, Any],
-    num_jobs: int,
-    seed: int,
-) -> Report:
-    """Writes the log, and tells of its jobs; the arguments are the options of the command.
+def generate_log(options: Generate) -> Report:
+    """Writes the log, and tells of its jobs.
 
     Raises:
         InputError: if the world has no logs in seconds, the jobs are recorded, or the file cannot
             be written.
     """
-    config = choose_config(source, overrides, task_options, ())
-    task = config.task.build(seed=seed)
+    path = Path(options.path)
+    config = choose_config(options.on, options.changes, options.task_options, ())
+    task = config.task.build(seed=options.seed)
     world: Any = task.world
     if world.kind != WORLD or config.task.workload.kind == "trace":
         raise InputError(
             f"generate needs a workload of the world {WORLD} that draws its jobs, but "
             f"{config.task.workload.kind} of the world {world.kind} was given"
         )
-    workload: Any = replace(cast("Any", task.workload), jobs=num_jobs)
+    workload: Any = replace(cast("Any", task.workload), jobs=options.num_jobs)
     (jobset,) = replace(task, workload=workload).jobsets(Split.TRAIN, [0])
     jobs = pd.DataFrame(
         {

@@ -16,6 +16,7 @@ from cluster_env.evaluation import evaluate
 from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds import get_heuristic
+from tune_jobs.commands import logs
 from tune_jobs.measuring.comparison import check_specs
 from tune_jobs.measuring.evaluating import held_out_jobsets
 from tune_jobs.measuring.policy_specs import (
@@ -25,9 +26,9 @@ from tune_jobs.measuring.policy_specs import (
     split_names,
 )
 from tune_jobs.measuring.protocol import EvaluationProtocol
-from tune_jobs.measuring.trained_runs import Decode, find_runs, is_heuristic, load_runs
+from tune_jobs.measuring.trained_runs import find_runs, is_heuristic, load_runs
 from tune_jobs.measuring.work import Work
-from tune_jobs.replaying.choices import LogOptions, task_of_log
+from tune_jobs.replaying.choices import task_of_log
 from tune_jobs.replaying.crowds import Edges, Stretch
 from tune_jobs.replaying.outcomes import (
     AS_RECORDED,
@@ -73,41 +74,27 @@ class Replay:
     seconds: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReplayOptions(LogOptions):
-    """A log, what plays it, and what time pictures show (see `stretch_of`).
-
-    Without ``names`` the world's baselines play.
-    """
-
-    names: Sequence[str] = ()
-    seed: int = 0
-    decode: Decode = "argmax"
-    since: str = ""
-    until: str = ""
-
-
-def replay_log(options: ReplayOptions, progress: Progress) -> Report:
+def replay_log(options: logs.Replay, progress: Progress) -> Report:
     """Plays a log under policies, and tells what came of it.
 
     Raises:
         InputError: if the log, the machine or a policy cannot be used; before anything is played.
     """
-    chosen, decode = split_names(options.names), options.decode
-    if options.names and not chosen:
-        raise InputError("--policy names nothing; try --policy random")
+    chosen, decode = split_names(options.policies), options.decode
+    if options.policies and not chosen:
+        raise InputError("--policies names nothing; try --policies random")
     learned = [name for name in chosen if not is_heuristic(name)]
     runs = {name: load_runs(find_runs([name]), decode) for name in learned}
     every = [run for some in runs.values() for run in some]
     task, jobs, remarks = task_of_log(
-        options.path,
-        options.changes,
+        options.file,
+        options.settings,
         options.task_options,
         guess=False,
         runs=every,
         seed=options.seed,
     )
-    jobs = replace(jobs, path=options.path)  # as the user calls it: example
+    jobs = replace(jobs, path=options.file)  # as the user calls it: example
     stretch = stretch_of(jobs, options.since, options.until)
     specs: list[PolicySpec] = []
     for name in chosen or task.spec.baselines:

@@ -10,12 +10,12 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation.intervals import Estimate, Pooled, jobset_interval
 from rllib_configs.worlds.hpc.start_times import check_starts
+from tune_jobs.commands.logs import Replay
 from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec, learned_spec, split_names
 from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.measuring.trained_runs import find_runs, is_heuristic, load_runs
 from tune_jobs.replaying.choices import WORLD, task_of_log
 from tune_jobs.replaying.outcomes import SIZES
-from tune_jobs.replaying.replay_report import ReplayOptions
 from tune_jobs.tables.columns import COUNT, SECONDS, SHARE, Column
 from tune_jobs.tables.printing import Sheet, as_data, folded, format_sheet
 from tune_jobs.tables.report import Report, tables_of
@@ -43,18 +43,18 @@ _COLUMNS = {
 }
 
 
-def foresee_starts(options: ReplayOptions, num_instants: int, progress: Progress) -> Report:
+def foresee_starts(options: Replay, progress: Progress) -> Report:
     """Foresees starts in the schedules of policies, and tells by size how far that held.
 
     Raises:
         InputError: if the log, the machine or a policy cannot be used, or nobody waits.
     """
-    chosen = split_names(options.names) or [USUAL]
+    chosen = split_names(options.policies) or [USUAL]
     learned = [name for name in chosen if not is_heuristic(name)]
     runs = {name: load_runs(find_runs([name]), options.decode) for name in learned}
     task, jobs, remarks = task_of_log(
-        options.path,
-        options.changes,
+        options.file,
+        options.settings,
         options.task_options,
         guess=False,
         runs=[run for some in runs.values() for run in some],
@@ -74,12 +74,12 @@ def foresee_starts(options: ReplayOptions, num_instants: int, progress: Progress
     rows = []
     for spec in specs:
         policy = spec.make(protocol).members[0]
-        progress.start(num_instants, unit="moment")
+        progress.start(options.num_instants, unit="moment")
         checked = check_starts(
             jobset,
             task.world,
             policy,
-            num_instants=num_instants,
+            num_instants=options.num_instants,
             seed=options.seed,
             done=partial(progress.step, text=spec.key),
         )
@@ -87,8 +87,8 @@ def foresee_starts(options: ReplayOptions, num_instants: int, progress: Progress
         later = checked.select(checked.share >= LATER_SHARE)
         if not later.job.size:
             raise InputError(
-                f"under {spec.key} no job waits at {num_instants} moments of {options.path}, so "
-                f"there is nothing to foresee"
+                f"under {spec.key} no job waits at {options.num_instants} moments of "
+                f"{options.path}, so there is nothing to foresee"
             )
         rows += _rows(spec.key, later, int(jobset.arrival[-1]))
     sheet = Sheet(
@@ -96,7 +96,7 @@ def foresee_starts(options: ReplayOptions, num_instants: int, progress: Progress
         "Start times foreseen in the later half of the log",
         ("policy", *_COLUMNS),
         rows,
-        note=f"jobs that waited at {num_instants:,} moments, each at every one of these",
+        note=f"jobs that waited at {options.num_instants:,} moments, each at every one of these",
         own={"policy": Column("policy"), **_COLUMNS},
     )
     under = ["\n".join(folded([one])) for one in remarks]

@@ -15,8 +15,9 @@ from cluster_env.task import Task
 from cluster_env.workloads.recorded import NOTHING, RecordedJobs
 from cluster_env.workloads.site_of_log import site_text
 from cluster_env.worlds import get_heuristic
+from tune_jobs.commands.shared import Log
 from tune_jobs.replaying import description
-from tune_jobs.replaying.choices import LogOptions, task_of_log
+from tune_jobs.replaying.choices import task_of_log
 from tune_jobs.replaying.crowds import Stretch
 from tune_jobs.replaying.outcomes import AS_RECORDED
 from tune_jobs.replaying.schedule_pictures import jobs_started, pictures_of
@@ -36,14 +37,14 @@ TODAY = "fcfs:easy"
 """What plays a log that does not say how long its jobs waited."""
 
 
-def describe_log(options: LogOptions) -> Report:
+def describe_log(options: Log) -> Report:
     """Describes a log.
 
     Raises:
         InputError: if the file is no log, or no job of it fits the machine.
     """
-    path = options.path
-    task, jobs, remarks = task_of_log(path, options.changes, options.task_options, guess=True)
+    path = options.file
+    task, jobs, remarks = task_of_log(path, options.settings, options.task_options, guess=True)
     capacity: tuple[int, ...] = getattr(task.world, "capacity", ())
     jobs, played = _played(task, jobs)
     facts = description.facts(jobs, capacity, played)

@@ -16,14 +16,15 @@ from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
+from tune_jobs.commands.logs import WhatIf
 from tune_jobs.measuring.comparison import check_specs
 from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec, learned_spec
 from tune_jobs.measuring.protocol import EvaluationProtocol
-from tune_jobs.measuring.trained_runs import Decode, find_runs, is_heuristic, load_runs
+from tune_jobs.measuring.trained_runs import find_runs, is_heuristic, load_runs
 from tune_jobs.measuring.work import Work
 from tune_jobs.replaying.calibration import said_by_slurm_conf
 from tune_jobs.replaying.changes import Setup, at_changed_site, changed
-from tune_jobs.replaying.choices import LogOptions, task_of_log
+from tune_jobs.replaying.choices import task_of_log
 from tune_jobs.replaying.effect_sheets import Effects, points, sheets_of
 from tune_jobs.replaying.effects import Lost, Periods, Side
 from tune_jobs.replaying.outcomes import bounded, dropped, left_out, overloaded
@@ -47,19 +48,6 @@ NOT_KNOWN = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class WhatIfOptions(LogOptions):
-    """A log, today's policy, and what is changed."""
-
-    policy: str | None = None
-    slurm_conf: Path | None = None
-    changes_made: Sequence[str] = ()
-    each: bool = False
-    too_long: str = "drop"
-    seed: int = 0
-    decode: Decode = "argmax"
-
-
 @dataclass(frozen=True, eq=False)
 class _Case:
     """One side before it is played."""
@@ -79,13 +67,13 @@ class _Case:
         return self.spec.make(self.protocol).members[0]
 
 
-def compare_changes(options: WhatIfOptions, progress: Progress) -> Report:
+def compare_changes(options: WhatIf, progress: Progress) -> Report:
     """Plays a log before and after changes, and tells what becomes better or worse, and for whom.
 
     Raises:
         InputError: if the log, a policy or a change cannot be used; before anything is played.
     """
-    made = tuple(options.changes_made)
+    made = tuple(options.change)
     if not made:
         raise InputError("nothing is changed; give --change KEY=VALUE, such as processors=+64")
     now, words = _today(options)
@@ -134,11 +122,11 @@ def compare_changes(options: WhatIfOptions, progress: Progress) -> Report:
     )
 
 
-def _today(options: WhatIfOptions) -> tuple[_Case, list[str]]:
+def _today(options: WhatIf) -> tuple[_Case, list[str]]:
     """The side without changes, and sentences about it."""
-    said, changes, words, usual = dict(options.task_options), options.changes, [], USUAL
+    said, changes, words, usual = dict(options.task_options), options.settings, [], USUAL
     if options.slurm_conf is not None:
-        conf = said_by_slurm_conf(options.slurm_conf, options.path, said, changes)
+        conf = said_by_slurm_conf(Path(options.slurm_conf), options.file, said, changes)
         said, changes, words, usual = conf.task_options, conf.overrides, conf.words, conf.policy
     setup = Setup(policy=options.policy or usual, task_options=said, overrides=tuple(changes))
     case = _case(NOW, options, setup, words)
@@ -149,14 +137,14 @@ def _today(options: WhatIfOptions) -> tuple[_Case, list[str]]:
     return case, words
 
 
-def _case(name: str, options: WhatIfOptions, setup: Setup, words: list[str] | None = None) -> _Case:
+def _case(name: str, options: WhatIf, setup: Setup, words: list[str] | None = None) -> _Case:
     runs = []
     if not is_heuristic(setup.policy):
         runs = list(load_runs(find_runs([setup.policy]), options.decode))
         if len(runs) != 1:
             raise InputError(f"{setup.policy} names {len(runs):,} runs; name one policy")
     task, jobs, remarks = task_of_log(
-        options.path,
+        options.file,
         setup.overrides,
         setup.task_options,
         guess=False,

@@ -1,4 +1,4 @@
-"""What ``metasched choose`` does: judges runs as their training judged candidates."""
+"""What `metasched.choose` does: judges runs as their training judged candidates."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -21,6 +21,7 @@ from rllib_configs.runners.candidates import (
 from rllib_configs.runners.sums import total
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.search_problem import joined, judge_of, prepare
+from tune_jobs.commands.comparing import Choose
 from tune_jobs.measuring.trained_runs import find_runs, is_heuristic
 from tune_jobs.tables.frames import Row, Value, frame_of, plain
 from tune_jobs.tables.printing import aligned
@@ -32,12 +33,14 @@ _WRITTEN = {CONFIG_FILE, TEXT_FILE}
 _PIECE = 10  # jobsets of a unit
 
 
-def choose_run(*, names: Sequence[str], num_jobsets: int, seed: int, out: Path | None) -> Report:
-    """Judges runs, and writes the best; the arguments are the options of the command.
+def choose_run(options: Choose) -> Report:
+    """Judges runs, and writes the best.
 
     Raises:
         InputError: if a run was not trained by a search, or they are not alike.
     """
+    names, num_jobsets = options.runs, options.num_jobsets
+    out = None if options.out is None else Path(options.out)
     present = {one.name for one in out.iterdir()} if out is not None and out.is_dir() else set()
     # What is hidden was put aside by a call that was killed.
     if {name for name in present if not name.startswith(".")} - _WRITTEN:
@@ -48,7 +51,7 @@ def choose_run(*, names: Sequence[str], num_jobsets: int, seed: int, out: Path |
     found = [read_weights(path) for path in paths]
     configs = [config for _, config in found]
     _require_alike(paths, configs)
-    judged = _judged(configs[0].model_copy(update={"seed": seed}), found, num_jobsets)
+    judged = _judged(configs[0].model_copy(update={"seed": options.seed}), found, num_jobsets)
     judge = judge_of(configs[0])
     costs, breaches = judge.final_costs(judged), judge.beyond(judged)
     best = int(np.argmin(costs))

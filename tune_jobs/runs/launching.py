@@ -1,16 +1,18 @@
 """What ``metasched train`` does: begins a run or goes on with one, and says where it is."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.spec import spec_of
-from rllib_configs.changes import parse_override
-from rllib_configs.loading import config_text, load_config
+from rllib_configs.changes import Changes, change, parse_override
+from rllib_configs.loading import config_text, load_config, make_config
 from rllib_configs.registries import prepare
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.commands.training import Train
 from tune_jobs.runs.resuming import find_continuation, find_lost_start, find_resumption
 from tune_jobs.runs.training import run_training
 from tune_jobs.terminal.files import short_path
@@ -22,64 +24,60 @@ DEFAULT_PRESET = "deeprm-operation"
 """What is trained where nobody says what: it asks the least of who has to live with it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
-    """The options of ``metasched train``, by their names there."""
-
-    preset: str | None
-    overrides: Sequence[str]
-    seed: int | None
-    runs: Path | None
-    run_dir: Path | None
-    resume: Path | None
-    goes_on: bool
-    address: str | None
-    num_runners: int | None
-    no_track: bool
-    tracking_uri: str | None
-    print_config: bool
+def changes_of(options: Train) -> dict[str, Any]:
+    """The settings that are changed, by their keys; options go before changes."""
+    changes = options.changes
+    pairs = changes if isinstance(changes, Mapping) else map(parse_override, changes)
+    return {**dict(pairs), **options.settings}
 
 
-def launch_training(options: TrainingOptions, draw: DrawFigure) -> None:
+def config_of(config: ExperimentConfig | str | Path | None, changes: Changes) -> ExperimentConfig:
+    """A config, or the one of a name or file, with some changes."""
+    if not isinstance(config, ExperimentConfig):
+        return load_config(config or DEFAULT_PRESET, changes)
+    data = config.to_dict()
+    change(data, changes)
+    return make_config(data)
+
+
+def launch_training(
+    options: Train, draw: DrawFigure, *, resume: Path | None, goes_on: bool, print_config: bool
+) -> None:
     """Trains, says where the run is, and what to do next.
 
     Args:
         options: of the command.
         draw: draws the learning curves of a run that has ended.
+        resume: folder of a run to go on with, or one of its checkpoints.
+        goes_on: whether to go on with the run in ``options.run`` if it is there.
+        print_config: whether to print the config and do nothing else.
 
     Raises:
         InputError: if the options contradict each other, or the run cannot start.
         Exit: if a signal has stopped the run.
     """
-    settings = {
-        "seed": options.seed,
-        "runs": None if options.runs is None else str(options.runs),
-        "resources.num_runners": options.num_runners,
-        "tracking.enabled": False if options.no_track else None,
-        "tracking.uri": options.tracking_uri,
-    }
-    given = {key: value for key, value in settings.items() if value is not None}
-    changes = {**dict(map(parse_override, options.overrides)), **given}
-    run_dir, resumption = options.run_dir, None
-    if options.goes_on and (run_dir is None or options.resume is not None):
+    changes = changes_of(options)
+    run_dir = None if options.run is None else Path(options.run)
+    resumption = None
+    if goes_on and (run_dir is None or resume is not None):
         raise InputError(
             "--continue needs the run's folder as --run, and cannot be combined with --resume"
         )
-    if options.resume is not None:
-        if options.preset is not None or run_dir is not None:
+    if resume is not None:
+        if options.config is not None or run_dir is not None:
             raise InputError(
                 "--resume takes its settings from the run, so give no preset and no --run"
             )
-        resumption = find_resumption(options.resume, changes)
+        resumption = find_resumption(resume, changes)
         config = resumption.config
     else:
-        config = load_config(options.preset or DEFAULT_PRESET, changes)
-    if options.print_config:
+        config = config_of(options.config, changes)
+    if print_config:
         click.echo(config_text(prepare(config)), nl=False)
         return
     if resumption is None and run_dir is not None:
         config = prepare(config)
-        find = find_continuation if options.goes_on else find_lost_start
+        find = find_continuation if goes_on else find_lost_start
         resumption = find(run_dir.expanduser(), config)
     result = run_training(
         config,

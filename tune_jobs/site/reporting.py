@@ -15,6 +15,8 @@ from cluster_env.core.errors import Failure, InputError
 from cluster_env.core.seeding import Split
 from cluster_env.workloads import sample_jobsets
 from rllib_configs.snapshot import Adviser, Snapshot
+from tune_jobs.commands.shared import part_of
+from tune_jobs.commands.site import Live, Shadow, Steer
 from tune_jobs.replaying.choices import task_of_log
 from tune_jobs.site.backend import Backend
 from tune_jobs.site.choosing import choose_adviser
@@ -37,32 +39,25 @@ SITE_RULE = "fcfs:easy"
 """What starts the jobs of a simulated site."""
 
 
-def report_shadow(
-    policy: str,
-    nodes_every_s: float,
-    past: Path | None,
-    num_futures: int,
-    num_instants: int,
-    as_json: bool,
-    **options: Any,
-) -> int:
-    """Advises beside a site; the arguments are the command's options. Returns the exit status."""
+def report_shadow(options: Shadow, as_json: bool) -> int:
+    """Advises beside a site. Returns the exit status."""
+    policy = options.policy
     limits, adviser = _limits(options), choose_adviser(policy)
-    if options["repeat"] is not None:
-        return _repeat(options["repeat"], adviser)
+    if options.repeat is not None:
+        return _repeat(options.repeat, adviser)
     foresee = None
-    if past is not None:
+    if options.starts is not None:
         foresee = foresee_by(
             policy,
-            past,
-            options["task_options"],
+            options.starts,
+            options.task_options,
             limits.max_wait_s,
-            num_futures=num_futures,
-            num_instants=num_instants,
+            num_futures=options.num_futures,
+            num_instants=options.num_instants,
         )
     for_people = is_terminal(sys.stdout) and not as_json
-    write = open_journal(options["out"]) if options["out"] or not for_people else _write_nothing
-    backend = _backend(options, held=False, nodes_every_s=nodes_every_s)
+    write = open_journal(options.out) if options.out or not for_people else _write_nothing
+    backend = _backend(options, held=False, nodes_every_s=options.nodes_every_s)
 
     def show(snapshot: Snapshot, decision: Decision, start_times: Sequence[Any] | None) -> None:
         if for_people:
@@ -75,34 +70,26 @@ def report_shadow(
     return 0
 
 
-def report_steer(
-    policy: str | None,
-    *,
-    release_everything: bool,
-    as_root: bool,
-    watchdog_s: float,
-    squeue_timeout_s: float | None,
-    **options: Any,
-) -> int:
-    """Steers a site; the arguments are the command's options. Returns the exit status."""
-    names = ("mode", "act", "rehold_s", "hold_new", "until_empty")
-    steering = Steering(**{name: options.pop(name) for name in names})
-    timing = Timing.of(watchdog_s, options["tick_s"], squeue_timeout_s)
-    if release_everything:
-        return _release_everything(options["partitions"], timing)
+def report_steer(options: Steer) -> int:
+    """Steers a site. Returns the exit status."""
+    steering = part_of(options, Steering)
+    timing = Timing.of(options.watchdog_s, options.tick_s, options.squeue_timeout_s)
+    if options.release_all:
+        return _release_everything(options.partitions, timing)
+    policy = options.policy
     if policy is None:
         raise InputError("name the policy that steers: a rule such as fcfs:easy, or a run")
     limits, adviser = _limits(options), choose_adviser(policy)
-    if options["repeat"] is not None:
-        return _repeat(options["repeat"], adviser)
-    simulated = options["log"] is not None
-    if steering.act and not simulated and os.geteuid() == 0 and not as_root:
+    if options.repeat is not None:
+        return _repeat(options.repeat, adviser)
+    simulated = options.simulate is not None
+    if steering.act and not simulated and os.geteuid() == 0 and not options.as_root:
         raise InputError(
             "steer does not run as root: use an account with AdminLevel=Operator; where "
             "there is none, as without slurmdbd, give --as-root"
         )
-    write, stop = open_journal(options["out"]), StopRequest(_announce)
-    safety = Safety(timing, options["partitions"], _say)
+    write, stop = open_journal(options.out), StopRequest(_announce)
+    safety = Safety(timing, options.partitions, _say)
 
     def stopping() -> bool:
         return bool(stop) or _is_over(backend) or bool(safety.reason_to_end())
@@ -126,7 +113,7 @@ def report_steer(
         steering,
         write,
         safety,
-        (lambda: time.monotonic() * options["speed"]) if simulated else time.monotonic,
+        (lambda: time.monotonic() * options.speed) if simulated else time.monotonic,
     )
     with safety, stop:
         if watched:
@@ -154,27 +141,27 @@ def _release_everything(partitions: Sequence[str], timing: Timing) -> int:
 
 
 def _backend(
-    options: Mapping[str, Any],
+    options: Live,
     *,
     held: bool,
     nodes_every_s: float = 0.0,
     stopping: Callable[[], bool] = lambda: False,
     timing: Timing | None = None,
 ) -> Backend:
-    if options["log"] is None:
-        if options["task_options"]:
-            first = next(iter(options["task_options"]))
+    if options.simulate is None:
+        if options.task_options:
+            first = next(iter(options.task_options))
             raise InputError(f"--{first} describes a simulated site; add --simulate")
         require_slurm(otherwise=", or try --simulate LOG")
         return SlurmBackend(
-            options["partitions"],
+            options.partitions,
             nodes_every_s,
             timing.command_s if timing else TIMEOUT_S,
             timing.squeue_s if timing else SQUEUE_TIMEOUT_S,
             stopping=stopping,
             announce=_say,
         )
-    task, _, _ = task_of_log(options["log"], (), options["task_options"], guess=True)
+    task, _, _ = task_of_log(options.simulate, (), options.task_options, guess=True)
     (jobset,) = sample_jobsets(task.workload, 0, Split.HELD_OUT, [0])
     world: Any = task.world
     return SimulatedBackend(
@@ -182,20 +169,20 @@ def _backend(
         world.capacity,
         choose_adviser(SITE_RULE),
         held=held,
-        speed=options["speed"],
+        speed=options.speed,
     )
 
 
-def _limits(options: Mapping[str, Any]) -> Limits:
+def _limits(options: Shadow | Steer) -> Limits:
     return Limits(
-        longest_wait_s=options["longest_wait_s"],
-        most_starts=options["most_starts"],
-        max_wait_s=seconds_of(options["max_wait"]),
+        longest_wait_s=round(options.longest_wait_s),
+        most_starts=options.most_starts,
+        max_wait_s=seconds_of(options.max_wait),
     )
 
 
 def _ticks(
-    options: Mapping[str, Any],
+    options: Live,
     backend: Backend,
     write: Write,
     stopping: Callable[[], bool],
@@ -203,11 +190,11 @@ def _ticks(
     return Ticks(
         backend,
         write,
-        tick_s=options["tick_s"],
-        most=options["num_ticks"],
+        tick_s=options.tick_s,
+        most=options.num_ticks,
         stopping=stopping,
         announce=_say,
-        hide_users=options["hash_users"],
+        hide_users=options.hash_users,
     )
 
 

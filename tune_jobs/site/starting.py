@@ -10,6 +10,8 @@ from cluster_env.core.durations import duration, seconds_of
 from cluster_env.core.errors import Failure, InputError
 from cluster_env.workloads.formats import READ_OPTIONS
 from rllib_configs.snapshot import RUNNING, WAITING, Queue, Snapshot, StartTime
+from tune_jobs.commands.flags import OptionValue
+from tune_jobs.commands.site import Starts
 from tune_jobs.site.choosing import choose_foreseer
 from tune_jobs.site.commands import SiteAway
 from tune_jobs.site.journal import TICK, read_journal
@@ -30,7 +32,11 @@ ASSUMPTIONS = (
 
 
 def foresee_by(
-    policy: str, past: Path, task_options: Mapping[str, str], max_wait_s: int, **options: Any
+    policy: str,
+    past: Path,
+    task_options: Mapping[str, OptionValue],
+    max_wait_s: int,
+    **options: Any,
 ) -> Foresee:
     """What foresees starts at a site.
 
@@ -59,23 +65,15 @@ def foresee_by(
     return foresee
 
 
-def report_starts(
-    policy: str,
-    *,
-    past: Path,
-    partitions: Sequence[str],
-    repeat: Path | None,
-    max_wait: str,
-    task_options: Mapping[str, str],
-    **options: Any,
-) -> Report:
-    """Looks once and tells when jobs start; the arguments are the command's options.
+def report_starts(options: Starts) -> Report:
+    """Looks once and tells when jobs start.
 
     Raises:
         InputError: if the log, the policy or the record cannot be used.
         Failure: if the site does not answer.
     """
-    bound = seconds_of(max_wait)
+    policy, repeat, task_options = options.policy, options.repeat, options.task_options
+    bound = seconds_of(options.max_wait)
     if unused := [name for name in task_options if name.replace("-", "_") not in READ_OPTIONS]:
         raise InputError(
             f"--{unused[0]} describes a simulated site, but starts is about a real one; leave it "
@@ -83,8 +81,15 @@ def report_starts(
         )
     if repeat is None:
         require_slurm(otherwise=", or give a record with --repeat FILE")
-    foresee = foresee_by(policy, past, task_options, bound, **options)
-    snapshot = _last_look(repeat) if repeat is not None else _look(partitions)
+    foresee = foresee_by(
+        policy,
+        Path(options.past),
+        task_options,
+        bound,
+        num_futures=options.num_futures,
+        num_instants=options.num_instants,
+    )
+    snapshot = _look(options.partitions) if repeat is None else _last_look(Path(repeat))
     found = foresee(snapshot)
     text = "No job waits that the policy could start."
     if found:

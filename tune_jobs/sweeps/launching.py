@@ -1,7 +1,5 @@
 """What ``metasched tune`` does: begins a sweep or goes on with one, and says what came out."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +7,8 @@ import click
 
 from cluster_env.core.errors import InputError
 from rllib_configs.changes import parse_override
+from tune_jobs.commands.shared import texts_of
+from tune_jobs.commands.training import Tune
 from tune_jobs.sweeps.definition import Sweep, load_sweep
 from tune_jobs.sweeps.folder import SweepFolder, open_sweep
 from tune_jobs.sweeps.results import (
@@ -25,30 +25,14 @@ from tune_jobs.terminal.progress import duration
 from tune_jobs.tracking.recording import DrawFigure
 
 
-@dataclass(frozen=True)
-class SweepOptions:
-    """The options of ``metasched tune``, by their names there."""
-
-    sweep: str | None = None
-    settings: Sequence[str] = ()
-    num_trials: int | None = None
-    seed: int | None = None
-    num_concurrent: int | None = None
-    runs: Path = Path("runs")
-    out: Path | None = None
-    resume: Path | None = None
-    address: str | None = None
-    no_track: bool = False
-    tracking_uri: str | None = None
-
-
-def launch_sweep(options: SweepOptions, draw: DrawFigure) -> SweepResult:
+def launch_sweep(options: Tune, draw: DrawFigure) -> SweepResult:
     """Runs a sweep, and draws its figure when it has ended.
 
     Raises:
         InputError: if the options contradict each other, or the sweep cannot run.
     """
-    new = options.sweep, options.out, *options.settings, options.num_trials, options.seed
+    settings_given = texts_of(options.changes)
+    new = options.sweep, options.out, *settings_given, options.num_trials, options.seed
     sweep: Sweep | SweepFolder
     if options.resume is not None:
         if any(value is not None for value in new):
@@ -56,10 +40,10 @@ def launch_sweep(options: SweepOptions, draw: DrawFigure) -> SweepResult:
                 "--resume takes its settings from the sweep, so give no SWEEP, --out, "
                 "--set, --trials or --seed"
             )
-        folder = open_sweep(options.resume)
+        folder = open_sweep(Path(options.resume))
         # A sweep may be somebody else's: it does not say where records and credentials go.
         settings = {**folder.sweep.settings, "tracking.uri": options.tracking_uri}
-        if options.no_track:
+        if not options.track:
             settings["tracking.enabled"] = False
         changed: dict[str, Any] = {"settings": settings}
         if options.num_concurrent is not None:
@@ -72,13 +56,14 @@ def launch_sweep(options: SweepOptions, draw: DrawFigure) -> SweepResult:
             "trials": options.num_trials,
             "seed": options.seed,
             "concurrent": options.num_concurrent,
-            "settings.tracking.enabled": False if options.no_track else None,
+            "settings.tracking.enabled": None if options.track else False,
             "settings.tracking.uri": options.tracking_uri,
         }
-        changes = [(f"settings.{key}", v) for key, v in map(parse_override, options.settings)]
+        changes = [(f"settings.{key}", v) for key, v in map(parse_override, settings_given)]
         changes += [(name, value) for name, value in values.items() if value is not None]
-        sweep = load_sweep(options.sweep, changes)
-    return run_sweep(sweep, runs=options.runs, path=options.out, address=options.address, draw=draw)
+        sweep = load_sweep(str(options.sweep), changes)
+    out = None if options.out is None else Path(options.out)
+    return run_sweep(sweep, runs=Path(options.runs), path=out, address=options.address, draw=draw)
 
 
 def report(result: SweepResult, as_json: bool) -> None:

@@ -117,7 +117,7 @@ class Report(Mapping[str, pd.DataFrame]):
         paths = [folder / f"{table}.csv" for table in picture.tables]
         return self.draw(picture.kind, *paths, **picture.options)
 
-    def show(self, *, as_json: bool = False, out: Path | None = None) -> None:
+    def show(self, *, as_json: bool = False, out: str | Path | None = None) -> None:
         """Prints what was found, as text or as JSON, and keeps it in a folder if one is given."""
         if as_json:
             print_json(self.data)

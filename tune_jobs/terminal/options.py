@@ -1,4 +1,4 @@
-"""Options that several commands have. It imports nothing heavy, so that --help is quick."""
+"""Types of options, and options that list something. It imports nothing heavy: --help is quick."""
 
 import math
 import os
@@ -14,6 +14,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "sho
 
 COMPARISON_TABLE, COMPARISON_FIGURE = "comparison.csv", "comparison.png"
 ADAPTATION_TABLE = "adaptation.csv"
+DECISION = "decision.json"
 SPECIALISTS_TABLE = "specialists.csv"
 
 MOST = 1_000_000
@@ -40,9 +41,6 @@ class _Count(click.IntRange):
         return number
 
 
-SEED = _Count(0, 2**63 - 1)
-
-
 class _FiniteRange(click.FloatRange):
     """NaN lies in every range, because no comparison with it holds."""
 
@@ -58,9 +56,9 @@ POSITIVE = _FiniteRange(min=0, min_open=True)
 ZERO_OR_MORE = _FiniteRange(min=0)
 
 
-def count(least: int = 1) -> click.IntRange:
-    """A whole number from the least one to `MOST`."""
-    return _Count(least, MOST)
+def count(least: int = 1, most: int = MOST) -> click.IntRange:
+    """A whole number from the least one to the largest."""
+    return _Count(least, most)
 
 
 _FORCE = "tune_jobs.force"  # where the context of a command keeps it
@@ -72,7 +70,7 @@ OF_PLAN = "tune_jobs.of_plan"
 class OutPath(click.Path):
     """A file or folder that a command writes when its work is done; that it can is tried before.
 
-    A single file must not be there, unless ``--force`` is given (`force_option`), and its folder
+    A single file must not be there, unless ``--force`` is given (`keep_force`), and its folder
     must be there, so that a typing error neither costs a file nor hides one. Folders are made, and
     a command refreshes what it wrote there.
     """
@@ -98,188 +96,10 @@ class OutPath(click.Path):
 Decorator = Callable[[Any], Any]
 
 
-def _keep_force(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+def keep_force(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
+    """Remembers ``--force`` before an `OutPath` is read."""
     ctx.meta[_FORCE] = value
-
-
-force_option = click.option(
-    "--force",
-    is_flag=True,
-    is_eager=True,  # before the file is looked at
-    expose_value=False,
-    callback=_keep_force,
-    help="Replace the file if it is there.",
-)
-"""Beside an `OutPath` of a single file."""
-
-
-def together(*options: Decorator) -> Decorator:
-    """Several options as one decorator; --help shows them in this order."""
-
-    def decorate(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-def set_option(example: str, what: str = "it") -> Decorator:
-    """The option ``--set`` of a command.
-
-    Args:
-        example: of what is given.
-        what: is changed.
-    """
-    return click.option(
-        "--set",
-        "overrides",
-        metavar="KEY=VALUE",
-        multiple=True,
-        help=f"Change a setting of {what}, for instance {example}.",
-    )
-
-
-def seed_option(what: str) -> Decorator:
-    """The option ``--seed``, by default 0, of something."""
-    return click.option("--seed", type=SEED, default=0, help=f"Seed of {what}.")
-
-
-def decode_option(default: str, *more: str, help_text: str) -> Decorator:
-    """The option ``--decode``: how policies choose; ``sample``, ``argmax``, or `more`."""
-    choices = click.Choice(["sample", "argmax", *more])
-    return click.option("--decode", type=choices, default=default, help=help_text)
-
-
-def keep_option(default: str, help_text: str) -> Decorator:
-    """The option ``--keep``: the best step of an adaptation, or the last."""
-    choices = click.Choice(["best", "last"])
-    return click.option("--keep", type=choices, default=default, help=help_text)
-
-
-def out_option(help_text: str) -> Decorator:
-    """The option ``--out``: a folder for what a command writes."""
-    return click.option("--out", type=OutPath(file_okay=False), help=help_text)
-
-
-warmup_option = click.option(
-    "--warmup",
-    type=count(0),
-    help="Measure steady operation: leave out the jobs that arrive in this many steps at the "
-    "beginning and at the end of the arrival period. By default 0; for recorded jobs a sixth.",
-)
-
-limit_option = click.option(
-    "--limit",
-    "limits",
-    metavar="METRIC=SHARE",
-    multiple=True,
-    help="Share by which a metric of a guarded policy may be worse than the reference's, for "
-    "instance wait=0.5; off removes the limit. Can be repeated.",
-)
-
-runners_option = click.option(
-    "--runners",
-    "num_runners",
-    type=count(0),
-    default=0,
-    help="Processes that evaluate policies in parallel; 0 evaluates in this process.",
-)
-
-runner_options = together(
-    runners_option,
-    click.option(
-        "--address",
-        metavar="HOST:PORT",
-        help="Ray cluster for the runners, or auto; by default they run on this machine.",
-    ),
-)
-
-task_options = together(
-    click.option(
-        "--config",
-        "source",
-        metavar="PRESET|FILE",
-        help="World, jobs and objective; by default those of the first run, else those of deeprm.",
-    ),
-    set_option("task.objective=makespan"),
-    warmup_option,
-    click.option(
-        "--jobsets",
-        "num_jobsets",
-        type=count(),
-        default=1000,
-        help="Unseen jobsets at each value.",
-    ),
-    click.option(
-        "--episodes",
-        "num_episodes",
-        type=count(),
-        default=1,
-        help="Episodes of each jobset.",
-    ),
-    seed_option("the jobsets and of the policies' random numbers"),
-    decode_option(
-        "sample",
-        "tuned",
-        help_text="How learned policies choose: sample draws an action; argmax takes the "
-        "likeliest, and may leave jobs waiting for ever; tuned is argmax with an eagerness to "
-        "start jobs that is tuned on validation jobsets.",
-    ),
-)
-"""What policies are evaluated on."""
-
-log_options = together(
-    click.argument("path", metavar="FILE", type=click.Path(path_type=Path)),
-    set_option("task.workload.stretch=0.5", "the machine or of reading the log"),
-    click.option(
-        "--hash-users", is_flag=True, help="Replace users and groups by hashes in all output."
-    ),
-)
-"""A log."""
-
-step_options = together(
-    click.option(
-        "--episodes",
-        "num_episodes",
-        type=count(2),
-        default=20,
-        help="Episodes of a step, over its jobsets.",
-    ),
-    click.option("--jobsets", "num_jobsets", type=count(), default=4, help="Jobsets of a step."),
-)
-"""What a step of adaptation plays."""
-
-held_out_option = click.option(
-    "--evaluate",
-    "num_held_out",
-    type=count(),
-    default=100,
-    help="Held-out jobsets of a task; costs are means over them.",
-)
-"""What a policy is evaluated on after adaptation."""
-
-at_option = click.option(
-    "--at",
-    metavar="VALUE,...",
-    help="Values of the setting that comparisons of the world vary, for instance 0.7,1.1; by "
-    "default the value of the config. A trace has its own value.",
-)
-
-cluster_options = together(
-    click.option(
-        "--address",
-        metavar="HOST:PORT",
-        help="Ray cluster to train on, or auto; by default Ray is started on this machine.",
-    ),
-    click.option("--no-track", is_flag=True, help="Do not record anything in MLflow."),
-    click.option(
-        "--tracking-uri",
-        metavar="URI",
-        help="MLflow server or other database that gets a copy; by default MLFLOW_TRACKING_URI.",
-    ),
-)
-"""Where training happens, and where it is recorded."""
+    return value
 
 
 def print_list(entries: Iterable[tuple[str, str]]) -> None:

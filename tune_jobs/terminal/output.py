@@ -1,11 +1,10 @@
 """JSON on stdout, with nothing beside it. Imports nothing heavy, so that --help is quick."""
 
-import functools
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import Any, TextIO
 
 import click
@@ -22,24 +21,6 @@ def print_json(data: Any) -> None:
 
 def silent(text: str) -> None:
     """Stands for `click.echo` where a program asks."""
-
-
-def json_option(help_text: str) -> Callable[[Any], Any]:
-    """An option ``--json`` of a command, with which stdout gets what `print_json` prints alone.
-
-    Args:
-        help_text: what that is.
-    """
-
-    def decorate(command: Callable[..., Any]) -> Any:
-        @functools.wraps(command)
-        def apart(*, as_json: bool, **options: Any) -> Any:
-            with stdout_for_json() if as_json else nullcontext():
-                return command(as_json=as_json, **options)
-
-        return click.option("--json", "as_json", is_flag=True, help=help_text)(apart)
-
-    return decorate
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from rllib_configs.extensions import load_extensions
 from rllib_configs.schema import ExperimentConfig
 
 _EXTRA = re.compile(r"unexpected extra arguments? \((.+)\)")
-_TAKE_POLICIES = ("--policies", "--policy", "--rule")
+_TAKE_POLICIES = ("--policies", "--policy")
 
 
 def explain_usage(error: click.ClickException, program: str) -> str:

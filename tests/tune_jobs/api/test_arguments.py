@@ -106,6 +106,7 @@ def calls():
         "starts": ("fcfs:easy", "example"),
         "figure": ("deeprm-fig4",),
         "results": ("ppo",),
+        "train": ("deeprm-smoke",),
         "tune": ("smoke",),
         "choose": (["hpc-order"],),
         "study": (["runs/maml"],),

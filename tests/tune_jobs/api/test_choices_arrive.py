@@ -58,7 +58,7 @@ def test_every_choice_of_a_comparison_arrives(monkeypatch: pytest.MonkeyPatch) -
     metasched.compare(["sjf"], "deeprm", changes={"seed": 8}, **chosen)
     (options,) = asked
     assert {name: getattr(options, name) for name in chosen} == chosen
-    assert (options.source, options.overrides, options.names) == ("deeprm", {"seed": 8}, ["sjf"])
+    assert (options.on, options.changes, options.policies) == ("deeprm", {"seed": 8}, ["sjf"])
 
 
 def test_a_policy_of_ones_own_is_asked_to_act_in_the_world_that_is_compared_in() -> None:
@@ -107,15 +107,14 @@ def test_settings_of_a_training_reach_rllib() -> None:
 
 
 def test_a_study_is_what_its_command_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the same defaults, but for how numbers are written."""
+    """With the same defaults."""
     asked: list[Any] = []
 
-    def ask(options: Any, progress: Any, **others: Any) -> Report:
-        rates = [float(rate) for rate in options.rates.split(",")]
-        asked.append((replace(options, runs=list(options.runs), rates=str(rates)), others))
+    def ask(options: Any, progress: Any) -> Report:
+        asked.append(replace(options, runs=list(options.runs)))
         return Report(text="", tables={})
 
-    monkeypatch.setattr("metasched.studying.study_adaptation", ask)
+    monkeypatch.setattr("metasched.adapting.study_adaptation", ask)
     monkeypatch.setattr("tune_jobs.adapting.many_tasks.study_adaptation", ask)
     metasched.study(["runs/a"])
     assert cli.run(cli.metasched, ["study", "runs/a"]) == 0

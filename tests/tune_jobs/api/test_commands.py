@@ -2,13 +2,14 @@
 
 import inspect
 
-import click
 import numpy as np
 import pandas as pd
 import pytest
 
 import metasched
 from tune_jobs import cli
+from tune_jobs.commands.command_line import OptionsCommand
+from tune_jobs.commands.flags import declared
 
 WITHOUT = {
     "demo": "it is a tour on a terminal",
@@ -18,67 +19,32 @@ WITHOUT = {
     "steer": "it acts at a live site until it is stopped",
 }
 
-NAMES = {
-    "set": ("changes",),
-    "config": ("on", "config"),
-    "policy": ("policies",),
-    "rule": ("policies",),
-    "no-track": ("track",),
-    "evaluate": ("num_held_out",),
-    "from": ("since",),
-    "to": ("until",),
-}
-"""Names in Python of options that are called otherwise there; counts begin with ``num_``."""
-
-ON_A_TERMINAL = {"json", "wide", "list", "sweeps", "presets", "help", "debug"}
-"""What a terminal shows: of a function that is its result."""
-
-ELSEWHERE = {
-    "train": {
-        **{"seed": "changes", "runs": "changes", "runners": "changes", "tracking-uri": "changes"},
-        **{"no-track": "changes", "resume": "resume", "continue": "resume"},
-        **{"print-config": "load_config", "settings": "load_config"},
-    },
-    "adapt": {
-        **{"trace": "task", "objective": "task"},
-        **{"evaluate": "compare", "keep": "compare", "track": "compare"},
-    },
-    "compare": {"out": "to_frame", "track": "to_frame"},
-    "figure": {"track": "the command records in MLflow"},
-}
-"""Options of commands without a parameter of their own, and what stands in their place."""
-
-
-def function_of(command: str) -> inspect.Signature:
-    return inspect.signature(getattr(metasched, command))
-
-
-def options_of(name: str) -> list[str]:
-    command = cli.metasched.get_command(None, name)  # type: ignore[arg-type]
-    assert command is not None
-    flags = [max(one.opts, key=len) for one in command.params if isinstance(one, click.Option)]
-    return [flag.removeprefix("--") for flag in flags]
-
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_a_command_is_a_function_or_named_as_having_none(name: str) -> None:
     assert (name in metasched.__all__) != (name in WITHOUT)
     if name in WITHOUT:
         return
-    assert f"metasched {name}" in (inspect.getdoc(getattr(metasched, name)) or ""), name
-    parameters = function_of(name).parameters
-    for option in options_of(name):
-        if option in ON_A_TERMINAL or option in ELSEWHERE.get(name, {}):
-            continue
-        own = option.replace("-", "_")
-        names = (own, f"{own}s", f"num_{own}", f"{own}_s", *NAMES.get(option, ()))
-        assert set(names) & set(parameters), f"--{option} of {name}"
+    command = cli.metasched.get_command(None, name)  # type: ignore[arg-type]
+    function = getattr(metasched, name)
+    explained = inspect.getdoc(function) or ""
+    assert f"metasched {name}" in explained
+    assert isinstance(command, OptionsCommand)
+    assert command.taken is not None
+    for field in declared(command.taken):
+        assert field.name in inspect.signature(function).parameters
+        assert f"\n    {field.name}: " in explained
 
 
-def test_what_stands_elsewhere_is_an_option_still() -> None:
+def test_commands_without_a_function_are_commands_still() -> None:
     assert set(WITHOUT) < set(cli.COMMANDS)
-    for name, options in ELSEWHERE.items():
-        assert set(options) <= set(options_of(name))
+
+
+def test_an_option_of_the_world_is_given_by_a_keyword_or_in_a_mapping(tmp_path) -> None:
+    by_keyword, in_mapping = tmp_path / "keyword.csv", tmp_path / "mapping.csv"
+    metasched.generate(by_keyword, num_jobs=30, processors=64)
+    metasched.generate(in_mapping, num_jobs=30, task_options={"processors": 64})
+    assert by_keyword.read_text() == in_mapping.read_text()
 
 
 def test_options_of_a_world_reach_commands(tmp_path) -> None:

@@ -50,7 +50,7 @@ def calibrate(capsys: Shown, *args: str) -> Any:
 
 
 def test_the_rule_that_made_the_log_is_found_to_the_second(log: Path, capsys: Shown) -> None:
-    found = calibrate(capsys, str(log), *MACHINE, "--rule", f"fcfs:easy,{MADE_BY},saf:strict")
+    found = calibrate(capsys, str(log), *MACHINE, "--policies", f"fcfs:easy,{MADE_BY},saf:strict")
     best, *others = found["fidelity"]
     assert best["policy"] == MADE_BY
     assert best["gain"] == best["ratio"] == best["near"] == 1
@@ -68,7 +68,7 @@ def test_the_rule_that_made_the_log_is_found_to_the_second(log: Path, capsys: Sh
 def test_another_rule_says_by_how_much_it_is_off_and_where(
     log: Path, tmp_path: Path, capsys: Shown
 ) -> None:
-    line = ["trace", str(log), *MACHINE, "--calibrate", "--rule", "fcfs:easy"]
+    line = ["trace", str(log), *MACHINE, "--calibrate", "--policies", "fcfs:easy"]
     assert cli.run(cli.metasched, [*line, "--out", str(tmp_path / "out")]) == 0
     shown = capsys.readouterr().out
     assert max(map(len, shown.partition("\n\nWrote")[0].splitlines()[1:])) <= 80
@@ -90,7 +90,7 @@ def test_another_rule_says_by_how_much_it_is_off_and_where(
 def test_the_site_s_weights_count(log: Path, capsys: Shown) -> None:
     found = []
     for weights in ("{age: 1, size: 0, fair_share: 0}", "{age: 0, size: 1, fair_share: 0}"):
-        more = ("--rule", "priority:easy", "--set", f"task.world.priority={weights}")
+        more = ("--policies", "priority:easy", "--set", f"task.world.priority={weights}")
         found.append(calibrate(capsys, str(log), *MACHINE, *more)["fidelity"][0]["simulated"])
     assert found[0] != found[1]
 
@@ -110,13 +110,13 @@ def test_slurm_conf_says_what_the_user_does_not(log: Path, tmp_path: Path, capsy
     conf.write_text(CONF)
     found = calibrate(capsys, str(log), "--slurm-conf", str(conf))
     weights = "task.world.priority={age: 70, size: 5, fair_share: 0}"
-    line = (*MACHINE, "--rule", "priority:conservative", "--set", weights)
+    line = (*MACHINE, "--policies", "priority:conservative", "--set", weights)
     assert found == calibrate(capsys, str(log), *line)
-    said = ("--slurm-conf", str(conf), "--rule", "priority:strict", "--gpus", "8")
+    said = ("--slurm-conf", str(conf), "--policies", "priority:strict", "--gpus", "8")
     more = ("--set", "task.world.priority.age=1")
     own = calibrate(capsys, str(log), *said, *more)
     weights = weights.replace("70", "1")
-    line = ("--processors", "16", "--gpus", "8", "--rule", "priority:strict", "--set", weights)
+    line = ("--processors", "16", "--gpus", "8", "--policies", "priority:strict", "--set", weights)
     assert own == calibrate(capsys, str(log), *line) != found
     assert cli.run(cli.metasched, ["trace", str(log), *said, "--calibrate"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
@@ -131,12 +131,12 @@ def test_slurm_conf_says_what_the_user_does_not(log: Path, tmp_path: Path, capsy
     ("line", "words"),
     [
         ("--calibrate", "does not record how many processors the machine has"),
-        ("--processors 16 --gpus 4 --calibrate --rule fcsf", "did you mean 'fcfs'?"),
-        ("--processors 16 --gpus 4 --rule fcfs", "add --calibrate"),
+        ("--processors 16 --gpus 4 --calibrate --policies fcsf", "did you mean 'fcfs'?"),
+        ("--processors 16 --gpus 4 --policies fcfs", "add --calibrate"),
         ("--processors 16 --gpus 4 --slurm-conf slurm.conf", "add --calibrate"),
         ("--calibrate --slurm-conf nowhere.conf", "cannot read the file nowhere.conf"),
         (
-            "--processors 16 --gpus 4 --calibrate --rule fcfs --set task.world.max_time=9",
+            "--processors 16 --gpus 4 --calibrate --policies fcfs --set task.world.max_time=9",
             "some jobs do not end before max_time",
         ),
     ],

@@ -66,7 +66,7 @@ def test_trace_describes_the_log(log: Path, tmp_path: Path, capsys: Shown) -> No
 def test_replay_shows_what_two_rules_would_have_done(
     log: Path, tmp_path: Path, capsys: Shown
 ) -> None:
-    line = ["replay", str(log), *MACHINE, "--policy", "fcfs:easy", "--policy", "sjf:easy"]
+    line = ["replay", str(log), *MACHINE, "--policies", "fcfs:easy", "--policies", "sjf:easy"]
     shown = run(capsys, *line, "--out", str(tmp_path / "out"))
     tables = shown.partition("\n\nWrote")[0].splitlines()[1:]  # the first line names the file
     assert max(map(len, tables)) <= 80

@@ -37,7 +37,7 @@ def test_without_waits_it_is_the_largest_job(tmp_path: Path, capsys: Shown) -> N
     assert "as many as the largest job has" in shown
 
 
-@pytest.mark.parametrize("line", [("trace",), ("replay", "--policy", "fcfs")])
+@pytest.mark.parametrize("line", [("trace",), ("replay", "--policies", "fcfs")])
 def test_a_recording_that_does_not_fit_its_machine_is_said(
     tmp_path: Path, capsys: Shown, line: tuple[str, ...]
 ) -> None:
@@ -74,7 +74,7 @@ def test_partitions_of_swf_are_those_of_the_last_fields(tmp_path: Path, capsys: 
 
 def test_replay_begins_with_what_was_recorded(tmp_path: Path, capsys: Shown) -> None:
     run(capsys, tmp_path, "trace")
-    line = ["replay", str(tmp_path / "jobs.csv"), "--processors", "7", "--policy", "fcfs,sjf"]
+    line = ["replay", str(tmp_path / "jobs.csv"), "--processors", "7", "--policies", "fcfs,sjf"]
     assert cli.run(cli.metasched, [*line, "--json"]) == 0
     recorded, *others = json.loads(capsys.readouterr().out)["replay"]
     assert recorded["policy"] == "as recorded"
@@ -93,7 +93,7 @@ def test_replay_begins_with_what_was_recorded(tmp_path: Path, capsys: Shown) -> 
 
 def test_waits_that_nothing_here_explains_are_said(tmp_path: Path, capsys: Shown) -> None:
     rows = tuple(f"{100 * k},90,1,90,{3000 if k % 2 else 10}," for k in range(40))
-    shown = run(capsys, tmp_path, "replay", "--processors", "64", "--policy", "fcfs", rows=rows)
+    shown = run(capsys, tmp_path, "replay", "--processors", "64", "--policies", "fcfs", rows=rows)
     assert "as recorded, the mean wait was 25.1 min, here it is at most 0 s" in shown
     shown = run(capsys, tmp_path, "replay", "--processors", "64", "--calibrate", rows=rows)
     assert "Can this log be replayed? Not: under priority:conservative, the one policy" in shown
@@ -102,7 +102,7 @@ def test_waits_that_nothing_here_explains_are_said(tmp_path: Path, capsys: Shown
 def test_a_rule_that_cannot_carry_the_load_is_named(tmp_path: Path, capsys: Shown) -> None:
     # A job of one processor and a job of three, in turn, which cannot share three processors.
     rows = tuple(f"{50 * k},90,{1 + k % 2 * 2},90,," for k in range(200))
-    line = ("replay", "--policy", "fcfs:strict", "--processors")
+    line = ("replay", "--policies", "fcfs:strict", "--processors")
     words = "fcfs:strict cannot keep up with these jobs: the last one ends after"
     assert words not in run(capsys, tmp_path, *line, "4", rows=rows)
     assert words in run(capsys, tmp_path, *line, "3", rows=rows)

@@ -48,7 +48,7 @@ def test_the_numbers_are_those_of_the_evaluation(log: Path, capsys: Shown) -> No
     workload = HPCLog(log, world.capacity, world.resources, whole=True)
     (jobset,) = sample_jobsets(workload, 0, Split.HELD_OUT, [0])
     names = ("fcfs:strict", "sjf:skip", "wfp3:conservative", "saf:strict")
-    found = by_policy(replayed(capsys, log, *MACHINE, "--policy", ",".join(names)))
+    found = by_policy(replayed(capsys, log, *MACHINE, "--policies", ",".join(names)))
     assert list(found) != list(names)  # the lowest slowdown first
     assert found.keys() == set(names)
     for name in names:
@@ -79,7 +79,7 @@ def test_without_a_name_the_baselines_play(log: Path, capsys: Shown) -> None:
 
 
 def test_groups_add_up_to_all(log: Path, capsys: Shown) -> None:
-    found = replayed(capsys, log, *MACHINE, "--policy", "fcfs")
+    found = replayed(capsys, log, *MACHINE, "--policies", "fcfs")
     (whole,), (sizes,), users = found["replay"], found["by-size"], found["by-user"]
     num = np.array([sizes[f"jobs_{size}"] for size in ("narrow", "medium", "wide")])
     means = [sizes[f"mean_wait_{size}"] for size in ("narrow", "medium", "wide")]
@@ -95,7 +95,7 @@ def test_groups_add_up_to_all(log: Path, capsys: Shown) -> None:
 def test_jobs_may_be_killed_when_their_estimate_is_over(tmp_path: Path, capsys: Shown) -> None:
     path = tmp_path / "jobs.csv"
     path.write_text("arrival,duration,processors,estimate\n0,100,1,40\n0,10,1,20\n")
-    line = (path, "--processors", "1", "--policy", "fcfs")
+    line = (path, "--processors", "1", "--policies", "fcfs")
     assert replayed(capsys, *line)["replay"][0]["makespan"] == 110
     assert replayed(capsys, *line, "--kill-at-estimate", "true")["replay"][0]["makespan"] == 50
 
@@ -103,7 +103,7 @@ def test_jobs_may_be_killed_when_their_estimate_is_over(tmp_path: Path, capsys: 
 def test_what_does_not_fit_is_left_out_and_said(tmp_path: Path, capsys: Shown) -> None:
     path = tmp_path / "jobs.csv"
     path.write_text("arrival,duration,processors\n0,100,1\n5,10,9\n6,10,2\n")
-    found = replayed(capsys, path, "--processors", "4", "--policy", "fcfs")
+    found = replayed(capsys, path, "--processors", "4", "--policies", "fcfs")
     assert found["jobs"] == 2
     reason = "is larger than the machine of 4 processors"
     assert found["dropped"] == [{"count": 1, "reason": reason}]
@@ -116,8 +116,8 @@ def test_the_size_of_the_machine_comes_from_the_log_if_it_says_it(
 ) -> None:
     path = tmp_path / "log.swf"
     path.write_text("; MaxProcs: 2\n" + "1 0 0 100 2 -1 -1 2 100 -1 1 1 1 -1 1 -1 -1 -1\n" * 2)
-    assert by_policy(replayed(capsys, path, "--policy", "fcfs"))["fcfs"]["makespan"] == 200
-    wide = replayed(capsys, path, "--policy", "fcfs", "--processors", "4")
+    assert by_policy(replayed(capsys, path, "--policies", "fcfs"))["fcfs"]["makespan"] == 200
+    wide = replayed(capsys, path, "--policies", "fcfs", "--processors", "4")
     assert by_policy(wide)["fcfs"]["makespan"] == 100
 
 
@@ -130,7 +130,7 @@ def test_trained_runs_play_in_the_world_that_they_know(
         policy = untrained_policy(config, len(name))
         write_policy(policy.weights, config, tmp_path / name / "policy")
         write_config(config, tmp_path / name / "config.yaml")
-    found = by_policy(replayed(capsys, log, "--policy", f"fcfs,{tmp_path}/*", "--seed", "3"))
+    found = by_policy(replayed(capsys, log, "--policies", f"fcfs,{tmp_path}/*", "--seed", "3"))
     assert found.keys() == {"fcfs", "one", "two"}
     assert found["one"]["jobs"] == 400
     assert found["one"]["unfinished"] == 0
@@ -167,7 +167,7 @@ def test_trace_says_what_was_dropped_and_why(golden: Path, capsys: Shown) -> Non
 
 
 def test_a_bound_on_waits_is_said_with_those_whom_it_moved(log: Path, capsys: Shown) -> None:
-    rule = ("--policy", "saf:easy")
+    rule = ("--policies", "saf:easy")
     free = by_policy(replayed(capsys, log, *MACHINE, *rule))["saf:easy"]
     found = replayed(capsys, log, *MACHINE, *rule, "--max-wait", "1h")
     assert 3600 < by_policy(found)["saf:easy"]["longest_wait"] < free["longest_wait"]
@@ -218,7 +218,7 @@ def test_a_multiple_needs_a_log() -> None:
 def test_start_times_are_measured_in_the_later_half(
     log: Path, capsys: Shown, tmp_path: Path
 ) -> None:
-    words = (*MACHINE, "--starts", "--instants", "30", "--policy", "fcfs:easy,sjf:easy")
+    words = (*MACHINE, "--starts", "--instants", "30", "--policies", "fcfs:easy,sjf:easy")
     found = replayed(capsys, log, *words, "--out", tmp_path)["starts"]
     by_size = {(row["policy"], row["size"]): row for row in found}
     assert {policy for policy, _ in by_size} == {"fcfs:easy", "sjf:easy"}
@@ -235,8 +235,8 @@ def test_start_times_are_measured_in_the_later_half(
 
 def test_start_times_of_what_cannot_be_played_on_are_refused(log: Path, capsys: Shown) -> None:
     refused = {
-        ("--policy", "rls:sjf"): "was removed in 0.3",
-        ("--policy", "fcfs", "--calibrate"): "give one of them",
+        ("--policies", "rls:sjf"): "was removed in 0.3",
+        ("--policies", "fcfs", "--calibrate"): "give one of them",
     }
     for words, said in refused.items():
         command = ["replay", str(log), *MACHINE, "--starts", "--instants", "10", *words]

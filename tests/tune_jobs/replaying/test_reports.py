@@ -9,13 +9,13 @@ import pytest
 from cluster_env.core.errors import InputError
 from tests.tune_jobs.replaying.slurm_export import write_export
 from tune_jobs import cli
+from tune_jobs.commands.logs import Calibration, Replay, Trace, WhatIf
 from tune_jobs.figures.pictures import with_pictures
-from tune_jobs.replaying.calibration import CalibrationOptions, calibrate_log
-from tune_jobs.replaying.choices import LogOptions
-from tune_jobs.replaying.replay_report import ReplayOptions, replay_log
+from tune_jobs.replaying.calibration import calibrate_log
+from tune_jobs.replaying.replay_report import replay_log
 from tune_jobs.replaying.start_report import foresee_starts
 from tune_jobs.replaying.trace_report import describe_log
-from tune_jobs.replaying.what_if import WhatIfOptions, compare_changes
+from tune_jobs.replaying.what_if import compare_changes
 from tune_jobs.tables.frames import plain
 from tune_jobs.tables.report import Report
 from tune_jobs.terminal.progress import NoProgress
@@ -25,28 +25,28 @@ RULES = ("fcfs:easy", "sjf:easy")
 
 FINDS: dict[str, tuple[Callable[[Path], Report], list[str]]] = {
     "trace": (
-        lambda path: describe_log(LogOptions(path=path, task_options=MACHINE)),
+        lambda path: describe_log(Trace(path=path, task_options=MACHINE)),
         ["trace"],
     ),
     "calibration": (
-        lambda path: calibrate_log(CalibrationOptions(path=path, task_options=MACHINE)),
+        lambda path: calibrate_log(Calibration(path=path, task_options=MACHINE)),
         ["trace", "--calibrate"],
     ),
     "replay": (
         lambda path: replay_log(
-            ReplayOptions(path=path, names=RULES, task_options=MACHINE), NoProgress()
+            Replay(path=path, policies=RULES, task_options=MACHINE), NoProgress()
         ),
-        ["replay", "--policy", ",".join(RULES)],
+        ["replay", "--policies", ",".join(RULES)],
     ),
     "starts": (
         lambda path: foresee_starts(
-            ReplayOptions(path=path, task_options=MACHINE), 10, NoProgress()
+            Replay(path=path, task_options=MACHINE, num_instants=10), NoProgress()
         ),
         ["replay", "--starts", "--instants", "10"],
     ),
     "whatif": (
         lambda path: compare_changes(
-            WhatIfOptions(path=path, changes_made=["load=0.9"], task_options=MACHINE),
+            WhatIf(path=path, change=["load=0.9"], task_options=MACHINE),
             NoProgress(),
         ),
         ["whatif", "--change", "load=0.9"],
@@ -97,7 +97,7 @@ def without_seconds(data: dict) -> dict:
 def test_of_many_policies_the_best_stand_beside_users() -> None:
     """And the log is called as the user calls it, and not by where it lies."""
     names = ("ljf:strict", "random:strict", "sjf:easy", "fcfs:easy", "saf:easy", "wspt:skip")
-    report = replay_log(ReplayOptions(path=Path("example"), names=names), NoProgress())
+    report = replay_log(Replay(path=Path("example"), policies=names), NoProgress())
     assert "/example.swf" not in report.text
     (head,) = [line for line in report.text.splitlines() if line.startswith("user ")]
     assert head.split()[-4:] == ["sjf:easy", "fcfs:easy", "saf:easy", "wspt:skip"]

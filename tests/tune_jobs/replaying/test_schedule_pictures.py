@@ -15,9 +15,10 @@ from cluster_env.workloads.formats import read_log
 from cluster_env.workloads.swf import write_swf
 from tests.tune_jobs.drawing import texts
 from tune_jobs import cli
+from tune_jobs.commands.logs import Replay
 from tune_jobs.figures.pictures import with_pictures
 from tune_jobs.replaying.crowds import Stretch
-from tune_jobs.replaying.replay_report import ReplayOptions, replay_log
+from tune_jobs.replaying.replay_report import replay_log
 from tune_jobs.replaying.stretch import OPEN, readable, stretch_of
 from tune_jobs.tables.report import Report
 from tune_jobs.terminal.progress import NoProgress
@@ -47,7 +48,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def report(log: Path) -> Report:
-    return with_pictures(replay_log(ReplayOptions(path=log, names=POLICIES), NoProgress()))
+    return with_pictures(replay_log(Replay(path=log, policies=POLICIES), NoProgress()))
 
 
 def schedule(report: Report, name: str) -> pd.DataFrame:
@@ -95,7 +96,7 @@ def test_changes_are_those_of_each_job_against_the_record(report: Report) -> Non
 def test_without_a_record_changes_are_against_the_first_policy(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     path.write_text("arrival,duration,processors\n" + "0,100,1\n5,10,2\n6,50,2\n7,10,1\n")
-    options = ReplayOptions(path=path, names=POLICIES, task_options={"processors": 2})
+    options = Replay(path=path, policies=POLICIES, task_options={"processors": 2})
     report = replay_log(options, NoProgress())
     assert set(report["changes"]["against"]) == {"fcfs:easy"}
     assert "as recorded" not in set(report["timeline"]["policy"])
@@ -127,7 +128,7 @@ def test_all_charts_of_a_long_log_show_the_week_in_which_most_is_in_use(report: 
 
 
 def test_pictures_show_what_lies_between_two_dates(log: Path) -> None:
-    options = ReplayOptions(path=log, names=POLICIES[:1], since="2024-03-04", until="5d")
+    options = Replay(path=log, policies=POLICIES[:1], since="2024-03-04", until="5d")
     report = with_pictures(replay_log(options, NoProgress()))
     begin, end = 3 * DAY_S - 6 * 3600, 5 * DAY_S
     for name in ("timeline", "waiting-by-user"):
@@ -186,7 +187,7 @@ def test_times_that_are_none_are_refused_before_anything_is_played(
         ("--to", "2024-02-01"): "nothing of the log lies between --from its beginning",
     }
     for words, said in refused.items():
-        line = ["replay", str(log), "--policy", "fcfs", "--out", str(tmp_path / "out"), *words]
+        line = ["replay", str(log), "--policies", "fcfs", "--out", str(tmp_path / "out"), *words]
         assert cli.run(cli.metasched, line) == 2
         error = capsys.readouterr().err
         assert said in error
@@ -209,7 +210,7 @@ def test_what_a_policy_gains_on_the_record_is_not_all_its_own(log: Path, capsys:
     """Waits of this site are drawn: no rule explains them."""
 
     def replayed(*policies: str) -> dict:
-        line = ["replay", str(log), "--policy", ",".join(policies), "--json"]
+        line = ["replay", str(log), "--policies", ",".join(policies), "--json"]
         assert cli.run(cli.metasched, line) == 0
         return json.loads(capsys.readouterr().out)
 

@@ -20,7 +20,7 @@ from tune_jobs import cli
 from tune_jobs.tables.frames import read_table
 
 Shown = pytest.CaptureFixture[str]
-RULE = ("--rule", "fcfs:easy")
+RULE = ("--policies", "fcfs:easy")
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_a_description_is_looked_at_beside_the_log(
     assert all(row["held"] <= row["processors"] for row in rows.values())
     small = folder / "small.yaml"
     small.write_text(SITE.replace("name: f, count: 2, processors: 16", "name: f, processors: 17"))
-    found = run(capsys, "replay", log[0], "--site", str(small), "--policy", "fcfs:easy")
+    found = run(capsys, "replay", log[0], "--site", str(small), "--policies", "fcfs:easy")
     fat = [job for job in jobs if job.partition == "fat" and job.cpus <= 17]
     most = max(sum(j.cpus for j in fat if j.start <= k.start < j.start + j.run) for k in fat)
     (words,) = [one for one in found["remarks"] if "of the partition" in one]
@@ -115,7 +115,7 @@ def test_a_replay_has_a_row_for_each_partition(
     log: list[str], jobs: list[PlainJob], capsys: Shown, tmp_path: Path
 ) -> None:
     out = str(tmp_path / "out")
-    assert cli.run(cli.metasched, ["replay", *log, "--policy", "fcfs:easy", "--out", out]) == 0
+    assert cli.run(cli.metasched, ["replay", *log, "--policies", "fcfs:easy", "--out", out]) == 0
     capsys.readouterr()
     columns = ["partition", "policy", "jobs", "mean_wait", "utilization"]
     rows = read_table(tmp_path / "out" / "by-partition.csv", columns)
@@ -136,7 +136,7 @@ def test_a_replay_has_a_row_for_each_partition(
 def test_one_partition_alone_has_its_nodes_and_its_jobs(
     log: list[str], jobs: list[PlainJob], capsys: Shown
 ) -> None:
-    found = run(capsys, "replay", *log, "--policy", "fcfs:easy", "--partition", "long")
+    found = run(capsys, "replay", *log, "--policies", "fcfs:easy", "--partition", "long")
     assert found["jobs"] == sum(job.partition == "long" for job in jobs)
     assert {row["partition"] for row in found["by-partition"]} == {"long"}
     assert cli.run(cli.metasched, ["replay", *log, "--partition", "longer"]) == 2
@@ -166,7 +166,9 @@ def test_a_log_alone_gives_a_description_to_begin_with(
         )
         assert site.units[site.node_set(k), 0].sum() == most
         assert partition.max_time_s == max(-(-job.limit // 60) * 60 for job in own)
-    found = run(capsys, "replay", log[0], "--site", str(out / "site.yaml"), "--policy", "fcfs:easy")
+    found = run(
+        capsys, "replay", log[0], "--site", str(out / "site.yaml"), "--policies", "fcfs:easy"
+    )
     assert found["jobs"] == len(jobs)
 
 
@@ -177,7 +179,7 @@ def test_jobs_that_the_site_cannot_run_are_left_out_with_the_reason(
     text = SITE.replace("- {name: long, nodes: ", "- {name: other, nodes: ")
     text = text.replace("nodes: [c]}", 'nodes: ["c[1-1]"], max_time_s: 7200}')
     smaller.write_text(text)
-    found = run(capsys, "replay", log[0], "--site", str(smaller), "--policy", "fcfs:easy")
+    found = run(capsys, "replay", log[0], "--site", str(smaller), "--policies", "fcfs:easy")
     dropped = {row["reason"]: row["count"] for row in found["dropped"]}
     own = [job for job in jobs if job.partition == "main"]
     limit = {job.number: -(-job.limit // 60) * 60 for job in own}
@@ -198,7 +200,7 @@ def test_the_log_s_time_zone_is_that_of_the_site_s_files(
 ) -> None:
     calendar = folder / "calendar.csv"
     calendar.write_text("start,end,nodes,kind\n2026-02-03T03:00:00,2026-02-03T23:00,c,failure\n")
-    line = (log[0], "--policy", "fcfs:easy", "--site", f"{log[2]},{calendar}")
+    line = (log[0], "--policies", "fcfs:easy", "--site", f"{log[2]},{calendar}")
     whole = run(capsys, "replay", *line, "--time-zone", "Europe/Berlin")["replay"]
     other = (*line[:4], f"{line[4]},TZ=Europe/Berlin")
     assert run(capsys, "replay", *other)["replay"] == whole
@@ -280,7 +282,7 @@ def test_jobs_over_a_limit_that_holds_for_them_are_left_out_everywhere(
     assert found["facts"]["jobs"] == 3
     assert found["facts"]["utilization of processors, under fcfs:easy"] <= 1
     assert min(row["least"] for row in found["times"]) >= 0
-    assert cli.run(cli.metasched, ["replay", *files, "--policy", "fcfs:easy"]) == 0
+    assert cli.run(cli.metasched, ["replay", *files, "--policies", "fcfs:easy"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["replay"][0]["unfinished"] == 0
     assert {one["reason"] for one in found["dropped"]} == set(reasons.values())
@@ -298,7 +300,7 @@ def test_a_calendar_lies_in_a_log_until_its_last_job_may_end(
     log.write_text("arrival,duration,estimate,processors\n0,50,60,1\n20,50,100,1\n")
     outage = f"calendar:\n- {{kind: planned, start: {start}, end: 300, nodes: [n]}}\n"
     described.write_text(LIMITED.partition("limits:")[0] + outage)
-    found = run(capsys, "replay", str(log), "--site", str(described), "--policy", "fcfs:easy")
+    found = run(capsys, "replay", str(log), "--site", str(described), "--policies", "fcfs:easy")
     said = "no outage or reservation of the site lies in the log" in json.dumps(found)
     assert said is not inside
 
@@ -325,7 +327,7 @@ def test_runs_of_a_requeued_job_wait_for_each_other_at_a_site(
         "".join(PBS_RUN.format(**dict(zip(names, one, strict=True))) + "\n" for one in runs)
     )
     described.write_text("nodes:\n- {name: n, count: 2, processors: 8}\n")
-    rule = ("--policy", "fcfs:easy", "--out", str(out))
+    rule = ("--policies", "fcfs:easy", "--out", str(out))
     words = "runs of requeued jobs that overlap with the run before: 1 under fcfs:easy"
     for machine, second, overlap in (
         (("--processors", "16"), 200, True),

@@ -50,7 +50,7 @@ def test_trace_says_the_same_and_counts_the_steps(logs: tuple[Path, Path], capsy
 
 
 def test_replay_plays_the_same(logs: tuple[Path, Path], capsys: Shown) -> None:
-    line = ("--policy", "sjf:easy,priority:conservative", "--json")
+    line = ("--policies", "sjf:easy,priority:conservative", "--json")
     ours, plain = (run(capsys, "replay", str(path), *MACHINE, *line) for path in logs)
     assert ours["replay"] == plain["replay"]
     assert ours["by-user"] == plain["by-user"]
@@ -85,7 +85,7 @@ def test_train_and_adapt_draw_the_same_jobsets(logs: tuple[Path, Path]) -> None:
 def test_hashed_users_stand_nowhere_in_what_is_shown_and_written(
     logs: tuple[Path, Path], tmp_path: Path, capsys: Shown
 ) -> None:
-    for name, more in (("trace", ()), ("replay", ("--policy", "sjf:easy"))):
+    for name, more in (("trace", ()), ("replay", ("--policies", "sjf:easy"))):
         out = tmp_path / name
         line = [name, str(logs[0]), *MACHINE, *more, "--hash-users", "--out", str(out)]
         assert cli.run(cli.metasched, line) == 0

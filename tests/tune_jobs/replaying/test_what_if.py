@@ -40,7 +40,7 @@ def asked(capsys: Out, *words: object) -> dict[str, Any]:
 
 
 def test_both_sides_are_those_of_the_replay(log: Path, capsys: Out) -> None:
-    replayed = asked(capsys, "replay", log, *MACHINE, "--policy", "fcfs:easy,sjf:easy")
+    replayed = asked(capsys, "replay", log, *MACHINE, "--policies", "fcfs:easy,sjf:easy")
     found = asked(capsys, "whatif", log, *MACHINE, "--change", "policy=sjf:easy")
     rows = {row["policy"]: row for row in replayed["replay"]}
     sides = {row["side"]: row for row in found["now-and-then"]}
@@ -107,10 +107,10 @@ def test_jobs_that_cannot_run_then_fill_the_machine_now(log: Path, capsys: Out) 
     assert found["jobs"] == 400 - larger.sum()
     assert any(f"{larger.sum():,} of today's jobs cannot run" in one for one in found["remarks"])
     # On both sides the tables are of the other jobs; today's schedule is that of all.
-    now = asked(capsys, "replay", log, *MACHINE, "--policy", "fcfs:easy")
+    now = asked(capsys, "replay", log, *MACHINE, "--policies", "fcfs:easy")
     assert found["now-and-then"][0]["utilization"] == pytest.approx(now["replay"][0]["utilization"])
     then = asked(
-        capsys, *("replay", log, "--processors", "8", "--gpus", "4", "--policy", "fcfs:easy")
+        capsys, *("replay", log, "--processors", "8", "--gpus", "4", "--policies", "fcfs:easy")
     )
     assert found["now-and-then"][1]["mean_wait"] == pytest.approx(then["replay"][0]["mean_wait"])
 
@@ -141,12 +141,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Path]:
 def test_a_site_is_changed_by_its_parts(site: tuple[Path, str, Path], capsys: Out) -> None:
     words = ("--change", "partition.main.nodes=+4", "--change", "qos.normal.processors-per-user=64")
     found = asked(capsys, "whatif", *site, *words, "--change", "policy=sjf:easy")
-    now = asked(capsys, "replay", *site, "--policy", "fcfs:easy")["replay"]
+    now = asked(capsys, "replay", *site, "--policies", "fcfs:easy")["replay"]
     text = SITE.replace("nodes: [c]}", "nodes: [c, more]}").replace("user: 48", "user: 64")
     text = text.replace("partitions:", "- {name: more, count: 4, processors: 16}\npartitions:")
     changed_site = site[2].with_name("changed.yaml")
     changed_site.write_text(text)
-    then = asked(capsys, "replay", site[0], "--site", changed_site, *("--policy", "sjf:easy"))[
+    then = asked(capsys, "replay", site[0], "--site", changed_site, *("--policies", "sjf:easy"))[
         "replay"
     ]
     for place, rows in enumerate((now, then)):

@@ -14,7 +14,7 @@ from tests.tune_jobs.replaying.partitioned_log import PARTITIONS, SITE, write_pa
 from tune_jobs import cli
 
 Shown = pytest.CaptureFixture[str]
-POLICIES = ("--policy", "fcfs:easy,sjf:conservative,saf:strict")
+POLICIES = ("--policies", "fcfs:easy,sjf:conservative,saf:strict")
 
 HEAD = (
     *("JobIDRaw", "JobID", "User", "Account", "Partition", "State", "Submit", "Eligible"),
@@ -118,7 +118,7 @@ def test_a_chain_of_jobs_is_written_as_it_was_played(
 def test_a_log_that_a_rule_made_is_recognized_although_jobs_wait_for_others(
     chain: list[str], capsys: Shown
 ) -> None:
-    (row,) = run(capsys, "trace", *chain, "--calibrate", "--rule", "fcfs:easy")["fidelity"]
+    (row,) = run(capsys, "trace", *chain, "--calibrate", "--policies", "fcfs:easy")["fidelity"]
     assert (row["recorded"], row["simulated"]) == (188, 188)
     assert (row["difference"], row["gain"]) == (0, 1)
     trust = run(capsys, "whatif", *chain, "--change", "policy=sjf:easy")["trust"]
@@ -131,7 +131,7 @@ def test_jobs_that_wait_for_nothing_but_others_agree_with_the_record(
 ) -> None:
     folder = stored(golden.parent / "field" / "hpc4")
     log, site = folder / "dependency_chain.txt", folder / "dependency_chain.yaml"
-    line = ["trace", str(log), "--site", str(site), "--calibrate", "--rule", "fcfs:easy"]
+    line = ["trace", str(log), "--site", str(site), "--calibrate", "--policies", "fcfs:easy"]
     found = run(capsys, *line)
     assert found["verdict"] == "good"
     assert (found["fidelity"][0]["recorded"], found["fidelity"][0]["simulated"]) == (0, 0)
@@ -144,7 +144,7 @@ def test_a_predecessor_that_the_site_cannot_run_is_none(tmp_path: Path, capsys: 
     site.write_text(CHAIN_SITE.replace("batch}", "batch, max_time_s: 1800}"))
     first, rest = log.read_text().split("\t30\t8\t", 1)
     log.write_text(f"{first}\t31\t8\t{rest}")
-    run(capsys, "replay", log, "--site", site, "--policy", "fcfs:easy", "--out", tmp_path / "out")
+    run(capsys, "replay", log, "--site", site, "--policies", "fcfs:easy", "--out", tmp_path / "out")
     for jobs in check(tmp_path / "out", 8, 2).values():
         assert jobs[jobs["line"] == 3]["eligible"].item() == T + 600
 

@@ -36,7 +36,6 @@ WORK = (
     "ray.init",
     "tune_jobs.experiments.running.carry_out_all",
     "tune_jobs.replaying.generating.write_table",
-    "tune_jobs.tables.joining.write_table",
     "tune_jobs.runs.training.ray_session",
     "tune_jobs.sweeps.sweeping.ray_session",
     "tune_jobs.terminal.ray_session._start",

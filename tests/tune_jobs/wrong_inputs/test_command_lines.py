@@ -223,21 +223,21 @@ compare --policies hpc-universal
 compare --policies hpc-order:easy
 compare extra
 guard
-guard nowhere
-guard file
-guard empty
-guard runs/good --jobsets 1
-guard runs/good --jobsets {HUGE}
-guard runs/good --window 0
-guard runs/good --warmup 99
-guard runs/good --decode tuned
-guard runs/good --objective nosuch
-guard runs/good --config deeprm
-guard runs/good --set task.workload.load=9
-guard runs/good --limit wait=0.1 --limit wait=0.5
-guard hpc-order --config deeprm
-guard hpc-order --max-wait x2
-guard hpc-order --max-wait soon
+compare --decide --policies nowhere
+compare --decide --policies file
+compare --decide --policies empty
+compare --decide --policies runs/good --jobsets 1
+compare --decide --policies runs/good --jobsets {HUGE}
+compare --decide --policies runs/good --window 0
+compare --decide --policies runs/good --warmup 99
+compare --decide --policies runs/good --decode tuned
+compare --decide --policies runs/good --objective nosuch
+compare --decide --policies runs/good --config deeprm
+compare --decide --policies runs/good --set task.workload.load=9
+compare --decide --policies runs/good --limit wait=0.1 --limit wait=0.5
+compare --decide --policies hpc-order --config deeprm
+compare --decide --policies hpc-order --max-wait x2
+compare --decide --policies hpc-order --max-wait soon
 adapt
 adapt runs/good
 adapt nowhere --task objectives:1
@@ -298,11 +298,6 @@ figure adaptation --rows nowhere
 figure optimality-gap --time-limit nan
 figure optimality-gap --time-limit 0
 figure sweep --runs runs/good
-join nowhere-{{load}}.csv --by load=0.7 --out joined.csv
-join good.csv --by load=0.7 --out joined.csv
-join {{load}}.csv --by load --out joined.csv
-join {{load}}.csv --by load=1,1 --out joined.csv
-join {{load}}.csv --out joined.csv
 results nosuch
 results nosuch.yaml
 results deeprm --seeds x

@@ -19,7 +19,7 @@ LINES = (
     "tune smoke --set training.nosuch=1",
     "compare --policies hold:99999999999999",
     "compare --at 0.7 --config nosuch",
-    "guard nowhere",
+    "compare --decide --policies nowhere",
     "adapt nowhere --task objectives:1",
     "adapt runs/scorer --task world.cluster.horizon=9",
     "study runs/good --steps 3,1",

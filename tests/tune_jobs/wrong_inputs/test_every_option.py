@@ -10,8 +10,8 @@ import pytest
 from cluster_env.worlds import WORLDS
 from tests.tune_jobs.wrong_inputs.conftest import Accepted, Refuse, replace_work
 from tune_jobs import cli
+from tune_jobs.commands.task_command import TaskCommand
 from tune_jobs.figures import FIGURES
-from tune_jobs.terminal.task_command import TaskCommand
 
 CONTEXT = click.Context(cli.metasched)
 COMMANDS = {name: cli.metasched.get_command(CONTEXT, name) for name in cli.COMMANDS}
@@ -19,13 +19,10 @@ COMMANDS = {name: cli.metasched.get_command(CONTEXT, name) for name in cli.COMMA
 RIGHT = {
     "adapt": "adapt runs/scorer --task objective=makespan",
     "bench": "bench simulator",
-    "choose": "choose hpc-order",
     "compare": "compare --policies sjf",
     "demo": "demo --runs new",
     "figure": "figure deeprm-fig4",
     "generate": "generate new.csv",
-    "guard": "guard runs/good",
-    "join": "join {one}.csv --by one=good --out new.csv",
     "replay": "replay site.csv --processors 8",
     "results": "results deeprm --out new --force",
     "shadow": "shadow fcfs:easy",

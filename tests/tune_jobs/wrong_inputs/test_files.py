@@ -212,7 +212,7 @@ def _cut(file: Path) -> None:
     "command",
     [
         "compare --policies {}",
-        "guard {}",
+        "compare --decide --policies {}",
         "adapt {} --task objective=makespan",
         "train deeprm-smoke --set training.start={}",
     ],
@@ -283,13 +283,11 @@ def test_a_wrong_extension_is_refused(
     "command",
     [
         "compare --policies sjf",
-        "guard runs/good",
+        "compare --decide --policies runs/good",
         "adapt runs/scorer --objective makespan",
         "study runs/scorer",
         "trace good.csv --processors 4",
         "replay good.csv --processors 4",
-        "join {one}.csv --by one=1",
-        "choose runs/good",
         "figure deeprm-fig4",
         "results deeprm",
     ],

@@ -27,7 +27,7 @@ READS_OR_APPENDS = {
 }
 """Options with a file that exists, or that grows."""
 
-NEW = {"generate": "new.csv", "guard": "new.json", "join": "new.csv"}
+NEW = {"generate": "new.csv"}
 
 
 def line_of(command: str, option: str, file: str) -> str:

@@ -16,13 +16,16 @@ LIMIT = "--set training.limits"
     [
         ("compare --policies saf,deeprm-operation --config hpc-smoke", "world"),
         ("compare --policies sjf,hpc-order --config deeprm-smoke", "world"),
-        ("guard deeprm-operation --config hpc-smoke", "world"),
-        ("guard hpc-order --config deeprm-smoke", "world"),
+        ("compare --decide --policies deeprm-operation --config hpc-smoke", "world"),
+        ("compare --decide --policies hpc-order --config deeprm-smoke", "world"),
         (
-            "guard hpc-order --limit wait=0.1 --limit wait=0.5",
+            "compare --decide --policies hpc-order --limit wait=0.1 --limit wait=0.5",
             "--limit is given twice for wait",
         ),
-        ("guard hpc-order --limit wait=-0.1", "--limit takes a metric and a share"),
+        (
+            "compare --decide --policies hpc-order --limit wait=-0.1",
+            "--limit takes a metric and a share",
+        ),
         (
             f"train hpc-order --set task.objective=utilization {LIMIT}.utilization=0",
             "contradicts it",
@@ -36,7 +39,8 @@ def test_a_policy_of_another_world_and_limits_that_contradict_are_refused(
 
 
 @pytest.mark.parametrize(
-    "command", ["compare --policies saf,{}", "guard {}", "replay x --policy {}"]
+    "command",
+    ["compare --policies saf,{}", "compare --decide --policies {}", "replay x --policies {}"],
 )
 def test_weights_that_are_not_finite_are_refused(
     command: str, tmp_path: Path, refuse: Refuse

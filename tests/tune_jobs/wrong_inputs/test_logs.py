@@ -36,13 +36,23 @@ LINES = (
     *("trace site.csv --set task.workload.kind=lublin", "trace site.csv --jobs 3"),
     *("replay", "replay nowhere.csv --processors 8", "replay prose.txt --processors 8"),
     *("replay site.csv", "replay gpus.csv --processors 8", "replay unusable.swf --processors 8"),
-    *("replay wide.swf --policy fcfs", "replay site.csv --processors 0"),
+    *("replay wide.swf --policies fcfs", "replay site.csv --processors 0"),
     *(
         f"replay site.csv --processors 8 {words}"
         for words in (
-            *("--policy nosuch", "--policy fcfs:nosuch", "--policy ,", "--policy fcfs,fcfs"),
-            *("--policy saf-strict", "--policy hold:8", "--policy rls:nosuch"),
-            *("--policy runs/none", "--policy runs/good", "--policy empty", "--policy 'no/*'"),
+            *(
+                "--policies nosuch",
+                "--policies fcfs:nosuch",
+                "--policies ,",
+                "--policies fcfs,fcfs",
+            ),
+            *("--policies saf-strict", "--policies hold:8", "--policies rls:nosuch"),
+            *(
+                "--policies runs/none",
+                "--policies runs/good",
+                "--policies empty",
+                "--policies 'no/*'",
+            ),
             *("--seed -1", "--decode best", "--kill-at-estimate perhaps", "--backfilling nosuch"),
             *("--processors 8 --set task.world.processors=8", "--set task.world.kind=deeprm"),
             *("--set task.workload.offset=999999", "--set task.workload.estimates=nosuch"),
@@ -79,7 +89,7 @@ LINES = (
     ),
     "compare --set task.world.kind=hpc --set task.workload.trace=wide.swf --processors 2",
     "compare --set task.world.kind=hpc --set task.workload.trace=unusable.swf",
-    "guard hpc-order --set task.workload.trace=site.csv",
+    "compare --decide --policies hpc-order --set task.workload.trace=site.csv",
     "train hpc-smoke --set task.workload.trace=unusable.swf",
     "train hpc-smoke --set task.workload.estimates=gaussian:x",
     "train hpc-smoke --set task.workload.load=-1",
@@ -117,7 +127,7 @@ def test_a_wrong_log_or_machine_is_refused(line: str, logs: Path, refuse: Refuse
             "how many gpus the machine has; give the number, as in --gpus 1",
         ),
         ("trace site.csv --gpus 4", "but the machine of 4 processors counts processors and gpus"),
-        ("replay site.csv --processors 8 --policy sjff", "did you mean 'sjf'?"),
+        ("replay site.csv --processors 8 --policies sjff", "did you mean 'sjf'?"),
         (
             "compare --set task.world.kind=hpc --set task.workload.trace=site.csv --window -5 "
             "--processors 8",

@@ -24,14 +24,13 @@ if TYPE_CHECKING:
     from cluster_env.worlds import get_heuristic, get_spec
     from meta.maml.algorithm import MAMLConfig
     from meta.tasks import read_task
-    from metasched.adapting import adapt
+    from metasched.adapting import adapt, study
     from metasched.comparing import Comparison, compare, guard
     from metasched.environments import make_env, make_vec_env
     from metasched.exporting import export_onnx
     from metasched.heuristic_policies import heuristics
     from metasched.logs import generate, replay, starts, trace, whatif
     from metasched.recorded import bench, figure, join, record, results
-    from metasched.studying import study
     from metasched.training import algorithm_config, choose, resume, train, tune
     from rllib_configs.algorithms.evolution import EvolutionConfig
     from rllib_configs.algorithms.ppo import PPOConfig
@@ -57,14 +56,13 @@ _MODULES = {
     "cluster_env.evaluation": ("Estimate", "Summary", "evaluate", "summarize"),
     "cluster_env.worlds": ("get_heuristic", "get_spec"),
     "meta.tasks": ("read_task",),
-    "metasched.adapting": ("adapt",),
+    "metasched.adapting": ("adapt", "study"),
     "metasched.comparing": ("Comparison", "compare", "guard"),
     "metasched.environments": ("make_env", "make_vec_env"),
     "metasched.exporting": ("export_onnx",),
     "metasched.heuristic_policies": ("heuristics",),
     "metasched.logs": ("generate", "replay", "starts", "trace", "whatif"),
     "metasched.recorded": ("bench", "figure", "join", "record", "results"),
-    "metasched.studying": ("study",),
     "metasched.training": ("algorithm_config", "choose", "resume", "train", "tune"),
     "meta.maml.algorithm": ("MAMLConfig",),
     "rllib_configs.algorithms.evolution": ("EvolutionConfig",),

@@ -1,12 +1,19 @@
-"""Arguments of public functions: what they are checked for, and how commands have them."""
+"""Arguments of public functions: what they are checked for."""
 
 import inspect
-import math
 import types
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial, wraps
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import numpy as np
 from annotated_types import Interval
@@ -14,22 +21,6 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.registry import unknown
-from cluster_env.worlds import WORLDS
-from rllib_configs.changes import Changes
-from rllib_configs.extensions import load_extensions
-from tune_jobs.terminal.options import MOST
-from tune_jobs.terminal.progress import NoProgress, Progress
-
-Option = str | float | bool
-"""Of a world, as commands have it: ``processors=256``, ``max_wait="x2"``."""
-
-Count = Annotated[int, Interval(ge=1, le=MOST)]
-CountOrZero = Annotated[int, Interval(ge=0, le=MOST)]
-Several = Annotated[int, Interval(ge=2, le=MOST)]
-Seed = Annotated[int, Interval(ge=0, lt=2**63)]
-Positive = Annotated[float, Interval(gt=0, lt=math.inf)]
-ZeroOrMore = Annotated[float, Interval(ge=0, lt=math.inf)]
-"""Numbers as options of commands take them; `checked` refuses others."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -166,30 +157,3 @@ def _words(annotation: Any) -> str:
 def _range_words(interval: Interval) -> str:
     """``from 1`` or ``above 0``; that the largest are refused, too, is no news to most."""
     return f"above {interval.gt}" if interval.gt is not None else f"from {interval.ge}"
-
-
-def texts_of(changes: Changes) -> list[str]:
-    """Changes as ``--set`` takes them."""
-    if not isinstance(changes, Mapping):
-        return list(changes)
-    return [f"{key}={'null' if value is None else value}" for key, value in changes.items()]
-
-
-def task_options(options: Mapping[str, Option]) -> dict[str, str]:
-    """Options of a world as commands take them, ``max-wait`` for ``max_wait``.
-
-    Raises:
-        InputError: if no world has an option of that name.
-    """
-    load_extensions()
-    specs = map(WORLDS.get, WORLDS.names())
-    known = {name.replace("-", "_") for spec in specs for name in spec.presentation.options}
-    for name in options:
-        if name not in known:
-            raise unknown("option", name, known)
-    return {name.replace("_", "-"): str(value) for name, value in options.items()}
-
-
-def shown(progress: bool) -> Progress:
-    """What shows how far a function is, on stderr, or nothing."""
-    return Progress() if progress else NoProgress()

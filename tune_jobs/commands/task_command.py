@@ -1,27 +1,33 @@
 """Commands about a task: they take the options of its world beside their own."""
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
+from tune_jobs.commands.command_line import OptionsCommand
+
 if TYPE_CHECKING:
     from cluster_env.core.spec import CliOption, WorldSpec
 
 _OPTIONS = "tune_jobs.options_of_worlds"  # where the context of a command keeps them
+_CONFIG = "tune_jobs.config"
 
 
-class TaskCommand(click.Command):
+class TaskCommand(OptionsCommand):
     """A command that takes the options of all worlds, such as ``--window 500``.
 
     What is given reaches the command as one argument, ``task_options``: texts by name. An option of
     the same name that the command has itself goes first. Importing the worlds takes a second; so
-    they are asked for --help alone, and where an option is none of the command's own.
+    they are asked for where an option is none of the command's own, and for --help beside a
+    ``--config``, whose world's options it lists.
     """
 
-    shown_worlds: tuple[str, ...] | None = None
+    worlds: tuple[str, ...] | None = None
     """Those whose options the command takes; all if None."""
+
+    lists_world = True
+    """Whether --help lists them."""
 
     without: tuple[str, ...] = ()
     """Options of worlds that have no effect on the command, so that they are refused."""
@@ -32,11 +38,14 @@ class TaskCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Reads the command line; an option that is unknown may be one of a world."""
+        if "--config" in args[:-1]:
+            ctx.meta[_CONFIG] = args[args.index("--config") + 1]
         try:
             rest = super().parse_args(ctx, list(args))
         except click.NoSuchOption:
             own = {option for param in self.params for option in param.opts}
-            names = {option for _, spec in self._shown() for option, _, _ in self._entries(spec)}
+            taken = [(name, spec) for name, spec in _worlds() if name in (self.worlds or (name,))]
+            names = {option for _, spec in taken for option, _, _ in self._entries(spec)}
             idle = {f"--{name}" for _, spec in _worlds() for name in spec.presentation.options}
             ctx.meta[_OPTIONS] = [
                 click.Option(
@@ -53,35 +62,45 @@ class TaskCommand(click.Command):
         return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Lists the command's options, then those of each world; one of several worlds once."""
+        """Lists the command's options, then those of the world at hand."""
         super().format_options(ctx, formatter)
+        if not self.lists_world:
+            return
         own = {option for param in self.params for option in param.opts}
-        worlds_of: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
-        for world, spec in self._shown():
-            for option, metavar, about in self._entries(spec):
-                if option not in own:
-                    worlds_of[option][world] = metavar, about
-        sections: dict[str, list[tuple[str, str]]] = defaultdict(list)
-        for option, entries in worlds_of.items():
-            several = len(entries) > 1
-            title = f"Options in the world{'s' if several else ''} {' and '.join(entries)}"
-            metavars = "|".join(dict.fromkeys(metavar for metavar, _ in entries.values()))
-            texts = [
-                f"{world}: {text}" if several else text for world, (_, text) in entries.items()
-            ]
-            sections[title].append((f"{option} {metavars}", " ".join(texts)))
-        for title, rows in sections.items():
-            with formatter.section(title):
-                formatter.write_dl(rows)
+        world = self._world(ctx)
+        if world is None:
+            with formatter.section("Options of a world"):
+                formatter.write_text(
+                    f"metasched {self.name} --config PRESET --help lists those of the world of "
+                    "PRESET."
+                )
+            return
+        spec = dict(_worlds())[world]
+        with formatter.section(f"Options in the world {world}"):
+            formatter.write_dl(
+                [
+                    (f"{option} {metavar}", about)
+                    for option, metavar, about in self._entries(spec)
+                    if option not in own
+                ]
+            )
+
+    def _world(self, ctx: click.Context) -> str | None:
+        """The world at hand: the only one of the command, or that of the config."""
+        if self.worlds is not None:
+            return self.worlds[0]
+        default = next((one.default for one in self.params if "--config" in one.opts), None)
+        config = ctx.meta.get(_CONFIG, default)
+        if config is None:
+            return None
+        from rllib_configs.loading import load_config
+
+        return load_config(config).task.world.kind
 
     def options_of(self, spec: "WorldSpec") -> "dict[str, CliOption]":
         """Options of a world that have an effect on the command, by name."""
         options = spec.presentation.options
         return {name: options[name] for name in options if name not in self.without}
-
-    def _shown(self) -> "list[tuple[str, WorldSpec]]":
-        shown = self.shown_worlds
-        return [(name, spec) for name, spec in _worlds() if shown is None or name in shown]
 
     def _entries(self, spec: "WorldSpec") -> list[tuple[str, str, str]]:
         """Options of a world, each with what it takes and a line about it."""
@@ -95,12 +114,18 @@ class TaskCommand(click.Command):
 class LogCommand(TaskCommand):
     """A command about the log or the queue of a site, which only the world `hpc` describes."""
 
-    shown_worlds = ("hpc",)
+    worlds = ("hpc",)
 
     def options_of(self, spec: "WorldSpec") -> "dict[str, CliOption]":
         """Those that have an effect on a whole log."""
         options = super().options_of(spec)
         return {name: one for name, one in options.items() if not one.draws_jobs}
+
+
+class LiveCommand(LogCommand):
+    """A command at a live site: options of the world are those of a simulated one, as of replay."""
+
+    lists_world = False
 
 
 def _worlds() -> "list[tuple[str, WorldSpec]]":
@@ -126,5 +151,6 @@ def _move_values_of_axis(context: click.Context) -> None:
     for _, spec in _worlds():
         axis = spec.presentation.axis
         if axis is not None and axis.option in given:
-            context.params["at"] = given.pop(axis.option)
+            at = next(param for param in context.command.params if param.name == "at")
+            context.params["at"] = at.type.convert(given.pop(axis.option), at, context)
             context.set_parameter_source("at", ParameterSource.COMMANDLINE)

@@ -1,0 +1,171 @@
+"""Options of what is done with job logs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import click
+
+from tune_jobs.commands.flags import (
+    Argument,
+    Flag,
+    Moments,
+    Seed,
+    Several,
+)
+from tune_jobs.commands.shared import (
+    DecodeLog,
+    Force,
+    Log,
+    PoliciesSeed,
+    Progress,
+    SlurmConf,
+    Tables,
+    World,
+)
+from tune_jobs.terminal.options import OutPath
+
+_CALIBRATE = Flag(
+    "Compare the waits under heuristics with the recorded ones, and judge whether the log can be "
+    "replayed."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration(Log):
+    """A log, and the rules that its site may have; without names that of `slurm_conf`."""
+
+    policies: Annotated[
+        Sequence[str],
+        Flag(
+            "With --calibrate: the site's rule; can be repeated to see which fits best. The "
+            "default is priority:conservative, Slurm's multifactor priority with backfilling; "
+            "--set task.world.priority.age=500 sets a weight of the site.",
+            metavar="NAME,...",
+        ),
+    ] = ()
+    slurm_conf: SlurmConf = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace(Calibration):
+    """A log to describe."""
+
+    calibrate: Annotated[bool, _CALIBRATE] = False
+    out: Tables = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay(Log):
+    """A log, what plays it, and what pictures over time show."""
+
+    policies: Annotated[
+        Sequence[str],
+        Flag(
+            "A heuristic of the world, a run directory or a glob of run directories. Can be "
+            "repeated; commas separate several. By default the world's baselines.",
+            metavar="NAME,...",
+        ),
+    ] = field(default=(), kw_only=False)
+    calibrate: Annotated[bool, _CALIBRATE] = False
+    starts: Annotated[
+        bool,
+        Flag(
+            "Measure how far start times can be foreseen under each policy: at moments of the "
+            "later half of the log, from what was known by then. Coverage and width of intervals, "
+            "and errors beside those of the users' estimates, by size."
+        ),
+    ] = False
+    num_instants: Annotated[
+        Moments,
+        Flag(
+            "With --starts: moments of the log, at least 10; those of the earlier half correct the "
+            "intervals."
+        ),
+    ] = 1000
+    since: Annotated[
+        str,
+        Flag(
+            "Begin of what pictures over time show: a date such as 2024-03-01 (UTC), or a time "
+            "since the first submission such as 5d. By default all, and of a Gantt chart the "
+            "fullest week.",
+            "from",
+            metavar="TIME",
+        ),
+    ] = ""
+    until: Annotated[str, Flag("End of what they show, likewise.", "to", metavar="TIME")] = ""
+    seed: PoliciesSeed = 0
+    decode: DecodeLog = "argmax"
+    out: Tables = None
+    progress: Progress = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhatIf(Log):
+    """A log, today's policy, and what is changed."""
+
+    change: Annotated[
+        Sequence[str],
+        Flag(
+            "What is changed: policy, processors, memory, gpus, load, backfilling, max-wait, "
+            "run-times, kill-at-estimate, or a setting such as task.world.priority.age. With "
+            "--site also partition.NAME.nodes, partition.NAME.max-time, qos.NAME.jobs-per-user and "
+            "other options of partitions and limits, and outage=BEGIN+LENGTH:NODES. Amounts are "
+            "numbers, or changes to today's: +64, -64, +10%. Several changes are made together.",
+            metavar="KEY=VALUE",
+        ),
+    ] = field(default=(), kw_only=False)
+    policy: Annotated[
+        str | None,
+        Flag(
+            "Today's policy: a heuristic or a run directory. By default fcfs:easy, or that of "
+            "--slurm-conf or --site.",
+            metavar="NAME",
+        ),
+    ] = None
+    slurm_conf: SlurmConf = None
+    too_long: Annotated[
+        Literal["drop", "cap"],
+        Flag(
+            "With --site: jobs that ask for more time than they may have after the change are left "
+            "out, or run for the longest time that they may have."
+        ),
+    ] = "drop"
+    each: Annotated[bool, Flag("Show each of several changes alone, too.")] = False
+    seed: PoliciesSeed = 0
+    decode: DecodeLog = "argmax"
+    out: Tables = None
+    progress: Progress = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class _NewFile:
+    """The file of a log that is written."""
+
+    path: Annotated[
+        str | Path,
+        Argument(
+            "The file; a log in SWF if its name ends in .swf, else CSV.",
+            "FILE",
+            OutPath(dir_okay=False),
+        ),
+    ] = field(kw_only=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generate(World, _NewFile):
+    """Jobs of a generator, as a log."""
+
+    on: Annotated[
+        str | Path,
+        Flag(
+            "World and jobs; by default Lublin's jobs on 256 processors.",
+            "config",
+            metavar="PRESET|FILE",
+            type=click.STRING,
+        ),
+    ] = field(default="hpc-order", kw_only=False)
+    num_jobs: Annotated[Several, Flag("Number of jobs.")] = 5000
+    seed: Annotated[Seed, Flag("Seed of the jobs.")] = 0
+    force: Force = False
