@@ -10,9 +10,10 @@ import click
 from cluster_env.core.errors import InputError
 from tune_jobs.commands.results import Figure
 from tune_jobs.commands.shared import texts_of
-from tune_jobs.figures.registry import FIGURES, OPTIONS, FigureRequest, make_figure
+from tune_jobs.figures.registry import FIGURES, OPTIONS, make_figure
 from tune_jobs.measuring.policy_specs import split_names
 from tune_jobs.measuring.trained_runs import find_runs
+from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.tables.saving import save
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.tracking import Tracker

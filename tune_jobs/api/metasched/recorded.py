@@ -19,7 +19,8 @@ from tune_jobs.commands.results import SUBJECTS, Bench, Record, Results
 from tune_jobs.experiments.definition import NAMED, experiment_names, load_experiment
 from tune_jobs.experiments.running import calls_of, make_results
 from tune_jobs.figures.drawing import check_options, given_fields
-from tune_jobs.figures.registry import FIGURES, FigureRequest, make_figure
+from tune_jobs.figures.registry import FIGURES, make_figure
+from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.replaying.consumer_records import record_consumers
 from tune_jobs.tables.joining import join_tables
 from tune_jobs.terminal.options import first_comment
