@@ -13,13 +13,18 @@ HEURISTICS = re.compile(r"\b(sjf|tetris|packer)\b")
 SETTINGS = re.compile(r"\b(deeprm_mlp|load(?! average)|loads|load_used|windows?|rules)\b")
 NAMES = re.compile(r"^_?(sjf|tetris|packer|rules|window)$|deeprm", re.IGNORECASE)
 EXAMPLES = re.compile(r"``.*?``|`.*?`|>>>[^\n]*|for instance .*?;|Examples:.*", re.DOTALL)
-OF_PAPERS = {
+OF_PAPERS = {  # what papers and references measured; a preset
     "figures",
     "recipes",
     "benchmarks",
     "demo.py",
-}  # what papers and references measured; a preset
-OF_LOGS = {"changes.py", "description.py", "whatif.py"}  # the load of a log, in whichever world
+}
+OF_LOGS = {  # the load of a log, in whichever world
+    "changes.py",
+    "description.py",
+    "logs.py",
+    "whatif.py",
+}
 OF_WORLDS = {"gymnasium_ids.py"}  # the options of all environments, which a test compares
 MODULES = [
     path

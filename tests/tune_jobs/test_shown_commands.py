@@ -111,13 +111,13 @@ def left_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             elif name == "tune":
                 check_sweep(getattr(args[0], "sweep", args[0]))
             elif name == "starts":
-                past, said = options["past"], options["task_options"]
-                bound, few = seconds_of(options["max_wait"]), {"num_futures": 2, "num_instants": 2}
-                foresee_by(options["policy"], past, said, bound, **few)
+                (asked,), few = args, {"num_futures": 2, "num_instants": 2}
+                past, bound = Path(asked.past), seconds_of(asked.max_wait)
+                foresee_by(asked.policy, past, asked.task_options, bound, **few)
             elif name == "figure":
                 check_figure(*args)
-            elif name in ("shadow", "steer") and options["policy"]:
-                choose_adviser(options["policy"])
+            elif name in ("shadow", "steer") and args[0].policy:
+                choose_adviser(args[0].policy)
             elif name == "results":
                 for call in args[0].values():
                     call.context()

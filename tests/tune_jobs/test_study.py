@@ -277,7 +277,7 @@ def test_other_processes_measure_the_same(out: Path, tmp_path: Path) -> None:
         ((), "name the runs to measure"),
         (("nowhere/run",), "there is no run directory nowhere/run"),
         (("{run}", "--family", "objectivs"), "did you mean 'objectives'"),
-        (("{run}", "--steps", "1,x"), "--steps takes numbers separated by commas, not '1,x'"),
+        (("{run}", "--steps", "1,x"), "whole numbers like 0,1,3, not '1,x'"),
         (("{run}", "--steps", "3,1"), "ascending"),
         (
             ("{run}", "--family", "objectives"),

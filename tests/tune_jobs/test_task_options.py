@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -11,7 +12,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.registry import nearest
 from cluster_env.core.spec import WORLDS, CliOption
 from tune_jobs import cli, compare
-from tune_jobs.commands.flags import Numbers
+from tune_jobs.commands.flags import Numbers, Time
 from tune_jobs.measuring.choices import choose_config
 from tune_jobs.terminal.ray_session import _start_limit_s
 
@@ -71,6 +72,25 @@ def test_an_option_without_an_effect_is_neither_listed_nor_taken(line, capsys) -
 @pytest.mark.parametrize("text", ["0.7,1.1", "70%,110%", "70 %, 1.1"])
 def test_values_may_be_percentages(text) -> None:
     assert Numbers().convert(text, None, None) == pytest.approx([0.7, 1.1])
+
+
+@pytest.mark.parametrize("words", [("--loads", "0.7;1.1"), ("--at", " ,"), ("--at", "nan")])
+def test_values_that_are_no_numbers_are_refused(words, capsys) -> None:
+    assert cli.run(cli.metasched, ["compare", *words]) == 2
+    assert "'--at': values are numbers like 0.7,1.1 or 70%, not" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("1.5h", 5400), ("5d", 432_000), ("0.2", 0.2), ("60", 60)]
+)
+def test_a_time_has_a_unit_or_is_one_of_seconds(text, seconds) -> None:
+    assert Time().convert(text, None, None) == seconds
+
+
+@pytest.mark.parametrize("text", ["5x", "soon", "-1", "nan", "inf", "0"])
+def test_what_is_no_time_is_refused(text) -> None:
+    with pytest.raises(click.BadParameter):
+        Time(0.001).convert(text, None, None)
 
 
 @pytest.mark.parametrize("seconds", ["soon", "0", "-1", "inf", "nan"])

@@ -73,7 +73,8 @@ def command(
                 if options is None:
                     return run(**values)
                 own = made.options_in(values)
-                rest = {name: value for name, value in values.items() if not hasattr(own, name)}
+                names = {one.name for one in fields(own)}
+                rest = {name: value for name, value in values.items() if name not in names}
                 return run(own, **rest)
 
         made = cls(

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 JOBS, PROCESSES = "Jobs and objective", "Processes"
 
-TASK_OPTIONS = "Options of the world, by name. Each may be given as a keyword, too: window=500."
+TASK_OPTIONS = "Options of the world, by name. Each may be given as a keyword, too: processors=256."
 
 Decode = Literal["sample", "argmax"]
 Keep = Literal["best", "last"]

@@ -55,14 +55,14 @@ def test_both_sides_are_those_of_the_replay(log: Path, capsys: Out) -> None:
 
 
 def test_a_change_to_the_machine_is_a_replay_of_the_changed_machine(log: Path, capsys: Out) -> None:
-    words = ("--policy", "saf:easy", "--set", "task.workload.scaled_load=0.9")
+    words = ("--set", "task.workload.scaled_load=0.9")
     found = asked(
         capsys,
-        *("whatif", log, *MACHINE, *words),
+        *("whatif", log, *MACHINE, *words, "--policy", "saf:easy"),
         *("--change", "processors=+8", "--change", "gpus=6", "--change", "max-wait=2d", "--each"),
     )
     # The same arrivals as on the machine of today, which the load is scaled for.
-    now = asked(capsys, "replay", log, *MACHINE, *words)["replay"][0]
+    now = asked(capsys, "replay", log, *MACHINE, *words, "--policies", "saf:easy")["replay"][0]
     assert found["now-and-then"][0]["mean_wait"] == pytest.approx(now["mean_wait"])
     task, _, _ = task_of_log(
         log, ["task.workload.scaled_load=0.9"], {"processors": 16, "gpus": 4}, guess=False
@@ -72,7 +72,7 @@ def test_a_change_to_the_machine_is_a_replay_of_the_changed_machine(log: Path, c
     then = asked(
         capsys,
         *("replay", log, "--processors", "24", "--gpus", "6", "--max-wait", "2d"),
-        *("--policy", "saf:easy", "--set", stretch),
+        *("--policies", "saf:easy", "--set", stretch),
     )["replay"][0]
     assert found["now-and-then"][1]["mean_wait"] == pytest.approx(then["mean_wait"])
     alone = [row["side"] for row in found["each"]]
