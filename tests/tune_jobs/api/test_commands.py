@@ -103,7 +103,7 @@ def test_options_of_a_world_reach_commands(tmp_path) -> None:
 def test_a_figure_is_given_and_kept_where_that_is_asked(tmp_path) -> None:
     drawn = metasched.figure("win-rate", at=[0.5], num_jobsets=2, out=tmp_path)
     assert drawn.axes
-    assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".png"}
+    assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".jsonl", ".png"}
     again = metasched.figure("win-rate", table=tmp_path / "win-rate.csv")
     assert len(again.axes) == len(drawn.axes)
     with pytest.raises(metasched.InputError, match="does not use --trace"):
