@@ -54,6 +54,7 @@ _SHARES_HEIGHT = 7.4
 
 _LABEL_CHARACTERS = 30  # of a line of a name that says how varied the jobs of training were
 
+_METRIC_CHARACTERS, _TITLE_CHARACTERS = 64, 78  # of a line below the axis, and above all
 _ROW_HEIGHT = 0.38
 
 
@@ -103,14 +104,14 @@ def draw(table: Path) -> Figure:
     with styled():
         figure = new_figure(1.6 + _ROW_HEIGHT * len(rows) if single else _HEIGHT)
         axes = figure.subplots()
-        title = f"{metric.label} {where}"
+        title = textwrap.fill(f"{metric.label} {where}", _TITLE_CHARACTERS)
         headline(figure, title, measured_on(rows))
         if single:
             order = ranked(rows, metric.name, metric.name)
             draw_dots(axes, order, metric.name, size=7, width=3)
             digits = 3 if metric.name == "utilization" else 2
             texts = [f"{value:.{digits}f}" for value in order[metric.name]]
-            axes.set_xlabel(metric.label)
+            axes.set_xlabel(textwrap.fill(metric.label, _METRIC_CHARACTERS))
             axes.margins(x=0.12)
             shown = [f"{metric.name}{end}" for end in ("", "_low", "_high")]
             scale_values(axes, order[shown].to_numpy(), "x")
