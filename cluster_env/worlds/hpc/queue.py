@@ -237,7 +237,7 @@ def _rank_in_pool(episode: Episode, rule: RuleTable, now: int) -> None:
     settle(episode)
 
 
-@njit_called
+@njit_inlined
 def _rank_at_site(episode: Episode, rule: RuleTable, now: int) -> None:
     _scores_at_site(episode, rule, now)
     settle(episode)
