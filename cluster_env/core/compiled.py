@@ -112,8 +112,9 @@ def njit_either(without: Any, having: Any, field: str, at: int = 0) -> Function:
     Each part is compiled as it is elsewhere, into its callers or once.
     """
 
-    def chosen(*args: Any) -> Any:
-        return (without if getattr(args[at], field) is None else having)(*args)
+    def chosen(*args: Any) -> Any:  # in plain Python, which has no way into a compiled part
+        part = without if getattr(args[at], field) is None else having
+        return getattr(part, "py_func", part)(*args)
 
     def offer(part: Any, absent: bool) -> None:
         @overload(chosen, jit_options=part.targetoptions, strict=False)

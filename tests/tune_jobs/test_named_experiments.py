@@ -40,6 +40,7 @@ COUNTS = {
     "ppo": {"train": 20, "figure": 5, "compare": 5, "join": 1},
     "generalist": {"train": 25, "figure": 1, "compare": 5, "join": 1},
     "objectives": {"train": 40, "figure": 2},
+    "hpc-partitions": {"train": 5, "compare": 2, "join": 1},
     "hpc-sites": {"train": 15, "study": 3, "figure": 2},
     "operation": {"train": 8, "figure": 1},
     "cunha": {"train": 60, "figure": 9, "compare": 7, "join": 1},
@@ -88,6 +89,11 @@ LINES = {
         "metasched train deeprm-ppo --set task.world.rules=released --set task.workload.load=1.1 "
         "--set task.objective=fair_slowdown --set training.iterations=120 --seed 0 "
         "--run R/obj-fair_slowdown-0 --continue",
+    ],
+    "hpc-partitions": [
+        "metasched compare --policies 'saf:easy,sjf:skip,wspt:easy,unicep:easy,fcfs:easy,hpc-order,"
+        "R/partitions-*' --config hpc-partitions --set task.workload.jobs=4096 "
+        "--set task.world.max_wait=777600 --jobsets 60 --out R/figures/bound-777600",
     ],
     "hpc-sites": [
         "metasched study R/joint-0 --scratch 5 --scratch-times 4 --family sites --tasks 16 "

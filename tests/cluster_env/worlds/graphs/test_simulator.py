@@ -14,9 +14,9 @@ from cluster_env.evaluation import evaluate
 from cluster_env.worlds.graphs import Graphs
 from tests.cluster_env.worlds.graphs.plain_graphs import PlainGraphs
 from tests.conftest import REPOSITORY
+from tests.golden import stored
 
 TRACE = REPOSITORY.parent / "shared" / "traces" / "tpch-spark-dags.json.gz"
-GOLDEN = REPOSITORY.parent / "shared" / "golden" / "graphs" / "spark_sched_sim.json"
 RULES = ("fifo", "fair", "weighted_fair:-0.6", "sjf_cp")
 with_trace = pytest.mark.skipif(not TRACE.exists(), reason=f"{TRACE} is absent")
 
@@ -87,17 +87,10 @@ def sequence(world: Graphs, facts: dict) -> JobSet:
     return graph_jobs(arrival, stages, attributes={"graph": graph, "draw": seeds})
 
 
-@pytest.fixture(scope="module")
-def golden() -> dict:
-    if not GOLDEN.exists() or not TRACE.exists():
-        pytest.skip(f"{GOLDEN} or {TRACE} is absent")
-    facts: dict = json.loads(GOLDEN.read_text())
-    return facts
-
-
-@pytest.mark.golden
+@with_trace
 def test_jobs_finish_as_in_spark_sched_sim(golden):
-    for facts in golden.values():
+    recorded = json.loads(stored(golden / "graphs" / "spark_sched_sim.json").read_text())
+    for facts in recorded.values():
         world = Graphs(executors=facts["executors"], durations=str(TRACE))
         jobset = sequence(world, facts)
         fifo = evaluate(get_heuristic("fifo", world), [jobset], world)
