@@ -57,10 +57,15 @@ class Stages(NamedTuple):
                 )
         return longest
 
-    def widened(self, width: int) -> "Stages":
-        """The same stages with so many columns."""
-        missing = ((0, 0), (0, width - self.tasks.shape[1]))
-        return Stages(*(np.pad(column, missing) for column in self))
+    def resized(self, width: int) -> "Stages":
+        """The same stages with so many columns; those that are cut off have no tasks."""
+        missing = ((0, 0), (0, max(width - self.tasks.shape[1], 0)))
+        tasks, time, parents = (
+            self.tasks[:, :width],
+            self.time[:, :width],
+            self.parents[:, :width],
+        )
+        return Stages(np.pad(tasks, missing), np.pad(time, missing), np.pad(parents, missing))
 
 
 def stages_of(jobs: JobSet | Schedule) -> Stages:

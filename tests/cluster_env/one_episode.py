@@ -7,7 +7,7 @@ from cluster_env.evaluation import evaluate
 from tests.cluster_env.test_promises import jobsets_of, step_by_choice
 
 SITE = {"kind": "hpc", "site": {"nodes": [{"name": "n", "count": 2, "processors": 128}]}}
-KINDS = ("deeprm", "hpc", "accrual", "panda")
+KINDS = ("deeprm", "hpc", "accrual", "panda", "graphs")
 
 
 def starts() -> list[str]:

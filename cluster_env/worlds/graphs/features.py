@@ -13,7 +13,7 @@ class Item(NamedTuple):
     """Columns of an item's features: of a stage, or of so many executors for the picked stage."""
 
     present: int
-    count: int  # executors over those of the cluster; 0 while a stage is to be picked
+    number: int  # of executors over those of the cluster; 0 while a stage is to be picked
     takes: int  # the same over the most that the stage can take
     after: int  # executors of the job then, over those of the cluster, at most 2
     own: int  # 1 if the executors are at its job
@@ -68,9 +68,9 @@ def describe(
             column, item = candidate_of(state, k), items[i, k]
             if column[CANDIDATE.here] == 0:
                 break
-            count, held = column[CANDIDATE.count], column[CANDIDATE.held]
+            count, held = column[CANDIDATE.number], column[CANDIDATE.held]
             item[ITEM.present] = 1.0
-            item[ITEM.count] = count / executors
+            item[ITEM.number] = count / executors
             item[ITEM.takes] = count / max(state[HEADER.most], 1)
             added = 0 if column[CANDIDATE.own] > 0 else count
             item[ITEM.after] = min((held + added) / executors, 2.0)

@@ -58,14 +58,12 @@ def close_round(episode: Episode) -> None:
     left = num_free(episode)
     if left > 0:
         promise(episode, common_pool(episode), left)
-    while episode.pools[source].promised > 0:
-        # The idle executor of the lowest number goes first.
-        executor = 0
-        while executor < episode.options.executors and (
-            episode.executors[executor].pool != source or episode.executors[executor].busy
-        ):
-            executor += 1
-        if executor == episode.options.executors:
+    # The idle executor of the lowest number goes first. One that is sent to a stage whose parents
+    # run goes on waiting in the same pool, so each is asked once.
+    for executor in range(episode.options.executors):
+        if episode.executors[executor].pool != source or episode.executors[executor].busy:
+            continue
+        if episode.pools[source].promised == 0:
             break
         target = keep_promise(episode, source)
         if target != common_pool(episode):
@@ -169,7 +167,7 @@ def action_for(episode: Episode, target: int, count: int) -> int:
 @njit_inlined
 def in_seconds(time: float) -> int:
     """Milliseconds as whole seconds that a state can hold."""
-    return np.int64(min(time / 1000.0 + 0.5, float(_MOST)))
+    return int(min(time / 1000.0 + 0.5, float(_MOST)))
 
 
 @njit_inlined
@@ -191,7 +189,7 @@ def write_state(episode: Episode) -> None:
         state[HEADER.phase], state[HEADER.most] = 2, most_of(episode, record.picked)
         for k in range(state[HEADER.most]):
             write_candidate(episode, k, record.picked)
-            candidate_of(state, k)[CANDIDATE.count] = k + 1
+            candidate_of(state, k)[CANDIDATE.number] = k + 1
         state[HEADER.must] = 1
         return
     state[HEADER.phase], state[HEADER.must] = 1, record.forced

@@ -126,12 +126,12 @@ class Header(NamedTuple):
 
 
 class CandidateColumns(NamedTuple):
-    """Columns of a candidate: a stage, or with `count` a number of executors for the picked one."""
+    """Columns of a candidate: a stage, or with `number` so many executors for the picked one."""
 
     here: int  # 1
     job: int  # index
     stage: int
-    count: int  # executors; 0 while a stage is to be picked
+    number: int  # of executors; 0 while a stage is to be picked
     own: int  # 1 if the executors are at its job
     ready: int  # 1 if its parents have ended
     held: int  # executors of the job
@@ -183,24 +183,24 @@ class Clusters(NamedTuple):
 
 
 class Episode(NamedTuple):
-    """One episode; see `Clusters`."""
+    """One episode; see `Clusters`. A type checker knows nothing of the fields of records."""
 
     options: Options
     costs: CostTable  # of all jobs; its own begin at `first_job`
     durations: Durations
     record: Any  # of `EPISODE`
-    jobs: NDArray[np.void]
-    stages: NDArray[np.void]
-    progress: NDArray[np.void]
-    stage_progress: NDArray[np.void]
-    pools: NDArray[np.void]
+    jobs: Any  # of `JOB`
+    stages: Any  # of `STAGE`
+    progress: Any  # of `PROGRESS`
+    stage_progress: Any  # of `STAGE_PROGRESS`
+    pools: Any  # of `POOL`
     here: NDArray[np.int64]
     shares: NDArray[np.float64]
     first_task: NDArray[np.int64]
     tasks: NDArray[np.int32]  # of all episodes
-    executors: NDArray[np.void]  # (executors,)
+    executors: Any  # (executors,) of `EXECUTOR`
     events: NDArray[np.int64]  # (executors,)
-    promises: NDArray[np.void]  # (executors + 1,)
+    promises: Any  # (executors + 1,) of `PROMISE`
     state: NDArray[np.int32]  # (state_size,)
 
 

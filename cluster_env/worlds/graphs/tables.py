@@ -35,7 +35,7 @@ class Durations(NamedTuple):
 
     values: NDArray[np.int64]  # all of them, one list after the other
     first: NDArray[np.int64]  # (num_stages, 3, len(LEVELS)), where each list begins
-    count: NDArray[np.int64]  # (num_stages, 3, len(LEVELS)), how many it has
+    sizes: NDArray[np.int64]  # (num_stages, 3, len(LEVELS)), how many it has
 
 
 NONE = Durations(*(np.zeros(shape, np.int64) for shape in (1, (1, 3, 9), (1, 3, 9))))
@@ -80,7 +80,8 @@ def _library(graphs: Mapping[str, Any]) -> Library:
     tasks, parents = np.zeros((2, len(names), width), np.int64)
     time, row = np.zeros((len(names), width)), np.zeros(len(names), np.int64)
     values: list[int] = []
-    first, count = [], []
+    first: list[NDArray[np.int64]] = []
+    sizes: list[NDArray[np.int64]] = []
     for graph, name in enumerate(names):
         row[graph] = len(first)
         for parent, child in graphs[name]["edges"]:
@@ -104,9 +105,9 @@ def _library(graphs: Mapping[str, Any]) -> Library:
                     begin[wave, k], length[wave, k] = len(values), len(known)
                     values.extend(known)
             first.append(begin)
-            count.append(length)
-    durations = Durations(np.array(values, np.int64), np.array(first), np.array(count))
-    if (durations.count[:, : FIRST + 1].sum(axis=1) == 0).any():
+            sizes.append(length)
+    durations = Durations(np.array(values, np.int64), np.array(first), np.array(sizes))
+    if (durations.sizes[:, : FIRST + 1].sum(axis=1) == 0).any():
         raise ValueError("a stage without durations of first tasks")
     return Library(tuple(names), row, Stages(tasks, time, parents), durations)
 
@@ -193,13 +194,13 @@ def measured_duration(
             if 1 + int(level_draw * (LEVELS[level] - below)) <= executors - below:
                 level -= 1
     extra = 0
-    if wave == FRESH and durations.count[row, FRESH, level] == 0:
+    if wave == FRESH and durations.sizes[row, FRESH, level] == 0:
         wave, extra = FIRST, warmup
-    elif wave == REST and durations.count[row, REST, level] == 0:
+    elif wave == REST and durations.sizes[row, REST, level] == 0:
         wave = FIRST
-        if durations.count[row, FIRST, level] == 0:
+        if durations.sizes[row, FIRST, level] == 0:
             wave = FRESH
-    elif wave == FIRST and durations.count[row, FIRST, level] == 0:
+    elif wave == FIRST and durations.sizes[row, FIRST, level] == 0:
         wave = FRESH
-    index = int(value_draw * durations.count[row, wave, level])
+    index = int(value_draw * durations.sizes[row, wave, level])
     return durations.values[durations.first[row, wave, level] + index] + extra

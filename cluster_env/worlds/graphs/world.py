@@ -172,8 +172,7 @@ class Graphs:
         width = found.tasks.shape[1]
         if width == self.stages:
             return jobset
-        cut = type(found)(*(column[:, : self.stages] for column in found))
-        wide = cut.widened(self.stages)
+        wide = found.resized(self.stages)
         named = dict(zip((STAGE_TASKS, STAGE_TIME, STAGE_PARENTS), wide, strict=True))
         return replace(jobset, attributes={**jobset.attributes, **named})
 

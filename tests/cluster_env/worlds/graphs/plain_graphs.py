@@ -214,7 +214,7 @@ class PlainGraphs:
         lists = self.library.durations
 
         def values(wave: int) -> list[int]:
-            first, count = lists.first[row, wave, k], lists.count[row, wave, k]
+            first, count = lists.first[row, wave, k], lists.sizes[row, wave, k]
             return lists.values[first : first + count].tolist()
 
         fresh, first, rest = (values(wave) for wave in range(3))

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cluster_env.core.graphs import Stages, graph_jobs
@@ -39,7 +39,18 @@ def jobsets(draw: st.DrawFn) -> JobSet:
     return graph_jobs(np.cumsum(gaps), Stages(tasks, time, parents), attributes={"draw": seeds})
 
 
+def with_one_that_waits_on() -> JobSet:
+    """Jobs at one of which executors wait again for parents while others of them go elsewhere."""
+    tasks = np.array([[1, 1, 1, 1], [1, 1, 1, 0], [1, 0, 0, 0], [1, 0, 0, 0]])
+    parents = np.zeros((4, 4), np.int64)
+    parents[0] = [0, 0, 2, 4]
+    seeds = np.stack([np.zeros(4, np.int64), np.arange(4)], axis=1)
+    stages = Stages(tasks, tasks.astype(np.float64), parents)
+    return graph_jobs(np.zeros(4), stages, attributes={"draw": seeds})
+
+
 @pytest.mark.parametrize("rule", RULES)
+@example(jobset=with_one_that_waits_on(), executors=5, delay=0, warmup=0)
 @given(
     jobset=jobsets(),
     executors=st.integers(1, 6),
