@@ -58,7 +58,15 @@ SPEC = WorldSpec(
         time_unit="ms",
         axis=Axis("workload.gap_s", "a job every {:g} s".format),
     ),
-    environments=Environments(ids={"Graphs-v0": {"world": {"kind": "graphs"}}}),
+    environments=Environments(
+        ids={
+            "Graphs-v0": {
+                "world": {"kind": "graphs"},
+                "workload": {"jobs": 50},
+                "objective": "completion_time",
+            }
+        }
+    ),
     training=Training(
         objective="completion_time",
         transfers=("executors", "delay", "warmup", "spread", "durations", "stages", "max_time"),

@@ -17,7 +17,7 @@ from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.rules import PAPER_RULES, RELEASED_RULES
 from tests.cluster_env.worlds.step_rules import STEP_RULES
 
-FEW_JOBS = {"HPC": {"jobs": 16}}
+FEW_JOBS = {"Graphs": {"jobs": 16}, "HPC": {"jobs": 16}}
 
 every_id = pytest.mark.parametrize("name", environment_ids())
 
@@ -46,6 +46,7 @@ every_option = pytest.mark.parametrize(("name", "options"), every_choice())
 def test_ids_are_those_that_results_were_published_under() -> None:
     assert set(environment_ids()) == {
         "Accrual-v0",
+        "Graphs-v0",
         "DeepRM-v0",
         "DeepRMReleased-v0",
         *(f"HPC{name}-v0" for name in ("", "Base", "Sparse", "Reduced", "Options")),

@@ -184,7 +184,9 @@ def test_ids_of_environments_are_those_of_the_worlds():
     shipped = {name: registry[name].kwargs for name in of_worlds if name in IDS}
     assert shipped == dict(IDS)
     ours = {n for n, one in registry.items() if str(one.entry_point).startswith("cluster_env.envs")}
-    assert {name for name in ours if name.startswith(("DeepRM", "HPC", "Accrual"))} == set(IDS)
+    assert {
+        name for name in ours if name.startswith(("DeepRM", "HPC", "Accrual", "Graphs"))
+    } == set(IDS)
 
 
 @pytest.mark.parametrize("first", ["gymnasium, metasched", "metasched, gymnasium"])

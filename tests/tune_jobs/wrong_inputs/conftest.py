@@ -31,6 +31,7 @@ WORK = (
     "tune_jobs.measuring.work.Work.measure",
     "cluster_env.worlds.accrual.world.Accrual.simulator",
     "cluster_env.worlds.deeprm.world.DeepRM.simulator",
+    "cluster_env.worlds.graphs.world.Graphs.simulator",
     "cluster_env.worlds.hpc.world.HPC.simulator",
     "cluster_env.worlds.panda.world.Panda.simulator",
     "ray.init",

@@ -23,7 +23,11 @@ IDS: Mapping[str, Mapping[str, Any]] = {
     "HPCReduced-v0": {"world": {**_HPC, "reward": "reduced"}, **_OF_64_JOBS},
     "HPCOptions-v0": {"world": {**_HPC, "reward": "options"}, **_OF_64_JOBS},
     "Accrual-v0": {"world": {"kind": "accrual"}, "objective": "utility"},
-    "Graphs-v0": {"world": {"kind": "graphs"}},
+    "Graphs-v0": {
+        "world": {"kind": "graphs"},
+        "workload": {"jobs": 50},
+        "objective": "completion_time",
+    },
 }
 """Options of environments by their ids, as the worlds have them; a test compares the two."""
 
