@@ -20,7 +20,9 @@ from tune_jobs.terminal.running import run
 RECORDED = REPOSITORY / "tune_jobs" / "figures" / "recorded"
 
 
-GIVEN = {name: {"logs": str(REPOSITORY)} for name in ("cunha", "sites", "site-adaptation")}
+GIVEN = {
+    name: {"logs": str(REPOSITORY)} for name in ("cunha", "graphs", "sites", "site-adaptation")
+}
 """Options of ``metasched results`` that an experiment needs, by its name."""
 
 
@@ -46,6 +48,7 @@ COUNTS = {
     "cunha": {"train": 60, "figure": 9, "compare": 7, "join": 1},
     "demo": {"train": 5, "compare": 6, "join": 1},
     "sites": {"figure": 1},
+    "graphs": {"train": 5, "compare": 1},
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
     "utility": {"train": 20, "figure": 9},
