@@ -69,8 +69,8 @@ class Experiment(Section):
     beside this one's. They are trained first, unless they are there."""
     takes: dict[str, str | None] = Field(default_factory=dict)
     """Options of ``metasched results`` that runs and steps use as ``{name}``, and the text that
-    stands there if nobody gives them; without one they must be given. A step leaves out an option whose text
-    comes out empty."""
+    stands there if nobody gives them; without one they must be given. A step leaves out an
+    option whose text comes out empty."""
     seeds: Seeds
     """Training seeds of all runs that name none of their own."""
     runs: tuple[RunsSection, ...]
