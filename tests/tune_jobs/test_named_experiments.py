@@ -103,6 +103,10 @@ LINES = {
         "--task-seed 1 --seeds 1 --steps 0,1,3,8 --evaluate 40 --rates 0.25,0.5,1,2 "
         "--rate-tasks 6 --out R/adaptation",
     ],
+    "graphs": [
+        "metasched compare --policies 'fifo,fair,weighted_fair,sjf_cp,R/graphs-*' "
+        "--set task.workload.jobs=200 --jobsets 10 --out R/figures",
+    ],
     "operation": [
         "metasched figure deeprm-windows --runs 'R/op-*,R/ppo-*' --decode argmax --jobsets 300 "
         "--out R/figures",
