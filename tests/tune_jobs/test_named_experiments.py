@@ -20,7 +20,9 @@ from tune_jobs.terminal.running import run
 RECORDED = REPOSITORY / "tune_jobs" / "figures" / "recorded"
 
 
-GIVEN = {name: {"logs": str(REPOSITORY)} for name in ("cunha", "sites", "site-adaptation")}
+GIVEN = {
+    name: {"logs": str(REPOSITORY)} for name in ("cunha", "graphs", "sites", "site-adaptation")
+}
 """Options of ``metasched results`` that an experiment needs, by its name."""
 
 
@@ -46,6 +48,7 @@ COUNTS = {
     "cunha": {"train": 60, "figure": 9, "compare": 7, "join": 1},
     "demo": {"train": 5, "compare": 6, "join": 1},
     "sites": {"figure": 1},
+    "graphs": {"train": 5, "compare": 1},
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
     "utility": {"train": 20, "figure": 9},
@@ -99,6 +102,10 @@ LINES = {
         "metasched study R/joint-0 --scratch 5 --scratch-times 4 --family sites --tasks 16 "
         "--task-seed 1 --seeds 1 --steps 0,1,3,8 --evaluate 40 --rates 0.25,0.5,1,2 "
         "--rate-tasks 6 --out R/adaptation",
+    ],
+    "graphs": [
+        "metasched compare --policies 'fifo,fair,weighted_fair,sjf_cp,R/graphs-*' "
+        "--set task.workload.jobs=200 --jobsets 10 --out R/figures",
     ],
     "operation": [
         "metasched figure deeprm-windows --runs 'R/op-*,R/ppo-*' --decode argmax --jobsets 300 "

@@ -68,9 +68,9 @@ class Experiment(Section):
     """Named experiments whose runs the calls use, too, as ``{NAME}``: the folder of that name
     beside this one's. They are trained first, unless they are there."""
     takes: dict[str, str | None] = Field(default_factory=dict)
-    """Options of ``metasched results`` that steps use as ``{name}``, and the text that stands there
-    if nobody gives them; without one they must be given. A step leaves out an option whose text
-    comes out empty."""
+    """Options of ``metasched results`` that runs and steps use as ``{name}``, and the text that
+    stands there if nobody gives them; without one they must be given. A step leaves out an
+    option whose text comes out empty."""
     seeds: Seeds
     """Training seeds of all runs that name none of their own."""
     runs: tuple[RunsSection, ...]

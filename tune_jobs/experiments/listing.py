@@ -38,7 +38,7 @@ def list_calls(
         experiment: what is to be made.
         out: its folder.
         seeds: training seeds of all runs, instead of the experiment's.
-        given: options that its steps use, see `Experiment.takes`.
+        given: options that its runs and steps use, see `Experiment.takes`.
 
     Raises:
         InputError: if a text names a value that there is none of, two runs share a folder, an
@@ -52,7 +52,7 @@ def list_calls(
     calls: list[Call] = []
     for name, folder in used.items():
         calls += _trainings(load_experiment(name), folder, seeds)
-    calls += _trainings(experiment, out, seeds)
+    calls += _trainings(experiment, out, seeds, taken)
     folders = [call.run for call in calls]
     twice = next((folder for folder in folders if folders.count(folder) > 1), None)
     if twice is not None:
@@ -71,7 +71,7 @@ def list_calls(
 
 
 def _taken(experiment: Experiment, given: Mapping[str, str]) -> dict[str, str]:
-    """The options of ``metasched results`` that steps use."""
+    """The options of ``metasched results`` that runs and steps use."""
     if unused := [f"--{name}" for name in given if name not in experiment.takes]:
         raise InputError(f"these results do not use {', '.join(unused)}, so leave it out")
     taken = {**experiment.takes, **given}
@@ -80,14 +80,19 @@ def _taken(experiment: Experiment, given: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in taken.items() if text is not None}
 
 
-def _trainings(experiment: Experiment, out: Path, seeds: Sequence[int] | None) -> list[Call]:
+def _trainings(
+    experiment: Experiment,
+    out: Path,
+    seeds: Sequence[int] | None,
+    taken: Mapping[str, str] = MappingProxyType({}),
+) -> list[Call]:
     """Those of an experiment, seed by seed."""
     calls: list[tuple[int, Call]] = []
     for runs in experiment.runs:
         of_runs = seeds or runs.seeds or experiment.seeds
         # Not by `product`, which would hold all combinations at once.
         for seed, values in ((seed, each) for seed in of_runs for each in _combinations(runs.vary)):
-            names = {**values, "seed": seed, "out": out}
+            names = {**taken, **values, "seed": seed, "out": out}
             folder = out / _fill(runs.name, names)
             if folder == out or not is_inside(folder, out):
                 raise InputError(f"the run {folder} would lie outside of {out}")
