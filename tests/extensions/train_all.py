@@ -27,7 +27,7 @@ LINES = {
 }
 MODULES = (
     *("own_algorithm", "own_network", "own_objective", "own_workload", "own_heuristic"),
-    *("own_observation", "own_world", "own_hook", "closure_objective"),
+    *("own_observation", "own_world", "own_order", "own_hook", "closure_objective"),
 )
 
 

@@ -14,6 +14,7 @@ from tune_jobs.sweeps.sweeping import run_sweep
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
+@pytest.mark.service  # in a Ray of its own: a resumed sweep has waited there for ever beside others
 def test_a_population_that_is_stopped_goes_on(local_ray, tmp_path):
     population = sweep(
         name="population",
