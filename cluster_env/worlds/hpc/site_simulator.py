@@ -247,7 +247,9 @@ class SiteSimulator(HPCSimulator):
             decided: whether the rule has decided at the moment; else it does so then.
             watched: so many first jobs are of interest: when they have started, an episode ends.
         """
-        self.beginning = Beginning(time, time + int(decided), watched, *nodes)
+        # Views of tables would have the kernel compiled once more.
+        whole = map(np.ascontiguousarray, nodes)
+        self.beginning = Beginning(time, time + int(decided), watched, *whole)
         self.status.shift[:] = clock
 
     def nodes_of_jobs(self) -> Placements:
