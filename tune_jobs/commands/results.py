@@ -80,10 +80,6 @@ class Figure(World, _Figure):
         Literal["sample", "argmax", "tuned"] | None,
         Flag("How learned policies choose, as in compare; by default sample."),
     ] = None
-    limits: Annotated[
-        Sequence[str],
-        Flag("Limits of the guard, as in compare.", "limit", metavar="METRIC=SHARE"),
-    ] = ()
     time_limit_s: Annotated[
         Positive | None,
         Flag(

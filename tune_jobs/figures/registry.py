@@ -35,7 +35,6 @@ OPTIONS = {
     "episodes": "num_episodes",
     "seed": "seed",
     "decode": "decode",
-    "limit": "limits",
     "time-limit": "time_limit_s",
     "runners": "num_runners",
 }

@@ -34,7 +34,6 @@ class FigureRequest:
     num_episodes: int = 1  # of each
     seed: int = 0  # of the jobsets and of the policies' random numbers
     decode: Decode = "sample"
-    limits: Sequence[str] = ()  # of the guard: metrics and shares, ``wait=0.5``
     time_limit_s: float = DEFAULT_TIME_LIMIT_S  # of the search for the best schedule of a jobset
     num_runners: int = 0  # processes that evaluate policies
     progress: Progress = field(default_factory=NoProgress)
