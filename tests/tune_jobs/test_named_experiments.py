@@ -21,7 +21,8 @@ RECORDED = REPOSITORY / "tune_jobs" / "figures" / "recorded"
 
 
 GIVEN = {
-    name: {"logs": str(REPOSITORY)} for name in ("cunha", "graphs", "sites", "site-adaptation")
+    name: {"logs": str(REPOSITORY)}
+    for name in ("cunha", "graphs", "run-times", "sites", "site-adaptation")
 }
 """Options of ``metasched results`` that an experiment needs, by its name."""
 
@@ -49,6 +50,7 @@ COUNTS = {
     "demo": {"train": 5, "compare": 6, "join": 1},
     "sites": {"figure": 1},
     "graphs": {"train": 5, "compare": 1},
+    "run-times": {"figure": 1},
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
     "utility": {"train": 20, "figure": 9},
@@ -116,6 +118,9 @@ LINES = {
         "--set task.world.every_step=false --set evaluation.every=10 "
         "--set training.iterations=40 --seed 3 --run R/compact-options-15-3 --continue",
         f"metasched figure cunha-table5.8 --trace {REPOSITORY} --out R/figures",
+    ],
+    "run-times": [
+        f"metasched figure run-times --trace {REPOSITORY} --out R/figures",
     ],
     "sites": [
         f"metasched figure sites --trace {REPOSITORY} --max-wait x2 --out R/figures",
