@@ -67,6 +67,18 @@ def test_our_checker_has_nothing_to_say(name: str, options: dict[str, Any]) -> N
     check_cluster_env(env, step_rule=STEP_RULES[env.unwrapped.world.kind])
 
 
+def test_simulators_are_stepped_with_actions_of_the_type_that_they_are_compiled_for() -> None:
+    """Actions of Python and of numpy's usual type would have each world compiled once more."""
+    one, many = gymnasium.make("DeepRM-v0").unwrapped, gymnasium.make_vec("DeepRM-v0", num_envs=2)
+    for env, actions in ((one, 0), (many, np.zeros(2, np.int64))):
+        env.reset(seed=0)
+        simulator = env.simulator if env is one else env._episodes.simulator
+        given, step = [], simulator.step
+        simulator.step = lambda *each, given=given, step=step: given.append(each) or step(*each)
+        env.step(actions)
+        assert [each.dtype for each in given[0]] == [np.int32, np.int32, np.float64]
+
+
 @every_id
 @pytest.mark.parametrize("action", [0, -1], ids=["first", "void"])
 def test_a_policy_of_one_action_finishes_all_jobs(name: str, action: int) -> None:
