@@ -26,19 +26,11 @@ def command(options: Trace, *, as_json: AsJson = False) -> None:
       metasched trace example
       metasched trace example --out described
       metasched trace example --json
-      metasched trace example --calibrate --policies priority:easy,fcfs:easy
     """
-    from cluster_env.core.errors import InputError
     from tune_jobs.figures.pictures import with_pictures
-    from tune_jobs.replaying.calibration import calibrate_log
     from tune_jobs.replaying.trace_report import describe_log
 
-    if not options.calibrate and (options.policies or options.slurm_conf):
-        raise InputError(
-            "--policies and --slurm-conf describe how the site schedules; add --calibrate"
-        )
-    report = calibrate_log(options) if options.calibrate else describe_log(options)
-    with_pictures(report).show(as_json=as_json, out=options.out)
+    with_pictures(describe_log(options)).show(as_json=as_json, out=options.out)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from tune_jobs.commands.flags import (
     Seed,
     StepsOfAdaptation,
 )
-from tune_jobs.commands.shared import OUT_FOLDER, HeldOut, Keep, Progress, Runners, Steps
+from tune_jobs.commands.shared import OUT_FOLDER, ClusterRunners, HeldOut, Keep, Progress, Steps
 
 if TYPE_CHECKING:
     from cluster_env.task import Task
@@ -54,7 +54,7 @@ class Adapt(Steps):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study(Runners, Steps):
+class Study(ClusterRunners, Steps):
     """Adaptations of runs to many tasks."""
 
     runs: Annotated[Sequence[str], Argument("Folders of runs and globs of them.", "RUN...")] = (

@@ -20,55 +20,43 @@ from tune_jobs.commands.shared import (
     Log,
     PoliciesSeed,
     Progress,
+    Runners,
     SlurmConf,
     Tables,
     World,
 )
 from tune_jobs.terminal.options import OutPath
 
-_CALIBRATE = Flag(
-    "Compare the waits under heuristics with the recorded ones, and judge whether the log can be "
-    "replayed."
-)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Calibration(Log):
-    """A log, and the rules that its site may have; without names that of `slurm_conf`."""
-
-    policies: Annotated[
-        Sequence[str],
-        Flag(
-            "With --calibrate: the site's rule; can be repeated to see which fits best. The "
-            "default is priority:conservative, Slurm's multifactor priority with backfilling; "
-            "--set task.world.priority.age=500 sets a weight of the site.",
-            metavar="NAME,...",
-        ),
-    ] = ()
-    slurm_conf: SlurmConf = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trace(Calibration):
+class Trace(Log):
     """A log to describe."""
 
-    calibrate: Annotated[bool, _CALIBRATE] = False
     out: Tables = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replay(Log):
+class Replay(Runners, Log):
     """A log, what plays it, and what pictures over time show."""
 
     policies: Annotated[
         Sequence[str],
         Flag(
             "A heuristic of the world, a run directory or a glob of run directories. Can be "
-            "repeated; commas separate several. By default the world's baselines.",
+            "repeated; commas separate several. By default the world's baselines, for --starts and "
+            "--calibrate the rule of --slurm-conf or --site.",
             metavar="NAME,...",
         ),
     ] = field(default=(), kw_only=False)
-    calibrate: Annotated[bool, _CALIBRATE] = False
+    slurm_conf: SlurmConf = None
+    calibrate: Annotated[
+        bool,
+        Flag(
+            "Compare the waits under the site's rule, or each of several, with the recorded ones, "
+            "and judge whether the log can be replayed. --set task.world.priority.age=500 sets a "
+            "weight of the site."
+        ),
+    ] = False
     starts: Annotated[
         bool,
         Flag(
@@ -102,7 +90,7 @@ class Replay(Log):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WhatIf(Log):
+class WhatIf(Runners, Log):
     """A log, today's policy, and what is changed."""
 
     change: Annotated[

@@ -156,6 +156,12 @@ class Runners:
     heading: ClassVar[str] = PROCESSES
 
     num_runners: NumRunners = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterRunners(Runners):
+    """Those that a Ray cluster may have."""
+
     address: Annotated[
         str | None,
         Flag(
