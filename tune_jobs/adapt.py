@@ -1,31 +1,17 @@
 """``metasched adapt``: a trained policy, a task, a few steps, and how much better it is then."""
 
-from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 from tune_jobs.commands import command_line
 from tune_jobs.commands.adapting import Adapt
 from tune_jobs.commands.flags import Flag
-from tune_jobs.commands.shared import FILE, HeldOut, Keep
+from tune_jobs.commands.shared import HeldOut, Keep, NumRunners
 
 
 @command_line.command("adapt", Adapt)
 def command(
     options: Adapt,
     *,
-    trace: Annotated[
-        Path | None,
-        Flag(
-            "A log of your own jobs: short for --task workload.trace=FILE, and the machine gets "
-            "the size that the log states.",
-            type=FILE,
-        ),
-    ] = None,
-    objective: Annotated[
-        str | None, Flag("Objective to adapt to; short for --task objective=NAME.")
-    ] = None,
     num_held_out: HeldOut = 100,
     keep: Annotated[
         Keep,
@@ -34,6 +20,7 @@ def command(
             "validation jobsets (step 0 included); last is the one after all steps."
         ),
     ] = "best",
+    num_runners: NumRunners = 0,
     as_json: Annotated[bool, Flag("Print the rows as JSON.", "json")] = False,
     track: Annotated[
         bool | None,
@@ -62,15 +49,11 @@ def command(
     """
     from tune_jobs.adapting.one_task import adapt_to_task
 
-    task = [
-        *cast("Sequence[str]", options.task),
-        *([] if objective is None else [f"objective={objective}"]),
-        *([] if trace is None else [f"workload.trace={trace.absolute()}"]),
-    ]
     adapt_to_task(
-        replace(options, task=task),
+        options,
         num_held_out=num_held_out,
         keep=keep,
+        num_runners=num_runners,
         as_json=as_json,
         track=track,
     )

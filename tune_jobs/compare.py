@@ -25,9 +25,6 @@ def command(
         ),
     ] = False,
     later: Annotated[bool, Flag(f"With --decide: {LATER}")] = False,
-    wide: Annotated[
-        bool, Flag("Show all columns; they need a terminal wider than 80 characters.")
-    ] = False,
     as_json: Annotated[bool, Flag("Print the rows as JSON.", "json")] = False,
     out: Annotated[
         Path | None,
@@ -74,13 +71,11 @@ def command(
     if decide:
         if track:
             raise click.UsageError("a decision is not recorded in MLflow; leave out --track")
-        report_decision(options, out, later=later, wide=wide, as_json=as_json)
+        report_decision(options, out, later=later, as_json=as_json)
     elif later:
         raise click.UsageError("--later is about a decision, so it needs --decide")
     else:
-        report_comparison(
-            options, as_json=as_json, wide=wide, out=out, track=track, draw=draw_comparison
-        )
+        report_comparison(options, as_json=as_json, out=out, track=track, draw=draw_comparison)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ class Demo:
         jobsets = ["--jobsets", str(QUICK_JOBSETS if self.quick else JOBSETS)]
         seeded = ["--seed", str(self.seed)]
         runners = ["--runners", str(min(2, len(os.sched_getaffinity(0))))]
-        training = ["--runs", str(self.runs), *seeded, *runners]
+        training = ["--set", f"runs={self.runs}", *seeded, *runners]
         iterations = f"training.iterations={1 if self.quick else ITERATIONS}"
         policies = f"{LOG_RULES},{LOG_POLICY}"
         adapt = ["adapt", meta, "--evaluate", jobsets[1], *seeded, "--track"]
@@ -79,7 +79,7 @@ class Demo:
             ],
             ["trace", LOG, "--out", str(self.folder("log"))],
             [
-                *("replay", LOG, "--policies", policies, "--max-wait", "x2", *seeded),
+                *("replay", LOG, "--policies", policies, "--max-wait", "x2"),
                 *("--out", str(self.folder("replayed"))),
             ],
             [

@@ -54,7 +54,7 @@ def test_every_line_is_a_command_that_the_user_can_give(tmp_path: Path, quick: b
             assert command is not None
             found = command.make_context(name, list(words)).params
         assert found.get("seed", 3) == 3
-        assert name == "trace" or "--seed" in words
+        assert name in ("trace", "replay") or "--seed" in words
 
 
 @pytest.mark.parametrize("num_done", [0, 2, 4, None])

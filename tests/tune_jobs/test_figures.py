@@ -52,7 +52,7 @@ def fig6(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_all_figures_are_listed_with_what_they_show() -> None:
-    listed = run("--list").stdout
+    listed = run().stdout
     for name in FIGURES.names():
         assert name in listed
         kind = FIGURES.get(name)

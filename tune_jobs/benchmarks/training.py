@@ -130,14 +130,6 @@ def _iteration(config: ExperimentConfig) -> str:
     return f"{episodes}, {config.resources.num_runners} runners"
 
 
-def measured_iterations(
-    config: ExperimentConfig, seconds: float
-) -> tuple[list[float], list[MetricRow]]:
-    """Seconds and metrics of iterations, on a Ray of their own; see `measure`."""
-    with ray_session(config):
-        return _iterate(config, seconds)
-
-
 def _iterate(config: ExperimentConfig, seconds: float) -> tuple[list[float], list[MetricRow]]:
     """Seconds and metrics of each iteration, warm-up apart; Ray is running."""
     with without_ray_chatter():

@@ -12,7 +12,7 @@ import click
 from annotated_types import Interval
 
 from tune_jobs.commands.flags import Argument, Field, Flag, ParamType, PythonOnly, declared, split
-from tune_jobs.terminal.options import CONTEXT, POSITIVE, ZERO_OR_MORE, count
+from tune_jobs.terminal.options import CONTEXT, OF_PLAN, POSITIVE, ZERO_OR_MORE, count
 from tune_jobs.terminal.output import stdout_for_json
 
 OPTIONS, OUTPUT = "Options", "Output"
@@ -24,9 +24,15 @@ class OptionsCommand(click.Command):
 
     Attributes:
         taken: the dataclass of its options, if it has one.
+        untyped: options that plans of ``metasched results`` have, and command lines do not.
     """
 
     taken: type | None = None
+    untyped: Sequence[click.Parameter] = ()
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The parameters, in a plan with those that nobody types."""
+        return [*super().get_params(ctx), *(self.untyped if ctx.meta.get(OF_PLAN) else ())]
 
     def options_in(self, values: Mapping[str, Any]) -> Any:
         """The dataclass of values that the command line has, by name; others are left out."""
@@ -66,7 +72,8 @@ def command(
     def decorate(run: Callable[..., Any]) -> OptionsCommand:
         of_fields = [] if options is None else list(declared(options))
         own_heading = OPTIONS if options is None else OUTPUT
-        params = [*map(parameter, of_fields), *map(parameter, _parameters(run, own_heading))]
+        typed = [one for one in of_fields if getattr(one.declaration, "typed", True)]
+        params = [*map(parameter, typed), *map(parameter, _parameters(run, own_heading))]
 
         def call(**values: Any) -> Any:
             with stdout_for_json() if values.get("as_json") else nullcontext():
@@ -85,6 +92,8 @@ def command(
             context_settings=CONTEXT,
         )
         made.taken = options
+        untyped = map(parameter, (one for one in of_fields if one not in typed))
+        made.untyped = [one for one in untyped if one is not None]
         return made
 
     return decorate

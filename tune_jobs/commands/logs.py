@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import click
 
@@ -69,7 +69,8 @@ class Replay(Runners, Log):
         Moments,
         Flag(
             "With --starts: moments of the log, at least 10; those of the earlier half correct the "
-            "intervals."
+            "intervals.",
+            typed=False,
         ),
     ] = 1000
     since: Annotated[
@@ -99,7 +100,9 @@ class WhatIf(Runners, Log):
             "What is changed: policy, processors, memory, gpus, load, backfilling, max-wait, "
             "run-times, kill-at-estimate, or a setting such as task.world.priority.age. With "
             "--site also partition.NAME.nodes, partition.NAME.max-time, qos.NAME.jobs-per-user and "
-            "other options of partitions and limits, and outage=BEGIN+LENGTH:NODES. Amounts are "
+            "other options of partitions and limits, and outage=BEGIN+LENGTH:NODES; "
+            "task.workload.too_long=cap cuts jobs that may not last as long as they ask for, which "
+            "are else left out. Amounts are "
             "numbers, or changes to today's: +64, -64, +10%. Several changes are made together.",
             metavar="KEY=VALUE",
         ),
@@ -113,13 +116,6 @@ class WhatIf(Runners, Log):
         ),
     ] = None
     slurm_conf: SlurmConf = None
-    too_long: Annotated[
-        Literal["drop", "cap"],
-        Flag(
-            "With --site: jobs that ask for more time than they may have after the change are left "
-            "out, or run for the longest time that they may have."
-        ),
-    ] = "drop"
     each: Annotated[bool, Flag("Show each of several changes alone, too.")] = False
     seed: PoliciesSeed = 0
     decode: DecodeLog = "argmax"

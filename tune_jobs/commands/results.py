@@ -24,10 +24,7 @@ from tune_jobs.commands.shared import FILE, OUT_FOLDER, At, Force, Progress, War
 if TYPE_CHECKING:
     from rllib_configs.changes import Changes
 
-SUBJECTS = (
-    *("simulator", "replay", "sampling", "training"),
-    *("runners", "utility", "tracking"),
-)
+SUBJECTS = ("simulator", "replay", "sampling", "training", "runners")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +128,7 @@ class Results:
         Flag(
             "Runs to train in parallel, each in one process of about 1.5 GB; 1 trains them one by "
             "one, each with the runners of its settings. By default one per core of this machine, "
-            "at most 8. The results do not depend on it."
+            "at most 8. The results do not depend on it.",
         ),
     ] = None
     force: Annotated[

@@ -43,7 +43,8 @@ Objective = Annotated[
     str | None,
     Flag(
         "Objective that ranks the policies, also a mixture 'W NAME + W NAME'; by default the "
-        "config's."
+        "config's.",
+        typed=False,
     ),
 ]
 Warmup = Annotated[
@@ -72,7 +73,7 @@ Tables = Annotated[
     str | Path | None,
     Flag("Folder for all tables (CSV) and figures of them.", type=OutPath(file_okay=False)),
 ]
-PoliciesSeed = Annotated[Seed, Flag("Seed of the policies' random numbers.")]
+PoliciesSeed = Annotated[Seed, Flag("Seed of the policies' random numbers.", typed=False)]
 DecodeLog = Annotated[Decode, Flag("How learned policies choose.")]
 SlurmConf = Annotated[
     str | Path | None,

@@ -41,12 +41,13 @@ class Futures:
 
     heading: ClassVar[str] = "Start times"
 
-    num_futures: Annotated[Several, Flag("Times that the queue is simulated.")] = 100
+    num_futures: Annotated[Several, Flag("Times that the queue is simulated.", typed=False)] = 100
     num_instants: Annotated[
         CountOrZero,
         Flag(
             "Moments of the log at which start times are checked once, to correct the intervals; "
-            "0: no correction."
+            "0: no correction.",
+            typed=False,
         ),
     ] = 200
 

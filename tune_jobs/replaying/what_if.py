@@ -37,7 +37,7 @@ from tune_jobs.terminal.progress import Progress
 USUAL = "fcfs:easy"
 """What plays a log today, where neither a policy nor a slurm.conf is named."""
 
-NOW, THEN, DROP = "now", "then", "drop"
+NOW, THEN = "now", "then"
 
 FIGURE = "whatif"
 """Name of the picture and of its table."""
@@ -82,10 +82,7 @@ def compare_changes(options: WhatIf, progress: Progress) -> Report:
         sides |= {one: (one,) for one in made}
     cases = [now]
     for name, changes in sides.items():
-        setup = changed(now.setup, changes, now.task)
-        if options.too_long != DROP:
-            setup = setup.with_setting("task.workload.too_long", options.too_long)
-        cases.append(_case(name, options, setup))
+        cases.append(_case(name, options, changed(now.setup, changes, now.task)))
     for case in cases:
         check_specs(case.protocol, [case.spec])
     with working(options.num_runners, progress) as work:

@@ -19,7 +19,8 @@ def explain_usage(error: click.ClickException, program: str) -> str:
     """The sentence for the user.
 
     An option or argument that is the name of a setting is answered with ``--set``, where the
-    command has it; another unknown option with the one that is spelled most like it.
+    command has it; one of the function in Python with that; another unknown option with the one
+    that is spelled most like it.
 
     Args:
         error: what click found.
@@ -36,7 +37,9 @@ def explain_usage(error: click.ClickException, program: str) -> str:
             name = error.option_name
             longer = [option for option in options if option.startswith(name)]
             hint = "" if longer else _as_setting(name.lstrip("-"), "VALUE", options)
-            hint = hint or _as_option(name, longer or options)
+            hint = (
+                hint or _as_argument(name, context.command) or _as_option(name, longer or options)
+            )
         elif extra:
             words = extra[1].split()
             name, is_setting, value = words[0].partition("=")
@@ -54,6 +57,13 @@ def _as_setting(name: str, value: str, options: list[str]) -> str:
     keys = [name] if "." in name else settings_named(name, ExperimentConfig)
     shown = " or ".join(f"--set {key}={value}" for key in keys)
     return f": did you mean {shown}?" if shown else ""
+
+
+def _as_argument(name: str, command: click.Command) -> str:
+    """How Python says what the command line does not; empty where neither does."""
+    untyped = {param.opts[0]: param.name for param in getattr(command, "untyped", ())}
+    said = untyped.get(name)
+    return f": in Python, metasched.{command.name}({said}=VALUE) says it" if said else ""
 
 
 def _as_policies(words: list[str], options: list[str]) -> str:

@@ -20,6 +20,8 @@ from tune_jobs.tables.frames import plain
 from tune_jobs.tables.report import Report
 from tune_jobs.terminal.progress import NoProgress
 
+pytestmark = pytest.mark.usefixtures("as_in_plans")
+
 MACHINE = {"processors": "16"}
 RULES = ("fcfs:easy", "sjf:easy")
 
