@@ -14,13 +14,13 @@ from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.task_schema import TaskSection
 from tune_jobs.measuring.work import Work
+from tune_jobs.processes.ray_session import ray_session
 from tune_jobs.runs.directory import RunDirectory, open_run
 from tune_jobs.runs.resuming import find_continuation
 from tune_jobs.runs.training import run_training
 from tune_jobs.tables.frames import Row, write_table
 from tune_jobs.terminal.options import SPECIALISTS_TABLE
 from tune_jobs.terminal.progress import Progress
-from tune_jobs.terminal.ray_session import ray_session
 from tune_jobs.tracking.provenance import made_with
 
 ENTROPY = 0.1  # a policy that nobody will adapt needs less than one that is to be

@@ -10,8 +10,8 @@ from rllib_configs.loading import load_config
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.benchmarks.measuring import ROUNDS, Entry
+from tune_jobs.processes.ray_session import ray_session, without_ray_chatter
 from tune_jobs.runs.history import MetricRow
-from tune_jobs.terminal.ray_session import ray_session, without_ray_chatter
 from tune_jobs.terminal.running import num_local_cpus
 
 PRESETS = ("deeprm", "deeprm-maml")

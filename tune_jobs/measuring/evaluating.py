@@ -22,8 +22,8 @@ from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec
 from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.measuring.wording import jobs_of
 from tune_jobs.measuring.work import Work
+from tune_jobs.processes.pieces import Found
 from tune_jobs.tables.columns import within_range
-from tune_jobs.terminal.pieces import Found
 
 _KEPT: dict[tuple[str, str], list[JobSet]] = {}
 

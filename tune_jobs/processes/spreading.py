@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.processes.pieces import Spread, here
-from tune_jobs.terminal.progress import NoProgress
 from tune_jobs.processes.ray_session import check_placement, resolve_address
+from tune_jobs.terminal.progress import NoProgress
 from tune_jobs.terminal.running import prepare_environment
 
 
