@@ -26,6 +26,8 @@ from tune_jobs import adapt, cli, compare
 from tune_jobs.adapting import table
 from tune_jobs.tables.frames import number, read_table
 
+pytestmark = pytest.mark.usefixtures("as_in_plans")
+
 QUICK = ("--episodes", "4", "--jobsets", "2", "--evaluate", "6")
 TRACE = "arrival,duration,cpu,memory\n" + "\n".join(f"{k},{1 + k % 4},2,1" for k in range(60))
 

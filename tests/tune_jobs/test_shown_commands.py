@@ -206,4 +206,4 @@ def demo_lines(shown: Shown) -> list[list[str]]:
     from tune_jobs.demo import Demo
 
     options = understood(shown.words).params
-    return Demo(options["runs"], "made-up", options["seed"], options["quick"]).command_lines()
+    return Demo(options["runs"], "made-up", options["quick"]).command_lines()

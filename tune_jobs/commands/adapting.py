@@ -46,7 +46,7 @@ class Adapt(Steps):
     num_steps: Annotated[StepsOfAdaptation, Flag("Steps of adaptation, at most 1000.")] = field(
         default=3, kw_only=False
     )
-    seed: Annotated[Seed, Flag("Seed of the adaptation's jobsets and actions.")] = 0
+    seed: Annotated[Seed, Flag("Seed of the adaptation's jobsets and actions.", typed=False)] = 0
     out: Annotated[
         str | Path | None,
         Flag("New folder for the adapted policy and its table.", type=OUT_FOLDER),

@@ -74,7 +74,7 @@ Tables = Annotated[
     Flag("Folder for all tables (CSV) and figures of them.", type=OutPath(file_okay=False)),
 ]
 PoliciesSeed = Annotated[Seed, Flag("Seed of the policies' random numbers.", typed=False)]
-DecodeLog = Annotated[Decode, Flag("How learned policies choose.")]
+DecodeLog = Annotated[Decode, Flag("How learned policies choose.", typed=False)]
 SlurmConf = Annotated[
     str | Path | None,
     Flag(
@@ -224,7 +224,8 @@ class Steps:
         ),
     ] = None
     decode: Annotated[
-        Decode, Flag("How policies act: argmax takes the likeliest action, sample draws one.")
+        Decode,
+        Flag("How policies act: argmax takes the likeliest action, sample draws one.", typed=False),
     ] = "argmax"
 
 
