@@ -6,6 +6,7 @@ import shlex
 import click
 
 from cluster_env.core.registry import nearest
+from cluster_env.core.removed import was_removed
 from cluster_env.worlds import WORLDS, get_spec, shipped_policies
 from rllib_configs.explaining import settings_named
 from rllib_configs.extensions import load_extensions
@@ -33,13 +34,14 @@ def explain_usage(error: click.ClickException, program: str) -> str:
         options = [name for each in params for name in each.opts]
         extra = _EXTRA.search(message)
         if isinstance(error, click.NoSuchOption):
-            message = f"no such option '{error.option_name}'"
             name = error.option_name
+            gone = was_removed(f"option of {context.command.name}", name.lstrip("-"))
+            message = gone or f"no such option '{name}'"
             longer = [option for option in options if option.startswith(name)]
-            hint = "" if longer else _as_setting(name.lstrip("-"), "VALUE", options)
-            hint = (
-                hint or _as_argument(name, context.command) or _as_option(name, longer or options)
-            )
+            if not gone and not longer:
+                hint = _as_setting(name.lstrip("-"), "VALUE", options)
+                hint = hint or _as_argument(name, context.command)
+            hint = hint if gone or hint else _as_option(name, longer or options)
         elif extra:
             words = extra[1].split()
             name, is_setting, value = words[0].partition("=")
@@ -60,10 +62,10 @@ def _as_setting(name: str, value: str, options: list[str]) -> str:
 
 
 def _as_argument(name: str, command: click.Command) -> str:
-    """How Python says what the command line does not; empty where neither does."""
+    """Asks whether the function in Python was meant; empty where it has no such argument."""
     untyped = {param.opts[0]: param.name for param in getattr(command, "untyped", ())}
     said = untyped.get(name)
-    return f": in Python, metasched.{command.name}({said}=VALUE) says it" if said else ""
+    return f": did you mean metasched.{command.name}({said}=VALUE)?" if said else ""
 
 
 def _as_policies(words: list[str], options: list[str]) -> str:
