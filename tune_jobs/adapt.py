@@ -26,8 +26,7 @@ def command(
         bool | None,
         Flag(
             "--track records the table in MLflow as a separate run below that of RUN, and needs "
-            "--out. In any case the table is added to the description and files of RUN, if RUN is "
-            "recorded; --no-track prevents that."
+            "--out. RUN gets it, too, if it is recorded, but with --no-track."
         ),
     ] = None,
 ) -> None:
@@ -35,7 +34,7 @@ def command(
 
     RUN is the folder of a run with the network set_scorer, trained by maml or ppo, or a folder that
     this command wrote. TASK changes settings of the section task, such as objective and workload;
-    the others stay as in training. workload.trace names a log of your own jobs. The steps learn
+    the others stay as in training; workload.trace names a log of your own jobs. The steps learn
     from jobsets of the task's training split, and the table shows other jobsets. Windows of a log
     are those of `compare`: long, and after a warm-up that fills the machine.
 
@@ -44,7 +43,6 @@ def command(
       metasched adapt runs/MY_RUN --task objectives:3
       metasched adapt runs/MY_RUN --task objective=makespan --task workload.load=1.1 --steps 10
       metasched adapt runs/MY_RUN --task 'objective=class_slowdown(0.1, 1, 10)' --out adapted
-      metasched adapt runs/MY_RUN --task my_task.yaml
       metasched compare --policies sjf,tetris,runs/MY_RUN,adapted
     """
     from tune_jobs.adapting.one_task import adapt_to_task

@@ -34,10 +34,7 @@ def command(
     Examples:
       metasched bench
       metasched bench simulator --seconds 10
-      metasched bench replay
       metasched bench sampling training --json > bench.json
-      metasched bench training --preset deeprm-ppo
-      metasched bench training --preset deeprm-maml
       metasched bench runners --preset deeprm-maml
     """
     from tune_jobs.benchmarks.reporting import measure_subjects

@@ -35,11 +35,8 @@ def command(
     \b
     Examples:
       metasched figure
-      metasched figure deeprm-fig4 --jobsets 100
       metasched figure deeprm-fig4 --runs 'runs/deeprm-*' --out figures
       metasched figure learning-curves --runs runs/MY_RUN
-      metasched figure deeprm-fig5 --runs 'runs/*-1.3-*' --jobsets 200
-      metasched figure win-rate --window 500 --warmup 100 --jobsets 100
       metasched figure optimality-gap --runs 'runs/deeprm-*' --jobsets 40
       metasched figure adaptation --rows adaptation --out runs/figures --track
     """

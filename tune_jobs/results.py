@@ -40,7 +40,6 @@ def command(options: Results) -> None:
       metasched results
       metasched results deeprm --dry-run
       metasched results deeprm --seeds 0
-      metasched results all
       metasched results my-experiment.yaml --out runs/mine
       metasched results sites --logs FOLDER --policies runs/mine --processors philly=2490
     """

@@ -58,7 +58,6 @@ def command(
 
     \b
     Examples:
-      metasched train --run runs/mine
       metasched train deeprm-smoke
       metasched train deeprm --set task.workload.load=1.1 --seed 3
       metasched train deeprm-ppo-large-batch --set seed=3 --print-config > my-experiment.yaml

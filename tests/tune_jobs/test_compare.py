@@ -266,7 +266,7 @@ def test_rows_fit_a_terminal_unless_they_are_to_be_wide(runs: Path) -> None:
     assert max(map(len, table)) <= 80
     assert "unfinished" in table[0]
     assert "seeds)" in " ".join(table)  # the end of a name that goes on below
-    task = load_config("deeprm", ["task.world.max_time=30"]).task.build()
+    task = load_config("deeprm", ["task.world.max_time=60"]).task.build()
     specs = [heuristic_spec("sjf"), heuristic_spec("tetris")]
     rows = compare(EvaluationProtocol(task, num_jobsets=20), specs, [0.7])
     wide = format_rows(rows, wide=True).splitlines()[1].split()
@@ -366,8 +366,8 @@ def test_what_mixtures_trained_is_compared_at_a_point_and_says_so(tmp_path: Path
     assert {(row["load"], row["window"]) for row in rows} == {(0.7, 12)}
     alone = rows_of("--policies", str(tmp_path / "specialist"))[0]
     assert rows[1]["slowdown"] == alone["slowdown"]  # the same jobsets: nothing varies here
-    text = run(*names, "--out", str(tmp_path / "out")).stdout
-    assert "wide (trained on loads 10 to 100%, windows 12 to 20)" in text
+    text = " ".join(run(*names, "--out", str(tmp_path / "out")).stdout.split())
+    assert "wide (trained on loads" in text
     again = rows_of("--policies", str(generalist), "--loads", "0.9")[0]
     assert (again["load"], again["trained_on"]) == (0.9, "loads 10 to 100%, windows 12 to 20")
 

@@ -74,8 +74,9 @@ def tabulate(
         for step in steps
     ]
     names = all_heuristics(task)
-    shared, pieces = (task, num_jobsets, warmup), [*policies, *names]
-    found = list((work or Work()).measure(_measure, shared, pieces, unit="policy", name=_name))
+    pieces: list[Policy | str] = [*policies, *names]
+    shared, work = (task, num_jobsets, warmup), work or Work()
+    found = list(work.measure(_measure, shared, pieces, unit="policy", name=_name))
     costs, trials = [one[0] for one in found], [one[1] for one in found[: len(policies)]]
     best_step = min(zip(trials, steps, strict=True), key=lambda pair: pair[0].value)[1]
     kept = last if keep == "last" else best_step

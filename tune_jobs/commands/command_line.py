@@ -17,6 +17,8 @@ from tune_jobs.terminal.output import stdout_for_json
 
 OPTIONS, OUTPUT = "Options", "Output"
 _COMMON = ("debug", "help")
+_NUMBERS = {int: "N", float: "NUMBER"}
+"""What numbers are called."""
 
 
 class OptionsCommand(click.Command):
@@ -45,7 +47,7 @@ class OptionsCommand(click.Command):
         sections: dict[str, list[tuple[str, str]]] = {OPTIONS: []}
         last = []
         for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
+            record = None if isinstance(param, click.Argument) else param.get_help_record(ctx)
             if record is not None and param.name in _COMMON:
                 last.append(record)
             elif record is not None:
@@ -138,10 +140,11 @@ def parameter(field: Field) -> click.Parameter | None:
         [flags, field.name],
         type=None if is_flag else said.type or _type_of(kind),
         is_flag=is_flag or None,  # with False, the last word may be an option without a value
-        metavar=said.metavar,
+        metavar=said.metavar or _NUMBERS.get(get_args(kind)[0] if get_args(kind) else kind),
         multiple=several,
         required=required,
         help=said.help,
+        show_default=False if default in ("", True) else None,
         callback=said.callback,
         is_eager=said.callback is not None,
         **chosen,

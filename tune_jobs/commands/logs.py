@@ -42,9 +42,8 @@ class Replay(Runners, Log):
     policies: Annotated[
         Sequence[str],
         Flag(
-            "A heuristic of the world, a run directory or a glob of run directories. Can be "
-            "repeated; commas separate several. By default the world's baselines, for --starts and "
-            "--calibrate the rule of --slurm-conf or --site.",
+            "Heuristics, run directories and globs of them; can be repeated. By default the "
+            "world's baselines, for --starts and --calibrate the rule of --slurm-conf or --site.",
             metavar="NAME,...",
         ),
     ] = field(default=(), kw_only=False)
@@ -60,9 +59,9 @@ class Replay(Runners, Log):
     starts: Annotated[
         bool,
         Flag(
-            "Measure how far start times can be foreseen under each policy: at moments of the "
-            "later half of the log, from what was known by then. Coverage and width of intervals, "
-            "and errors beside those of the users' estimates, by size."
+            "Measure how far start times can be foreseen under each policy, at moments of the "
+            "later half of the log: coverage and width of intervals, and errors beside those of "
+            "the users' estimates, by size."
         ),
     ] = False
     num_instants: Annotated[
@@ -77,8 +76,8 @@ class Replay(Runners, Log):
         str,
         Flag(
             "Begin of what pictures over time show: a date such as 2024-03-01 (UTC), or a time "
-            "since the first submission such as 5d. By default all, and of a Gantt chart the "
-            "fullest week.",
+            "such as 5d since the first submission. By default all, of a Gantt chart the fullest "
+            "week.",
             "from",
             metavar="TIME",
         ),
