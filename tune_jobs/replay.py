@@ -3,8 +3,8 @@
 import click
 
 from tune_jobs.commands import command_line
-from tune_jobs.commands.logs import Calibration, Replay
-from tune_jobs.commands.shared import AsJson, part_of
+from tune_jobs.commands.logs import Replay
+from tune_jobs.commands.shared import AsJson
 from tune_jobs.commands.task_command import LogCommand
 
 
@@ -24,8 +24,8 @@ def command(options: Replay, *, as_json: AsJson = False) -> None:
       metasched replay example --policies fcfs:easy,sjf:easy
       metasched replay example --max-wait x2 --policies fcfs,saf,hpc-order --out replayed
       metasched replay example --out replayed --from 1d --to 3d
-      metasched replay example --kill-at-estimate true --json
       metasched replay example --policies fcfs:easy --starts
+      metasched replay example --calibrate --policies priority:easy,fcfs:easy
     """
     from tune_jobs.figures.pictures import with_pictures
     from tune_jobs.terminal.progress import NoProgress, Progress
@@ -41,7 +41,7 @@ def command(options: Replay, *, as_json: AsJson = False) -> None:
     if calibrate:
         from tune_jobs.replaying.calibration import calibrate_log
 
-        report = calibrate_log(part_of(options, Calibration))
+        report = calibrate_log(options, progress)
     elif starts:
         from tune_jobs.replaying.start_report import foresee_starts
 

@@ -14,9 +14,7 @@ class _TraceCommand(LogCommand):
 def command(options: Trace, *, as_json: AsJson = False) -> None:
     """Describe a job log before anything is trained on it.
 
-    FILE is a log in the Standard Workload Format, a CSV file in seconds, or an accounting log of
-    PBS. It can also be an export of Slurm's sacct (--parsable2 or --json) or a file of its
-    jobcomp/filetxt. All of them may be compressed with gzip. The report shows span, jobs, users,
+    FILE is a log as for replay. The report shows span, jobs, users,
     run times, sizes, the quality of estimates, and excluded rows with the reason. For each week it
     shows the submitted work and the utilization. Queue and utilization are as recorded. If the log
     has no waits, they are those of first come, first served with EASY backfilling.
@@ -26,19 +24,11 @@ def command(options: Trace, *, as_json: AsJson = False) -> None:
       metasched trace example
       metasched trace example --out described
       metasched trace example --json
-      metasched trace example --calibrate --policies priority:easy,fcfs:easy
     """
-    from cluster_env.core.errors import InputError
     from tune_jobs.figures.pictures import with_pictures
-    from tune_jobs.replaying.calibration import calibrate_log
     from tune_jobs.replaying.trace_report import describe_log
 
-    if not options.calibrate and (options.policies or options.slurm_conf):
-        raise InputError(
-            "--policies and --slurm-conf describe how the site schedules; add --calibrate"
-        )
-    report = calibrate_log(options) if options.calibrate else describe_log(options)
-    with_pictures(report).show(as_json=as_json, out=options.out)
+    with_pictures(describe_log(options)).show(as_json=as_json, out=options.out)
 
 
 if __name__ == "__main__":

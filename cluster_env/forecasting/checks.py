@@ -9,7 +9,6 @@ week wait for the same others, so that n weeks are n observations and not as man
 conformal prediction the next week counts as one more, half of it beyond each end.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -135,7 +134,6 @@ def check_starts(
     num_instants: int,
     num_futures: int = NUM_FUTURES,
     seed: int = 0,
-    done: Callable[[int], None] | None = None,
 ) -> Checked:
     """Foresees starts at instants of a policy's schedule, spread over its time.
 
@@ -150,7 +148,6 @@ def check_starts(
         num_instants: from `FIRST_SHARE` of the time on; those at which no job waits say nothing.
         num_futures: at each.
         seed: of the futures.
-        done: is given how many instants are done, after each.
 
     Raises:
         InputError: if the policy cannot be played on (`forecast`), or jobs never start.
@@ -168,7 +165,7 @@ def check_starts(
     known_rank = np.empty(0)
     known_size, known_from = np.empty(0, np.int64), np.empty(0, np.int64)
     last = int(jobset.arrival[-1])
-    for count, time in enumerate(_instants(jobset, num_instants), start=1):
+    for time in _instants(jobset, num_instants):
         moment, past = moment_of(jobset, played, time)
         made = forecast(moment, past, world, policy, num_futures=num_futures, rng=rng)
         waiting = np.asarray(moment.number)[moment.waiting]
@@ -183,8 +180,6 @@ def check_starts(
         known_rank = np.concatenate([known_rank, rank])
         known_size = np.concatenate([known_size, size])
         known_from = np.concatenate([known_from, start[waiting]])
-        if done is not None:
-            done(count)
     names = ("share", "job", "size", "actual", "plan", "rank", "shown")
     columns: dict[str, Any] = {
         name: np.concatenate(column, axis=-1)

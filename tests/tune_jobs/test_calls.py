@@ -37,12 +37,12 @@ def test_one_that_fails_ends_those_beside_it_none_begins_and_its_status_is_kept(
 
 
 def test_the_line_of_a_call_is_that_which_a_shell_takes():
-    options = {"guard": True, "set": ["a=1", "b=x y"], "processors": 4, "wide": False}
+    options = {"guard": True, "set": ["a=1", "b=x y"], "processors": 4, "decide": False}
     call = Call("compare", {"policies": "hpc-*", **options})
     assert str(call) == (
         "metasched compare --policies 'hpc-*' --guard --set a=1 --set 'b=x y' --processors 4"
     )
     typed = Call("compare", {**options, "jobsets": 20}).context().params
     assert typed["task_options"] == {"processors": "4"}
-    assert (typed["guard"], typed["wide"], typed["num_jobsets"]) == (True, False, 20)
+    assert (typed["guard"], typed["decide"], typed["num_jobsets"]) == (True, False, 20)
     assert typed["changes"] == ("a=1", "b=x y")

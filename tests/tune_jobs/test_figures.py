@@ -52,7 +52,7 @@ def fig6(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_all_figures_are_listed_with_what_they_show() -> None:
-    listed = run("--list").stdout
+    listed = run().stdout
     for name in FIGURES.names():
         assert name in listed
         kind = FIGURES.get(name)
@@ -254,7 +254,7 @@ def test_a_comparison_at_one_load_ranks_the_policies(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        ([], "name a figure: deeprm-fig4"),
+        (["--jobsets", "3"], "name a figure: deeprm-fig4"),
         (["deeprm-fig8"], "unknown figure 'deeprm-fig8': did you mean"),
         (["learning-curves"], "this figure needs runs: give them with --runs"),
         (["learning-curves", "--runs", "no/such/*"], "no run directory matches"),

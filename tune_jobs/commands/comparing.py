@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from tune_jobs.commands.flags import Argument, Flag, PythonOnly, Seed, Several
-from tune_jobs.commands.shared import At, DecodeLog, Evaluation, Force, Progress, Runners
+from tune_jobs.commands.shared import At, ClusterRunners, DecodeLog, Evaluation, Force, Progress
 from tune_jobs.terminal.options import OutPath
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class _Policies:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compare(Runners, Evaluation, _Policies):
+class Compare(ClusterRunners, Evaluation, _Policies):
     """A comparison of policies on the same unseen jobsets."""
 
     at: At = ()
@@ -69,7 +69,7 @@ class _Run:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Guard(Runners, Evaluation, _Run):
+class Guard(ClusterRunners, Evaluation, _Run):
     """A decision between a learned policy and the best heuristic."""
 
     num_jobsets: Annotated[Several, PythonOnly("Validation jobsets to decide on.")] = 500

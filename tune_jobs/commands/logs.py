@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import click
 
@@ -20,76 +20,64 @@ from tune_jobs.commands.shared import (
     Log,
     PoliciesSeed,
     Progress,
+    Runners,
     SlurmConf,
     Tables,
     World,
 )
 from tune_jobs.terminal.options import OutPath
 
-_CALIBRATE = Flag(
-    "Compare the waits under heuristics with the recorded ones, and judge whether the log can be "
-    "replayed."
-)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Calibration(Log):
-    """A log, and the rules that its site may have; without names that of `slurm_conf`."""
-
-    policies: Annotated[
-        Sequence[str],
-        Flag(
-            "With --calibrate: the site's rule; can be repeated to see which fits best. The "
-            "default is priority:conservative, Slurm's multifactor priority with backfilling; "
-            "--set task.world.priority.age=500 sets a weight of the site.",
-            metavar="NAME,...",
-        ),
-    ] = ()
-    slurm_conf: SlurmConf = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trace(Calibration):
+class Trace(Log):
     """A log to describe."""
 
-    calibrate: Annotated[bool, _CALIBRATE] = False
     out: Tables = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replay(Log):
+class Replay(Runners, Log):
     """A log, what plays it, and what pictures over time show."""
 
     policies: Annotated[
         Sequence[str],
         Flag(
-            "A heuristic of the world, a run directory or a glob of run directories. Can be "
-            "repeated; commas separate several. By default the world's baselines.",
+            "Heuristics, run directories and globs of them; can be repeated. By default the "
+            "world's baselines, for --starts and --calibrate the rule of --slurm-conf or --site.",
             metavar="NAME,...",
         ),
     ] = field(default=(), kw_only=False)
-    calibrate: Annotated[bool, _CALIBRATE] = False
+    slurm_conf: SlurmConf = None
+    calibrate: Annotated[
+        bool,
+        Flag(
+            "Compare the waits under the site's rule, or each of several, with the recorded ones, "
+            "and judge whether the log can be replayed. --set task.world.priority.age=500 sets a "
+            "weight of the site."
+        ),
+    ] = False
     starts: Annotated[
         bool,
         Flag(
-            "Measure how far start times can be foreseen under each policy: at moments of the "
-            "later half of the log, from what was known by then. Coverage and width of intervals, "
-            "and errors beside those of the users' estimates, by size."
+            "Measure how far start times can be foreseen under each policy, at moments of the "
+            "later half of the log: coverage and width of intervals, and errors beside those of "
+            "the users' estimates, by size."
         ),
     ] = False
     num_instants: Annotated[
         Moments,
         Flag(
             "With --starts: moments of the log, at least 10; those of the earlier half correct the "
-            "intervals."
+            "intervals.",
+            typed=False,
         ),
     ] = 1000
     since: Annotated[
         str,
         Flag(
             "Begin of what pictures over time show: a date such as 2024-03-01 (UTC), or a time "
-            "since the first submission such as 5d. By default all, and of a Gantt chart the "
-            "fullest week.",
+            "such as 5d since the first submission. By default all, of a Gantt chart the fullest "
+            "week.",
             "from",
             metavar="TIME",
         ),
@@ -102,7 +90,7 @@ class Replay(Log):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WhatIf(Log):
+class WhatIf(Runners, Log):
     """A log, today's policy, and what is changed."""
 
     change: Annotated[
@@ -111,7 +99,9 @@ class WhatIf(Log):
             "What is changed: policy, processors, memory, gpus, load, backfilling, max-wait, "
             "run-times, kill-at-estimate, or a setting such as task.world.priority.age. With "
             "--site also partition.NAME.nodes, partition.NAME.max-time, qos.NAME.jobs-per-user and "
-            "other options of partitions and limits, and outage=BEGIN+LENGTH:NODES. Amounts are "
+            "other options of partitions and limits, and outage=BEGIN+LENGTH:NODES; "
+            "task.workload.too_long=cap cuts jobs that may not last as long as they ask for, which "
+            "are else left out. Amounts are "
             "numbers, or changes to today's: +64, -64, +10%. Several changes are made together.",
             metavar="KEY=VALUE",
         ),
@@ -125,13 +115,6 @@ class WhatIf(Log):
         ),
     ] = None
     slurm_conf: SlurmConf = None
-    too_long: Annotated[
-        Literal["drop", "cap"],
-        Flag(
-            "With --site: jobs that ask for more time than they may have after the change are left "
-            "out, or run for the longest time that they may have."
-        ),
-    ] = "drop"
     each: Annotated[bool, Flag("Show each of several changes alone, too.")] = False
     seed: PoliciesSeed = 0
     decode: DecodeLog = "argmax"

@@ -1,7 +1,7 @@
-"""What ``metasched trace --calibrate`` does: replays a log as the site says it schedules."""
+"""What ``metasched replay --calibrate`` does: replays a log as the site says it schedules."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,21 +11,20 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.metrics import size_class
 from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
-from cluster_env.workloads.slurm.conf import SlurmSite, read_slurm_conf
 from cluster_env.worlds import get_heuristic
-from tune_jobs.commands.logs import Calibration
-from tune_jobs.measuring.policy_specs import split_names
+from tune_jobs.commands.logs import Replay
+from tune_jobs.measuring.work import working
 from tune_jobs.replaying import fidelity as near
-from tune_jobs.replaying.choices import SITE, read_as_said, task_of_log
 from tune_jobs.replaying.description import WEEK_S, week_names
+from tune_jobs.replaying.playing import Chosen, choose, play
 from tune_jobs.tables.frames import frame_of
 from tune_jobs.tables.printing import as_data, title_case
 from tune_jobs.tables.report import KEEP_HINT, Picture, Report, kept, tables_of, text_of
+from tune_jobs.terminal.progress import Progress
 
 FIGURE = "calibration"
 """Name of the picture and of its table."""
@@ -45,33 +44,26 @@ UNKNOWN = (
 )
 
 
-def calibrate_log(options: Calibration) -> Report:
+def calibrate_log(options: Replay, progress: Progress) -> Report:
     """Plays the log under the rules of a site, and tells how near the waits come.
 
     Raises:
         InputError: if the log cannot be used or records no waits, or a policy is unknown; before
             anything is played.
     """
-    slurm_conf = options.slurm_conf
-    path, said = options.file, dict(options.task_options)
-    words, usual, changes = list[str](), USUAL, options.settings
-    if slurm_conf is not None:
-        if SITE in said:
-            raise InputError(
-                "--slurm-conf says how large one pool is, and --site describes the whole site; "
-                "give one of them"
-            )
-        conf = said_by_slurm_conf(Path(slurm_conf), path, said, changes)
-        said, changes, words, usual = conf.task_options, conf.overrides, conf.words, conf.policy
-    task, jobs, remarks = task_of_log(path, changes, said, guess=False)
+    chosen = choose(options, USUAL)
+    task, jobs, path = chosen.task, chosen.jobs, options.file
     described: Any = getattr(task.world, "site", None)
-    chosen = split_names(options.policies) or [(described and described.rule) or usual]
+    for spec in (spec for spec in chosen.specs if spec.learned):
+        raise InputError(f"--calibrate is about rules of a site, and {spec.key} is no rule")
     if jobs.wait is None:
         raise InputError(
             f"{path} does not record the wait of every job, so there is nothing to compare "
             "simulated waits with"
         )
-    schedules = _play(task, chosen)
+    with working(options.num_runners, progress) as work:
+        schedules = {one.name: one.schedule for one in play(chosen, work)}
+    words = list[str]()
     ended = _ended(jobs, schedules, described)
     waits = _waits_of(jobs, schedules, ended, described)
     sheets = [near.in_all(waits)]
@@ -79,7 +71,7 @@ def calibrate_log(options: Calibration) -> Report:
     answer, why = near.verdict(sheets[0].rows[0], len(waits.simulated))
     sheets += [near.by_week(waits, best), near.by_class(waits, best)]
     if described is not None:
-        pool = _waits_of_pool(task, jobs.select(ended), chosen)
+        pool = _waits_of_pool(chosen, jobs.select(ended))
         gains = near.gains_over(pool, waits)
         words.append(near.gain_sentence(gains))
         if not ended.all():
@@ -90,7 +82,8 @@ def calibrate_log(options: Calibration) -> Report:
         sheets.insert(1, near.by_partition(waits, best))
     more = {} if described is None else {"gain_over_pool": gains}
     sentence = f"Can this log be replayed? {title_case(answer)}: {why}."
-    remarks = [UNKNOWN if described is None else AT_SITE, *words, *remarks, sentence]
+    known = UNKNOWN if described is None else AT_SITE
+    remarks = [known, *words, *chosen.remarks, sentence]
     return Report(
         text=text_of(_head(path, task, jobs), sheets, remarks),
         tables=tables_of(sheets) | {FIGURE: partial(frame_of, near.points(waits, best))},
@@ -102,77 +95,20 @@ def calibrate_log(options: Calibration) -> Report:
     )
 
 
-@dataclass(frozen=True)
-class SaidByConf:
-    """What a log is replayed with where a slurm.conf says it: options, settings, the policy."""
-
-    task_options: dict[str, Any]
-    overrides: tuple[str, ...]
-    policy: str
-    words: list[str]
-
-
-def said_by_slurm_conf(
-    slurm_conf: Path, log: Path, task_options: Mapping[str, Any], overrides: Sequence[str]
-) -> SaidByConf:
-    """Options and settings of a user with what a slurm.conf adds, and sentences about it.
-
-    Raises:
-        InputError: if one of the files cannot be used.
-    """
-    site = read_slurm_conf(slurm_conf)
-    weights = ", ".join(f"{name} {weight:g}" for name, weight in site.weights.items())
-    order = f"{site.order} ({weights})" if weights else site.order
-    words = [
-        f"{slurm_conf}: {site.processors:,} processors, {site.memory:,} MiB of "
-        f"consumable memory, {site.gpus:,} gpus; order {order}, backfilling "
-        f"{site.backfilling}."
-    ]
-    words += [f"Not simulated: {'; '.join(site.unknown)}."] if site.unknown else []
-    read = read_as_said(log, overrides, task_options)
-    said, changes = _with_site(site, read, task_options, overrides)
-    return SaidByConf(said, changes, f"{site.order}:{site.backfilling}", words)
-
-
-def _with_site(
-    site: SlurmSite, log: RecordedJobs, task_options: Mapping[str, Any], overrides: Sequence[str]
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Options and settings with what the site says; what the user says goes first."""
-    given = {text.partition("=")[0] for text in overrides}
-    said, changes = dict(task_options), list(overrides)
-    for name in log.resources:
-        if getattr(site, name) and name not in said and f"task.world.{name}" not in given:
-            said[name] = getattr(site, name)
-    for name, weight in site.weights.items():
-        key = f"task.world.priority.{name}"
-        if not {key, "task.world.priority"} & given:
-            changes.append(f"{key}={weight:g}")
-    return said, tuple(changes)
-
-
-def _play(task: Task, names: Sequence[str]) -> dict[str, Schedule]:
-    """The schedules of a whole log under rules, whose names are checked first."""
-    policies = {name: get_heuristic(name, task.world) for name in dict.fromkeys(names)}
-    return {
-        name: evaluate(policy, task.jobsets(Split.HELD_OUT, [0]), task.world, run_seed=task.seed)
-        for name, policy in policies.items()
-    }
-
-
-def _waits_of_pool(task: Task, jobs: RecordedJobs, names: Sequence[str]) -> near.RecordedWaits:
+def _waits_of_pool(chosen: Chosen, jobs: RecordedJobs) -> near.RecordedWaits:
     """The same jobs on one pool of the site's processors, as they arrive where no site is known."""
-    world: Any = task.world
-    workload: Any = task.workload
+    world: Any = chosen.task.world
+    workload: Any = chosen.task.workload
     read: RecordedJobs = workload.read()
     counted = dict(zip(world.resources, world.capacity, strict=True))
     units = {name: counted.get(name, 0) for name in ("memory", "gpus") if name in read.resources}
     pool: Any = replace(world, site=None, **{"memory": 0, "gpus": 0, **units})
     same = read.select(np.sort(jobs.details["row"]))
     same = same.that_fit(pool.capacity, "the pool", pool.resources)
-    jobset = same.jobset()
+    jobset, seed = same.jobset(), chosen.task.seed
     schedules = {
-        name: evaluate(get_heuristic(name, pool), [jobset], pool, run_seed=task.seed)
-        for name in dict.fromkeys(names)
+        spec.key: evaluate(get_heuristic(spec.key, pool), [jobset], pool, run_seed=seed)
+        for spec in chosen.specs
     }
     return _waits_of(same, schedules, _ended(same, schedules, None))
 

@@ -1,15 +1,13 @@
 """What ``metasched replay`` does: plays a whole log under policies."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
@@ -17,18 +15,7 @@ from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds import get_heuristic
 from tune_jobs.commands import logs
-from tune_jobs.measuring.comparison import check_specs
-from tune_jobs.measuring.evaluating import held_out_jobsets
-from tune_jobs.measuring.policy_specs import (
-    PolicySpec,
-    heuristic_spec,
-    learned_spec,
-    split_names,
-)
-from tune_jobs.measuring.protocol import EvaluationProtocol
-from tune_jobs.measuring.trained_runs import find_runs, is_heuristic, load_runs
-from tune_jobs.measuring.work import Work
-from tune_jobs.replaying.choices import task_of_log
+from tune_jobs.measuring.work import working
 from tune_jobs.replaying.crowds import Edges, Stretch
 from tune_jobs.replaying.outcomes import (
     AS_RECORDED,
@@ -46,6 +33,7 @@ from tune_jobs.replaying.outcomes import (
     overloaded,
     timeline,
 )
+from tune_jobs.replaying.playing import Replay, choose, play
 from tune_jobs.replaying.schedule_pictures import edges_of, jobs_of, origin_of, pictures_of
 from tune_jobs.replaying.stretch import stretch_of
 from tune_jobs.replaying.trace_report import TODAY
@@ -59,53 +47,18 @@ LINES = "timeline"
 """Name of the picture of use and queue, and of its table."""
 
 
-@dataclass(frozen=True, eq=False)
-class Replay:
-    """A whole log under one policy.
-
-    Attributes:
-        name: of the policy.
-        schedule: its one episode.
-        seconds: that playing took.
-    """
-
-    name: str
-    schedule: Schedule
-    seconds: float
-
-
 def replay_log(options: logs.Replay, progress: Progress) -> Report:
     """Plays a log under policies, and tells what came of it.
 
     Raises:
         InputError: if the log, the machine or a policy cannot be used; before anything is played.
     """
-    chosen, decode = split_names(options.policies), options.decode
-    if options.policies and not chosen:
-        raise InputError("--policies names nothing; try --policies random")
-    learned = [name for name in chosen if not is_heuristic(name)]
-    runs = {name: load_runs(find_runs([name]), decode) for name in learned}
-    every = [run for some in runs.values() for run in some]
-    task, jobs, remarks = task_of_log(
-        options.file,
-        options.settings,
-        options.task_options,
-        guess=False,
-        runs=every,
-        seed=options.seed,
-    )
-    jobs = replace(jobs, path=options.file)  # as the user calls it: example
-    stretch = stretch_of(jobs, options.since, options.until)
-    specs: list[PolicySpec] = []
-    for name in chosen or task.spec.baselines:
-        specs += [] if name in runs else [heuristic_spec(name)]
-        for run in runs.get(name, ()):  # each by itself, also where seeds alone differ
-            specs.append(replace(learned_spec("", [run], decode), key=run.path.name))
-    protocol = EvaluationProtocol(task, num_jobsets=1)
-    check_specs(protocol, specs)
-    replays = play(protocol, specs, Work(progress=progress))
-    heuristics = [spec.key for spec in specs if not spec.learned]
-    return _report(task, jobs, replays, heuristics, stretch, remarks)
+    chosen = choose(options)
+    stretch = stretch_of(chosen.jobs, options.since, options.until)
+    with working(options.num_runners, progress) as work:
+        replays = play(chosen, work)
+    heuristics = [spec.key for spec in chosen.specs if not spec.learned]
+    return _report(chosen.task, chosen.jobs, replays, heuristics, stretch, chosen.remarks)
 
 
 def _report(
@@ -181,20 +134,6 @@ def _trust(
         waits[name] = np.empty(jobs.num_jobs, np.int64)
         waits[name][schedule.job] = schedule.start - schedule.arrival
     return Trust.of(jobs.submit, jobs.wait, waits, as_it_was=True)
-
-
-def play(protocol: EvaluationProtocol, specs: Sequence[PolicySpec], work: Work) -> list[Replay]:
-    """Plays the one jobset of a protocol under each policy."""
-    pieces, shared = range(len(specs)), (protocol, specs)
-    return list(work.measure(_play, shared, pieces, unit="policy", name=lambda _, one: one.name))
-
-
-def _play(shared: tuple[EvaluationProtocol, Sequence[PolicySpec]], place: int) -> Replay:
-    protocol, specs = shared
-    policy, jobsets = specs[place].make(protocol).members[0], held_out_jobsets(protocol)
-    begin = perf_counter()
-    schedule = evaluate(policy, jobsets, protocol.task.world, run_seed=protocol.task.seed)
-    return Replay(specs[place].key, schedule, perf_counter() - begin)
 
 
 def _lines_of(schedules: Mapping[str, Schedule], edges: Edges) -> pd.DataFrame:

@@ -1,21 +1,19 @@
 """What ``metasched replay --starts`` does: measures how far starts can be foreseen on a log."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.seeding import Split
 from cluster_env.evaluation.intervals import Estimate, Pooled, jobset_interval
 from rllib_configs.worlds.hpc.start_times import check_starts
 from tune_jobs.commands.logs import Replay
-from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec, learned_spec, split_names
-from tune_jobs.measuring.protocol import EvaluationProtocol
-from tune_jobs.measuring.trained_runs import find_runs, is_heuristic, load_runs
-from tune_jobs.replaying.choices import WORLD, task_of_log
+from tune_jobs.measuring.evaluating import held_out_jobsets
+from tune_jobs.measuring.work import working
+from tune_jobs.replaying.choices import WORLD
 from tune_jobs.replaying.outcomes import SIZES
+from tune_jobs.replaying.playing import Chosen, choose
 from tune_jobs.tables.columns import COUNT, SECONDS, SHARE, Column
 from tune_jobs.tables.printing import Sheet, as_data, folded, format_sheet
 from tune_jobs.tables.report import Report, tables_of
@@ -49,48 +47,19 @@ def foresee_starts(options: Replay, progress: Progress) -> Report:
     Raises:
         InputError: if the log, the machine or a policy cannot be used, or nobody waits.
     """
-    chosen = split_names(options.policies) or [USUAL]
-    learned = [name for name in chosen if not is_heuristic(name)]
-    runs = {name: load_runs(find_runs([name]), options.decode) for name in learned}
-    task, jobs, remarks = task_of_log(
-        options.file,
-        options.settings,
-        options.task_options,
-        guess=False,
-        runs=[run for some in runs.values() for run in some],
-        seed=options.seed,
-    )
-    specs: list[PolicySpec] = []
-    for name in chosen:
-        specs += [] if name in runs else [heuristic_spec(name)]
-        specs += [learned_spec(name, [run], options.decode) for run in runs.get(name, ())]
+    chosen = choose(options, USUAL)
+    task, remarks = chosen.task, chosen.remarks
     if task.world.kind != WORLD:
         raise InputError(f"--starts needs the world {WORLD}, not {task.world.kind}")
     site: Any = getattr(task.world, "site", None)
     if site is not None and any(one.kind == "failure" for one in site.calendar):
         remarks.append("start times are foreseen as if no node fails: that, nobody foresees")
-    protocol = EvaluationProtocol(task, num_jobsets=1)
-    (jobset,) = task.jobsets(Split.HELD_OUT, [0])
-    rows = []
-    for spec in specs:
-        policy = spec.make(protocol).members[0]
-        progress.start(options.num_instants, unit="moment")
-        checked = check_starts(
-            jobset,
-            task.world,
-            policy,
-            num_instants=options.num_instants,
-            seed=options.seed,
-            done=partial(progress.step, text=spec.key),
+    pieces, shared = range(len(chosen.specs)), (chosen, options.num_instants, options.seed)
+    with working(options.num_runners, progress) as work:
+        found = work.measure(
+            _foresee, shared, pieces, unit="policy", name=lambda place, _: chosen.specs[place].key
         )
-        progress.close()
-        later = checked.select(checked.share >= LATER_SHARE)
-        if not later.job.size:
-            raise InputError(
-                f"under {spec.key} no job waits at {options.num_instants} moments of "
-                f"{options.path}, so there is nothing to foresee"
-            )
-        rows += _rows(spec.key, later, int(jobset.arrival[-1]))
+        rows = [row for rows in found for row in rows]
     sheet = Sheet(
         "starts",
         "Start times foreseen in the later half of the log",
@@ -103,10 +72,26 @@ def foresee_starts(options: Replay, progress: Progress) -> Report:
     return Report(
         text="\n\n".join([format_sheet(sheet), *under]),
         tables=tables_of([sheet]),
-        data={"jobs": jobs.num_jobs, "remarks": remarks, **as_data([sheet])},
+        data={"jobs": chosen.jobs.num_jobs, "remarks": remarks, **as_data([sheet])},
         remarks=remarks,
         written="Wrote {out}: starts.csv",
     )
+
+
+def _foresee(shared: tuple[Chosen, int, int], place: int) -> list[dict[str, Any]]:
+    """The rows of a policy, by its index: a piece of work."""
+    chosen, num_instants, seed = shared
+    spec, task = chosen.specs[place], chosen.task
+    (jobset,) = held_out_jobsets(chosen.protocol)
+    policy = spec.make(chosen.protocol).members[0]
+    checked = check_starts(jobset, task.world, policy, num_instants=num_instants, seed=seed)
+    later = checked.select(checked.share >= LATER_SHARE)
+    if not later.job.size:
+        raise InputError(
+            f"under {spec.key} no job waits at {num_instants} moments of {chosen.jobs.path}, so "
+            "there is nothing to foresee"
+        )
+    return _rows(spec.key, later, int(jobset.arrival[-1]))
 
 
 def _rows(policy: str, checked: Any, span: int) -> list[dict[str, Any]]:

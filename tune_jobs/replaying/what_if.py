@@ -18,16 +18,16 @@ from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
 from tune_jobs.commands.logs import WhatIf
 from tune_jobs.measuring.comparison import check_specs
-from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec, learned_spec
+from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec
 from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.measuring.trained_runs import find_runs, is_heuristic, load_runs
-from tune_jobs.measuring.work import Work
-from tune_jobs.replaying.calibration import said_by_slurm_conf
+from tune_jobs.measuring.work import Work, working
 from tune_jobs.replaying.changes import Setup, at_changed_site, changed
-from tune_jobs.replaying.choices import task_of_log
+from tune_jobs.replaying.choices import said_by_slurm_conf, task_of_log
 from tune_jobs.replaying.effect_sheets import Effects, points, sheets_of
 from tune_jobs.replaying.effects import Lost, Periods, Side
 from tune_jobs.replaying.outcomes import bounded, dropped, left_out, overloaded
+from tune_jobs.replaying.playing import spec_of
 from tune_jobs.replaying.trust import Trust
 from tune_jobs.tables.frames import frame_of
 from tune_jobs.tables.printing import as_data, folded
@@ -37,7 +37,7 @@ from tune_jobs.terminal.progress import Progress
 USUAL = "fcfs:easy"
 """What plays a log today, where neither a policy nor a slurm.conf is named."""
 
-NOW, THEN, DROP = "now", "then", "drop"
+NOW, THEN = "now", "then"
 
 FIGURE = "whatif"
 """Name of the picture and of its table."""
@@ -82,13 +82,11 @@ def compare_changes(options: WhatIf, progress: Progress) -> Report:
         sides |= {one: (one,) for one in made}
     cases = [now]
     for name, changes in sides.items():
-        setup = changed(now.setup, changes, now.task)
-        if options.too_long != DROP:
-            setup = setup.with_setting("task.workload.too_long", options.too_long)
-        cases.append(_case(name, options, setup))
+        cases.append(_case(name, options, changed(now.setup, changes, now.task)))
     for case in cases:
         check_specs(case.protocol, [case.spec])
-    played = _play_all(cases, Work(progress=progress))
+    with working(options.num_runners, progress) as work:
+        played = _play_all(cases, work)
     jobs, effects = _effects(now, played)
     trust = _trust(now, jobs, effects.now)
     sheets = sheets_of(effects, jobs)
@@ -156,9 +154,7 @@ def _case(name: str, options: WhatIf, setup: Setup, words: list[str] | None = No
     jobs = workload.recorded
     if words is not None:
         words += remarks
-    spec = heuristic_spec(setup.policy)
-    if runs:
-        spec = replace(learned_spec("", runs, options.decode), key=runs[0].path.name)
+    spec = spec_of(runs[0], options.decode) if runs else heuristic_spec(setup.policy)
     return _Case(name, setup, task, jobs, spec)
 
 

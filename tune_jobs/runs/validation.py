@@ -14,7 +14,7 @@ from cluster_env.worlds import get_heuristic
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.measuring.table import beside
 from tune_jobs.measuring.wording import jobs_of
-from tune_jobs.terminal.pieces import Spread, here
+from tune_jobs.processes.pieces import Spread, here
 
 RATIO = "eval/ratio"
 """Metric of a run's objective over that of the best heuristic."""

@@ -45,7 +45,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def calibrate(capsys: Shown, *args: str) -> Any:
-    assert cli.run(cli.metasched, ["trace", *args, "--calibrate", "--json"]) == 0
+    assert cli.run(cli.metasched, ["replay", *args, "--calibrate", "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
 
@@ -68,7 +68,7 @@ def test_the_rule_that_made_the_log_is_found_to_the_second(log: Path, capsys: Sh
 def test_another_rule_says_by_how_much_it_is_off_and_where(
     log: Path, tmp_path: Path, capsys: Shown
 ) -> None:
-    line = ["trace", str(log), *MACHINE, "--calibrate", "--policies", "fcfs:easy"]
+    line = ["replay", str(log), *MACHINE, "--calibrate", "--policies", "fcfs:easy"]
     assert cli.run(cli.metasched, [*line, "--out", str(tmp_path / "out")]) == 0
     shown = capsys.readouterr().out
     assert max(map(len, shown.partition("\n\nWrote")[0].splitlines()[1:])) <= 80
@@ -118,7 +118,7 @@ def test_slurm_conf_says_what_the_user_does_not(log: Path, tmp_path: Path, capsy
     weights = weights.replace("70", "1")
     line = ("--processors", "16", "--gpus", "8", "--policies", "priority:strict", "--set", weights)
     assert own == calibrate(capsys, str(log), *line) != found
-    assert cli.run(cli.metasched, ["trace", str(log), *said, "--calibrate"]) == 0
+    assert cli.run(cli.metasched, ["replay", str(log), *said, "--calibrate"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert (
         "16 processors, 4,000 MiB of consumable memory, 4 gpus; order priority (age 70, size 5,"
@@ -132,8 +132,7 @@ def test_slurm_conf_says_what_the_user_does_not(log: Path, tmp_path: Path, capsy
     [
         ("--calibrate", "does not record how many processors the machine has"),
         ("--processors 16 --gpus 4 --calibrate --policies fcsf", "did you mean 'fcfs'?"),
-        ("--processors 16 --gpus 4 --policies fcfs", "add --calibrate"),
-        ("--processors 16 --gpus 4 --slurm-conf slurm.conf", "add --calibrate"),
+        ("--processors 16 --gpus 4 --calibrate --policies hpc-order", "hpc-order is no rule"),
         ("--calibrate --slurm-conf nowhere.conf", "cannot read the file nowhere.conf"),
         (
             "--processors 16 --gpus 4 --calibrate --policies fcfs --set task.world.max_time=9",
@@ -144,7 +143,7 @@ def test_slurm_conf_says_what_the_user_does_not(log: Path, tmp_path: Path, capsy
 def test_what_cannot_be_calibrated_is_refused(
     log: Path, line: str, words: str, capsys: Shown
 ) -> None:
-    assert cli.run(cli.metasched, ["trace", str(log), *line.split()]) == 2
+    assert cli.run(cli.metasched, ["replay", str(log), *line.split()]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
     assert words in shown.err
@@ -152,5 +151,5 @@ def test_what_cannot_be_calibrated_is_refused(
 
 def test_a_log_without_waits_has_nothing_to_be_compared_with(tmp_path: Path, capsys: Shown) -> None:
     path = write_site_log(tmp_path / "jobs.csv", 20)
-    assert cli.run(cli.metasched, ["trace", str(path), *MACHINE, "--calibrate"]) == 2
+    assert cli.run(cli.metasched, ["replay", str(path), *MACHINE, "--calibrate"]) == 2
     assert "does not record the wait of every job" in capsys.readouterr().err

@@ -25,6 +25,8 @@ from tests.golden import stored
 from tests.tune_jobs.replaying.site_log import write_site_log
 from tune_jobs import cli
 
+pytestmark = pytest.mark.usefixtures("as_in_plans")
+
 MACHINE = ("--processors", "16", "--gpus", "4")
 Shown = pytest.CaptureFixture[str]
 

@@ -48,7 +48,7 @@ def run(capsys: Shown, *line: str) -> Any:
 def test_the_description_gains_what_a_pool_of_processors_cannot(
     log: list[str], jobs: list[PlainJob], capsys: Shown
 ) -> None:
-    found = run(capsys, "trace", *log, "--calibrate", *RULE)
+    found = run(capsys, "replay", *log, "--calibrate", *RULE)
     gains = found["gain_over_pool"]
     assert gains["site"] >= gains["pool"] + 0.2
     assert gains["site"] > 0.9
@@ -60,7 +60,7 @@ def test_the_description_gains_what_a_pool_of_processors_cannot(
     for name, row in rows.items():
         waits = [job.start - job.arrival for job in jobs if job.partition == name]
         assert (row["jobs"], row["recorded"]) == (len(waits), pytest.approx(np.mean(waits)))
-    assert cli.run(cli.metasched, ["trace", *log, "--calibrate", *RULE]) == 0
+    assert cli.run(cli.metasched, ["replay", *log, "--calibrate", *RULE]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert f"the gain is {gains['site']:.2f}, as one pool" in shown
     assert "does not simulate" not in shown
@@ -71,7 +71,7 @@ def test_the_limit_of_users_is_what_the_waits_come_from(
 ) -> None:
     free = folder / "free.yaml"
     free.write_text(SITE.replace("processors_per_user: 48", "priority: 1"))
-    found = run(capsys, "trace", log[0], "--site", str(free), "--calibrate", *RULE)
+    found = run(capsys, "replay", log[0], "--site", str(free), "--calibrate", *RULE)
     (row,) = found["fidelity"]
     assert row["simulated"] < 0.9 * row["recorded"]
 
@@ -105,9 +105,9 @@ def test_jobs_that_never_start_are_not_compared(tmp_path: Path, capsys: Shown) -
         "end: 1770000250, nodes: n1, kind: reservation, name: course}\n"
     )
     log = (str(tmp_path / "jobs.csv"), "--site", str(tmp_path / "site.yaml"), *RULE)
-    found = run(capsys, "trace", *log, "--calibrate")
+    found = run(capsys, "replay", *log, "--calibrate")
     assert [(row["jobs"], row["difference"]) for row in found["fidelity"]] == [(2, 0)]
-    assert cli.run(cli.metasched, ["trace", *log, "--calibrate"]) == 0
+    assert cli.run(cli.metasched, ["replay", *log, "--calibrate"]) == 0
     assert "1 jobs never start at this site" in " ".join(capsys.readouterr().out.split())
 
 
@@ -210,7 +210,7 @@ def test_the_log_s_time_zone_is_that_of_the_site_s_files(
 def test_the_size_of_the_machine_is_not_said_twice(log: list[str], capsys: Shown) -> None:
     assert cli.run(cli.metasched, ["replay", *log, "--processors", "512"]) == 2
     assert "leave out --processors" in capsys.readouterr().err
-    line = ["trace", *log, "--calibrate", "--slurm-conf", "slurm.conf"]
+    line = ["replay", *log, "--calibrate", "--slurm-conf", "slurm.conf"]
     assert cli.run(cli.metasched, line) == 2
     assert "--site describes the whole site" in capsys.readouterr().err
 

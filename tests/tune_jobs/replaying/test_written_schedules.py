@@ -126,7 +126,7 @@ def test_a_chain_of_jobs_is_written_as_it_was_played(
 def test_a_log_that_a_rule_made_is_recognized_although_jobs_wait_for_others(
     chain: list[str], capsys: Shown
 ) -> None:
-    (row,) = run(capsys, "trace", *chain, "--calibrate", "--policies", "fcfs:easy")["fidelity"]
+    (row,) = run(capsys, "replay", *chain, "--calibrate", "--policies", "fcfs:easy")["fidelity"]
     assert (row["recorded"], row["simulated"]) == (188, 188)
     assert (row["difference"], row["gain"]) == (0, 1)
     trust = run(capsys, "whatif", *chain, "--change", "policy=sjf:easy")["trust"]
@@ -139,7 +139,7 @@ def test_jobs_that_wait_for_nothing_but_others_agree_with_the_record(
 ) -> None:
     folder = stored(golden.parent / "field" / "hpc4")
     log, site = folder / "dependency_chain.txt", folder / "dependency_chain.yaml"
-    line = ["trace", str(log), "--site", str(site), "--calibrate", "--policies", "fcfs:easy"]
+    line = ["replay", str(log), "--site", str(site), "--calibrate", "--policies", "fcfs:easy"]
     found = run(capsys, *line)
     assert found["verdict"] == "good"
     assert (found["fidelity"][0]["recorded"], found["fidelity"][0]["simulated"]) == (0, 0)

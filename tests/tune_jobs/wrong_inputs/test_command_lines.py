@@ -132,7 +132,7 @@ train deeprm-smoke --tracking-uri https://user:pw@example.org
 train deeprm-smoke --run full
 train deeprm-smoke --run runs/good --set seed=9
 train deeprm-smoke --run file/below
-train deeprm-smoke --runs /proc/nosuch
+train deeprm-smoke --set runs=/proc/nosuch
 train deeprm-smoke --continue
 train deeprm-smoke --resume runs/good
 train --resume nowhere
@@ -152,7 +152,6 @@ train deeprm-maml --set training.family=os:system
 train deeprm-maml --set training.tasks={HUGE}
 train deeprm-maml --set training.inner_steps={HUGE}
 train deeprm-maml --set training.inner_rate=.nan
-tune
 tune nosuch
 tune nosuch.yaml
 tune smoke --trials {HUGE}
@@ -201,9 +200,9 @@ compare --at 70
 compare --at 0.7 --config nosuch
 compare --config nosuch.yaml
 compare --config file
-compare --objective nosuch
-compare --objective '1 slowdown + x makespan'
-compare --objective 'nan slowdown'
+compare --set task.objective=nosuch
+compare --set task.objective='1 slowdown + x makespan'
+compare --set task.objective='nan slowdown'
 compare --rules nosuch
 compare --decode best
 compare --guard --policies sjf
@@ -223,7 +222,7 @@ compare --decide --policies runs/good --jobsets {HUGE}
 compare --decide --policies runs/good --window 0
 compare --decide --policies runs/good --warmup 99
 compare --decide --policies runs/good --decode tuned
-compare --decide --policies runs/good --objective nosuch
+compare --decide --policies runs/good --set task.objective=nosuch
 compare --decide --policies runs/good --config deeprm
 compare --decide --policies runs/good --set task.workload.load=9
 compare --decide --policies runs/good --limit wait=0.1 --limit wait=0.5
@@ -268,13 +267,10 @@ study runs/good --family nosuch
 study runs/good --steps 3,1
 study runs/good --steps x
 study runs/good --steps ,
-study runs/good --rates nan
-study runs/good --rates 0
 study runs/good --runners {HUGE}
 study runs/good --address 127.0.0.1:6379
 study runs/good --specialists 1
 study runs/good --specialists x
-figure
 figure nosuch
 figure deeprm-fig4 --at x
 figure learning-curves

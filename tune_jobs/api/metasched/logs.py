@@ -6,8 +6,7 @@ import pandas as pd
 
 from metasched.arguments import new_file
 from metasched.functions import shown, takes_with_world
-from tune_jobs.commands.logs import Calibration, Generate, Replay, Trace, WhatIf
-from tune_jobs.commands.shared import part_of
+from tune_jobs.commands.logs import Generate, Replay, Trace, WhatIf
 from tune_jobs.commands.site import Starts
 from tune_jobs.figures.pictures import with_pictures
 from tune_jobs.replaying.calibration import calibrate_log
@@ -29,8 +28,7 @@ def trace(options: Trace) -> Report:
     Raises:
         InputError: if the log or an option cannot be used.
     """
-    report = calibrate_log(options) if options.calibrate else describe_log(options)
-    return _kept(report, options.out)
+    return _kept(describe_log(options), options.out)
 
 
 @takes_with_world(Replay)
@@ -44,7 +42,7 @@ def replay(options: Replay) -> Report:
         InputError: if the log, the machine or a policy cannot be used; before anything is played.
     """
     if options.calibrate:
-        report = calibrate_log(part_of(options, Calibration))
+        report = calibrate_log(options, shown(options.progress))
     elif options.starts:
         report = foresee_starts(options, shown(options.progress))
     else:
