@@ -47,7 +47,7 @@ SPEC = WorldSpec(
     metrics=("completion_time", "slowdown", "makespan", "largest_slowdown", "wait", "utilization"),
     variants={
         "no delay": {"delay": 0, "spread": 0.0},
-        "few executors": {"executors": 3},
+        "few executors": {"executors": 3, "candidates": 1},
         "its end": {"max_time": 60_000},
     },
     presentation=Presentation(

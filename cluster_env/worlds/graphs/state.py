@@ -96,6 +96,7 @@ EPISODE = np.dtype(
         ("next_order", np.int64),
         ("source", np.int64),  # pool whose executors are to be assigned
         ("picked", np.int64),  # stage that gets some of them; NOWHERE where one is to be picked
+        ("skipped", np.int64),  # stages that this decision has been shown and did not take
         ("busy", np.int64),  # executors that run tasks
         ("rate", np.float64),  # cost of a time step by the jobs that are here
         ("pending_reward", np.float64),  # since the last decision
@@ -117,6 +118,7 @@ class Header(NamedTuple):
     phase: int  # 0 if there is nothing to decide, 1 to pick a stage, 2 to say how many executors
     free: int  # executors that are to be assigned
     most: int  # of them that the picked stage can take
+    more: int  # 1 if more stages can get executors than are shown; void shows the next
     must: int  # 1 if void is not allowed
     jobs: int  # here
     busy: int  # executors

@@ -11,7 +11,11 @@ from cluster_env.core.graphs import Stages, graph_jobs
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation import evaluate
+from cluster_env.objectives import get_objective
 from cluster_env.worlds.graphs import Graphs
+from cluster_env.worlds.graphs.heuristics import GraphsPolicy
+from cluster_env.worlds.graphs.rules import CONTEXT, NUM_WEIGHTS, Rule
+from cluster_env.worlds.graphs.workloads import GeneratedWorkload
 from tests.cluster_env.worlds.graphs.plain_graphs import PlainGraphs
 from tests.conftest import REPOSITORY
 from tests.golden import stored
@@ -75,6 +79,24 @@ def test_it_runs_as_a_plain_one_does(rule, jobset, executors, delay, warmup):
         )
     )
     assert ours == sorted((job, begin, end, one) for job, _, begin, end, one in plain.begun)
+
+
+@pytest.mark.parametrize("candidates", [1, 3])
+@pytest.mark.parametrize("name", [*RULES, "scorer"])
+def test_a_rule_chooses_what_it_plays_however_few_stages_a_state_shows(name, candidates):
+    world = Graphs(executors=4, candidates=candidates)
+    jobset = GeneratedWorkload(jobs=12, gap_s=1.0).sample(np.random.default_rng(5))
+    if name == "scorer":
+        weights = np.random.default_rng(1).normal(size=(len(CONTEXT), NUM_WEIGHTS))
+        policy = GraphsPolicy(world, name, Rule(name, weights))
+    else:
+        policy = get_heuristic(name, world)
+    simulator = world.simulator()
+    simulator.load([jobset], get_objective("completion_time"))
+    rewards = np.empty(1)
+    while simulator.active.any():
+        simulator.step(simulator.episode, simulator.choose(policy.rule, simulator.episode), rewards)
+    assert simulator.schedule().finish.tolist() == evaluate(policy, [jobset], world).finish.tolist()
 
 
 def sequence(world: Graphs, facts: dict) -> JobSet:
