@@ -44,7 +44,12 @@ SPEC = WorldSpec(
     workloads=WORKLOADS,
     heuristics=HEURISTICS,
     baselines=("weighted_fair", "fair", "sjf_cp", "fifo"),
-    metrics=("completion_time", "slowdown", "makespan", "largest_slowdown", "wait", "utilization"),
+    metrics=(
+        *("completion_time", "completion_p95", "longest_completion", "least_completion"),
+        *("completion_time_narrow", "completion_time_medium", "completion_time_wide"),
+        *("slowdown", "makespan", "utilization"),
+    ),
+    side_metrics={"utilization": 0.1, "completion_p95": 0.25, "longest_completion": 0.25},
     variants={
         "no delay": {"delay": 0, "spread": 0.0},
         "few executors": {"executors": 3, "candidates": 1},

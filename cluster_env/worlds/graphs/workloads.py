@@ -13,6 +13,7 @@ from cluster_env.core.registry import Registry, unknown
 from cluster_env.core.spec import WorkloadSpec
 from cluster_env.worlds.graphs.state import DRAW, GRAPH
 from cluster_env.worlds.graphs.tables import read_library
+from cluster_env.worlds.graphs.workflows import read_workflows
 
 SHAPES = ("layered", "fork_join", "chain")
 
@@ -88,6 +89,31 @@ class MeasuredWorkload(_Arrivals):
         graph = rng.choice(chosen, self.jobs)
         stages = Stages(*(column[graph] for column in library.stages))
         return graph_jobs(arrival, stages, attributes={GRAPH: graph, DRAW: self.draw_seeds(rng)})
+
+
+@dataclass(frozen=True)
+class WorkflowWorkload(_Arrivals):
+    """Workflows in WfFormat, each as likely as the others; see `workflows`.
+
+    Attributes:
+        path: file of one, or folder of some.
+    """
+
+    path: str = ""
+
+    def sample(self, rng: np.random.Generator) -> JobSet:
+        """Draws one jobset; the same generator state gives the same jobset.
+
+        Raises:
+            InputError: if there are no workflows, or one cannot be read.
+        """
+        if not self.path:
+            raise InputError("workflows come from files; set workload.path to one, or to a folder")
+        every = read_workflows(self.path)
+        arrival = self.draw_arrivals(rng)
+        drawn = rng.integers(len(every.tasks), size=self.jobs)
+        stages = Stages(*(column[drawn] for column in every))
+        return graph_jobs(arrival, stages, attributes={DRAW: self.draw_seeds(rng)})
 
 
 @dataclass(frozen=True)
@@ -192,3 +218,4 @@ def _file(world: Any) -> dict[str, Any]:
 
 WORKLOADS.register("generated")(WorkloadSpec(GeneratedWorkload))
 WORKLOADS.register("measured")(WorkloadSpec(MeasuredWorkload, _file))
+WORKLOADS.register("workflows")(WorkloadSpec(WorkflowWorkload, own=("path",)))
