@@ -49,12 +49,10 @@ class Stages(NamedTuple):
         longest = np.where(self.tasks > 0, self.time, 0.0)
         # Children come behind their parents, so that one pass from the last stage on is enough.
         for child in range(longest.shape[1] - 1, 0, -1):
-            for parent in range(child):
-                linked = (self.parents[:, child] >> parent) & 1 > 0
-                through = self.time[:, parent] + longest[:, child]
-                longest[:, parent] = np.where(
-                    linked, np.maximum(longest[:, parent], through), longest[:, parent]
-                )
+            linked = (self.parents[:, child, None] >> np.arange(child)) & 1 > 0
+            through = self.time[:, :child] + longest[:, child, None]
+            above = longest[:, :child]
+            np.maximum(above, through, out=above, where=linked)
         return longest
 
     def resized(self, width: int) -> "Stages":

@@ -39,11 +39,13 @@ SHARE = ("log_left", "log_work", "log_age", "constant")
 of the executors may take them all."""
 
 CONTEXT = ("constant", "log_size", "burst")
-"""What weights may depend on: mean ln of the work of the last jobs, in executors x 100 s, and how
-bursty they came (`cluster_env.worlds.graphs.events.observe`)."""
+"""What weights may depend on: mean ln of the work of the last jobs, in executors x 400 s, which is
+about 0 for generated graphs and for those of TPC-H, and how bursty they came
+(`cluster_env.worlds.graphs.events.observe`)."""
 
 NUM_WEIGHTS = len(PRIORITY) + len(SHARE)
 _LN_WORK, _LN_PATH, _AGE = float(np.log(1e5)), float(np.log(1e3)), 1e4
+_LN_SIZE = float(np.log(4e5))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,14 +175,14 @@ def shortest_job(episode: Episode) -> tuple[int, int]:
 def weight_of(episode: Episode, weights: NDArray[np.float64], k: int) -> float:
     """A weight of the scorer in the present context."""
     record = episode.record
-    size = record.recent_log_work - _LN_WORK
+    size = record.recent_log_work - _LN_SIZE
     return weights[0, k] + size * weights[1, k] + record.recent_burst * weights[2, k]
 
 
 @njit_inlined
 def best_by_score(episode: Episode, weights: NDArray[np.float64]) -> tuple[int, int]:
     """The stage of the lowest score, see `PRIORITY` and `SHARE`."""
-    record, free = episode.record, num_free(episode)
+    record, shares, free = episode.record, episode.shares, num_free(episode)
     own = job_of_pool(episode, record.source)
     w = (
         weight_of(episode, weights, 0),
@@ -204,12 +206,14 @@ def best_by_score(episode: Episode, weights: NDArray[np.float64]) -> tuple[int, 
         left = np.log(max(episode.progress[job].work_left, 1.0)) - _LN_WORK
         work = episode.jobs[job].log_work - _LN_WORK
         age = np.log(1.0 + (record.time - episode.jobs[job].arrival) / _AGE)
-        episode.shares[i] = s[0] * left + s[1] * work + s[2] * age
-        top = max(top, episode.shares[i])
+        share = s[0] * left + s[1] * work + s[2] * age
+        # What the score needs again, because most of the time goes into logarithms.
+        shares[i, 0], shares[i, 1], shares[i, 2] = share, left, age
+        top = max(top, share)
     total = 0.0
     for i in range(record.num_here):
-        episode.shares[i] = np.exp(episode.shares[i] - top)
-        total += episode.shares[i]
+        shares[i, 0] = np.exp(shares[i, 0] - top)
+        total += shares[i, 0]
     scale = episode.options.executors * np.exp(min(s[3], 20.0)) / total
     least, best, best_room = np.inf, NOWHERE, 0
     for i in range(record.num_here):
@@ -217,20 +221,19 @@ def best_by_score(episode: Episode, weights: NDArray[np.float64]) -> tuple[int, 
         progress = episode.progress[job]
         room = free
         if job != own:
-            most = min(np.ceil(scale * episode.shares[i]), float(episode.options.executors))
+            most = min(np.ceil(scale * shares[i, 0]), float(episode.options.executors))
             room = int(most) - progress.held
         if room <= 0 or progress.wanting & ~progress.chosen == 0:
             continue
-        score = w[0] * (np.log(max(progress.work_left, 1.0)) - _LN_WORK)
-        score += w[1] * (episode.jobs[job].log_work - _LN_WORK)
-        score += w[2] * np.log(1.0 + (record.time - episode.jobs[job].arrival) / _AGE)
+        score = w[0] * shares[i, 1] + w[1] * (episode.jobs[job].log_work - _LN_WORK)
+        score += w[2] * shares[i, 2]
         score += w[3] * np.log(1.0 + progress.held) + w[4] * (job == own)
         for stage in range(episode.jobs[job].num_stages):
             if not can_take(episode, job, stage):
                 continue
             target = job * episode.options.width + stage
             fixed = episode.stages[target]
-            of_stage = score + w[5] * (np.log(max(fixed.path, 1.0)) - _LN_PATH)
+            of_stage = score + w[5] * (fixed.log_path - _LN_PATH)
             of_stage += w[6] * (fixed.parents & progress.unfinished == 0)
             if of_stage < least:
                 least, best, best_room = of_stage, target, room

@@ -27,16 +27,23 @@ def columns(task: Task) -> dict[str, Value]:
         "graphs": "measured" if world.durations else getattr(workload, "shape", ""),
         "gap_s": getattr(workload, "gap_s", float("nan")),
         "burst": getattr(workload, "burst", 1),
+        "shift": getattr(workload, "shift", ""),
     }
 
 
 def describe(columns: Mapping[str, Any]) -> str:
-    """``50 executors, measured graphs, a job every 25 s``."""
-    burst = int(columns["burst"])
-    return (
-        f"{int(columns['executors']):,} executors, {columns['graphs']} graphs, a job every "
-        f"{float(columns['gap_s']):g} s{f' in bursts of {burst:,}' if burst > 1 else ''}"
-    )
+    """``50 executors, measured graphs, a job every 25 s``; of shifted jobs their shift."""
+    burst, shift = int(columns["burst"]), columns.get("shift")
+    bursts = f" in bursts of {burst:,}" if burst > 1 else ""
+    jobs = f"shift: {shift}" if shift else f"a job every {float(columns['gap_s']):g} s{bursts}"
+    graphs = columns["graphs"] or "generated"
+    return f"{int(columns['executors']):,} executors, {graphs} graphs, {jobs}"
+
+
+def words(task: Task) -> str:
+    """``a job every 25 s``, ``shift: bursts``."""
+    shift = getattr(task.workload, "shift", "")
+    return f"shift: {shift}" if shift else f"a job every {getattr(task.workload, 'gap_s', 0):g} s"
 
 
 SPEC = WorldSpec(
@@ -58,7 +65,7 @@ SPEC = WorldSpec(
     presentation=Presentation(
         columns=columns,
         describe=describe,
-        words=lambda task: f"a job every {getattr(task.workload, 'gap_s', 0):g} s",
+        words=words,
         time=lambda time: f"{time / 1000:,.1f} s",
         time_unit="ms",
         axis=Axis("workload.gap_s", "a job every {:g} s".format),

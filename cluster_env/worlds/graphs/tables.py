@@ -25,6 +25,9 @@ from cluster_env.core.json_text import read_json
 LEVELS = np.array([2, 5, 10, 20, 40, 50, 60, 80, 100])
 """Numbers of executors at which durations were measured."""
 
+FILE = "tpch-spark-dags.json.gz"
+"""Name of the file in a folder."""
+
 FRESH, FIRST, REST = range(3)
 _LISTS = ("fresh_durations", "first_wave", "rest_wave")
 
@@ -52,12 +55,15 @@ class Library(NamedTuple):
 
 @lru_cache(maxsize=4)
 def read_library(path: str) -> Library:
-    """Reads graphs with measured durations; see above.
+    """Reads graphs with measured durations, of a file or of `FILE` in a folder; see above.
 
     Raises:
         InputError: if there is no such file, or it holds something else.
     """
-    with reading(Path(path), "file of task graphs with measured durations") as graphs:
+    file = Path(path)
+    if file.is_dir():
+        file /= FILE
+    with reading(file, "file of task graphs with measured durations") as graphs:
         return _library(graphs)
 
 

@@ -1,7 +1,8 @@
 """Where jobs come from: graphs with measured durations, and generated ones."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +99,8 @@ class WorkflowWorkload(_Arrivals):
     Attributes:
         path: file of one, or folder of some.
     """
+
+    shape: ClassVar[str] = "workflow"
 
     path: str = ""
 
@@ -209,6 +212,51 @@ def _chain(parents: NDArray[np.int64], rng: np.random.Generator) -> None:
 
 _PARENTS = {"layered": _layered, "fork_join": _fork_join, "chain": _chain}
 
+SHIFTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
+    "none": ({"gap_s": 25.0}, {"gap_s": 11.0}),
+    "bursts": ({"gap_s": 25.0, "burst": 8}, {"gap_s": 11.0, "burst": 8}),
+    "sizes": ({"gap_s": 7.0, "largest": 10}, {"gap_s": 2.8, "tasks": 2.0}),
+    "shape": ({"gap_s": 12.0, "shape": "chain"}, {"gap_s": 11.0, "shape": "chain"}),
+}
+"""Options of measured and of generated graphs after a shift: jobs come in bursts, all are small, or
+all are generated chains. Work is about 0.7 of what 50 executors can do, and 0.76 of it where all
+graphs are generated."""
+
+
+@dataclass(frozen=True)
+class ShiftedWorkload:
+    """Jobs after a shift, for what adapts to it.
+
+    Attributes:
+        shift: one of `SHIFTS`, or ``any``: each jobset has one of them.
+        jobs: number of jobs.
+        durations: file of measured graphs; without one all graphs are generated.
+    """
+
+    shift: str = "any"
+    jobs: int = 100
+    durations: str = ""
+
+    def __post_init__(self) -> None:
+        if self.shift not in (*SHIFTS, "any"):
+            raise unknown("shift", self.shift, (*SHIFTS, "any"))
+        self.after("none")
+
+    def after(self, shift: str) -> MeasuredWorkload | GeneratedWorkload:
+        """The jobs after one shift."""
+        options = SHIFTS[shift][not self.durations]
+        if self.durations and "shape" not in options:
+            return MeasuredWorkload(jobs=self.jobs, durations=self.durations, **options)
+        return GeneratedWorkload(jobs=self.jobs, **options)
+
+    def sample(self, rng: np.random.Generator) -> JobSet:
+        """Draws one jobset; the same generator state gives the same jobset."""
+        names = [*SHIFTS]
+        return self.after(
+            names[rng.integers(len(names))] if self.shift == "any" else self.shift
+        ).sample(rng)
+
+
 WORKLOADS: Registry[WorkloadSpec] = Registry("workload")
 
 
@@ -218,4 +266,5 @@ def _file(world: Any) -> dict[str, Any]:
 
 WORKLOADS.register("generated")(WorkloadSpec(GeneratedWorkload))
 WORKLOADS.register("measured")(WorkloadSpec(MeasuredWorkload, _file))
+WORKLOADS.register("shifted")(WorkloadSpec(ShiftedWorkload, _file))
 WORKLOADS.register("workflows")(WorkloadSpec(WorkflowWorkload, own=("path",)))
