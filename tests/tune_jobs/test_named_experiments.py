@@ -110,7 +110,7 @@ LINES = {
     ],
     "graph-shifts": [
         "metasched train graphs --set name=adapted-20 --set 'task.world.durations=\"\"' "
-        "--set task.workload.kind=shifted --set task.workload.jobs=100 --set training.jobsets=1 "
+        "--set task.workload.kind=shifted --set task.workload.jobs=60 --set training.jobsets=1 "
         "--set training.validation_jobsets=1 --set evaluation.every=0 "
         "--set evaluation.jobsets=10 "
         "--set resources.num_runners=0 --set task.workload.shift=sizes "

@@ -13,6 +13,7 @@ from cluster_env.core.spec import (
 )
 from cluster_env.task import Task
 from cluster_env.worlds.graphs.heuristics import HEURISTICS
+from cluster_env.worlds.graphs.render import draw
 from cluster_env.worlds.graphs.workloads import WORKLOADS
 from cluster_env.worlds.graphs.world import Graphs
 
@@ -77,7 +78,8 @@ SPEC = WorldSpec(
                 "workload": {"jobs": 50},
                 "objective": "completion_time",
             }
-        }
+        },
+        draw=draw,
     ),
     training=Training(
         objective="completion_time",
