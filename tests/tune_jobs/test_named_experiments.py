@@ -49,7 +49,7 @@ COUNTS = {
     "demo": {"train": 5, "compare": 6, "join": 1},
     "sites": {"figure": 1},
     "graphs": {"train": 5, "compare": 1},
-    "graph-shifts": {"train": 55, "compare": 3, "join": 1},
+    "graph-shifts": {"train": 55, "compare": 6, "join": 2},
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
     "utility": {"train": 20, "figure": 9},
@@ -120,8 +120,8 @@ LINES = {
         "metasched compare --policies 'fifo,fair,weighted_fair,R/joint-*,R/conditioned-*,"
         "R/shape-adapted-5-*,R/shape-adapted-20-*,R/shape-specialist-*' "
         "--set task.workload.shift=shape --jobsets 20 --out R/figures/shape",
-        "metasched.join(tables='R/figures/{shift}/comparison.csv', "
-        "by='shift=bursts,sizes,shape', out='R/figures/graph-shifts.csv')",
+        "metasched.join(tables='R/figures/{shift}-adapted/comparison.csv', "
+        "by='shift=bursts,sizes,shape', out='R/figures/graph-shifts-adapted.csv')",
     ],
     "operation": [
         "metasched figure deeprm-windows --runs 'R/op-*,R/ppo-*' --decode argmax --jobsets 300 "
