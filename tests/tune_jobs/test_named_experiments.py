@@ -48,7 +48,7 @@ COUNTS = {
     "cunha": {"train": 60, "figure": 9, "compare": 7, "join": 1},
     "demo": {"train": 5, "compare": 6, "join": 1},
     "sites": {"figure": 1},
-    "graphs": {"train": 5, "compare": 1},
+    "graphs": {"train": 10, "compare": 1},
     "graph-shifts": {"train": 55, "compare": 6, "join": 2},
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
@@ -105,7 +105,7 @@ LINES = {
         "--rate-tasks 6 --out R/adaptation",
     ],
     "graphs": [
-        "metasched compare --policies 'fifo,fair,weighted_fair,sjf_cp,R/graphs-*' "
+        "metasched compare --policies 'fifo,fair,weighted_fair,sjf_cp,R/graphs-*,R/limited-*' "
         "--set task.workload.jobs=200 --jobsets 10 --out R/figures",
     ],
     "graph-shifts": [
