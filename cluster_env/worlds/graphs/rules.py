@@ -87,7 +87,7 @@ def decide(episode: Episode, rule: int, weights: NDArray[np.float64]) -> tuple[i
     own = job_of_pool(episode, record.source)
     # The job of the executors keeps them.
     if own >= 0:
-        target = usual_stage(episode, own)
+        target = usual_stage(episode, own, False)
         if target >= 0:
             return target, min(free, most_of(episode, target))
     total = 0.0
@@ -105,7 +105,7 @@ def decide(episode: Episode, rule: int, weights: NDArray[np.float64]) -> tuple[i
             most = int(np.ceil(most * share))
         room = most - episode.progress[job].held
         if room > 0:
-            target = usual_stage(episode, job)
+            target = usual_stage(episode, job, False)
             if target >= 0:
                 return target, min(room, most_of(episode, target))
     return NOWHERE, 0
@@ -121,24 +121,11 @@ def sum_of_powers(episode: Episode, exponent: float) -> float:
 
 
 @njit_inlined
-def usual_stage(episode: Episode, job: int) -> int:
-    """The first stage of a job that can begin now, or else the first that can get executors."""
-    progress, width, later = episode.progress[job], episode.options.width, NOWHERE
-    if progress.wanting & ~progress.chosen == 0:
-        return NOWHERE
-    for stage in range(episode.jobs[job].num_stages):
-        if can_take(episode, job, stage):
-            target = job * width + stage
-            if episode.stages[target].parents & progress.unfinished == 0:
-                return target
-            if later < 0:
-                later = target
-    return later
+def usual_stage(episode: Episode, job: int, by_path: bool) -> int:
+    """The first stage of a job that can begin now, or else the first that can get executors.
 
-
-@njit_inlined
-def longest_stage(episode: Episode, job: int) -> int:
-    """The stage of a job with the longest path, of those that can begin now if there are any."""
+    By path, the one with the longest path in place of the first.
+    """
     progress, width, best, longest = episode.progress[job], episode.options.width, NOWHERE, 0.0
     if progress.wanting & ~progress.chosen == 0:
         return NOWHERE
@@ -147,9 +134,10 @@ def longest_stage(episode: Episode, job: int) -> int:
         if can_take(episode, job, stage):
             target = job * width + stage
             fixed = episode.stages[target]
+            path = fixed.path if by_path else 0.0
             ready = fixed.parents & progress.unfinished == 0
-            if best < 0 or ready > best_ready or (ready == best_ready and fixed.path > longest):
-                best, longest, best_ready = target, fixed.path, ready
+            if best < 0 or ready > best_ready or (ready == best_ready and path > longest):
+                best, longest, best_ready = target, path, ready
     return best
 
 
@@ -163,7 +151,7 @@ def shortest_job(episode: Episode) -> tuple[int, int]:
         if job < 0 or (i >= 0 and job == own) or not is_open(episode, job):
             continue
         if episode.jobs[job].work < least:
-            target = longest_stage(episode, job)
+            target = usual_stage(episode, job, True)
             if target >= 0:
                 least, best = episode.jobs[job].work, target
     if best < 0:
