@@ -7,12 +7,14 @@ from numpy.typing import NDArray
 
 from cluster_env.core.world import World
 from cluster_env.worlds.graphs import Graphs
-from cluster_env.worlds.graphs.rules import CONTEXT, NUM_WEIGHTS, PRIORITY, Rule
+from cluster_env.worlds.graphs.rules import CONTEXT, NUM_WEIGHTS, PRIORITY, SHARE, Rule
 from cluster_env.worlds.graphs.simulator import GraphsSimulator
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 from rllib_configs.networks.sampling import Sampler
+from rllib_configs.options import TrainingSection
 from rllib_configs.schema import ExperimentConfig
 
+SCORE, SHARES, CONTEXTS = "network.score", "network.shares", "network.told_context"
 START = {"log_left": 1.0, "ready": -1.0}
 """The job of the least work left first, within equal shares: what a search begins with."""
 
@@ -48,24 +50,28 @@ class StageScorerNetwork(Network):
         shapes = self.shapes(experiment, world)
         start = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
         for name, weight in START.items():
-            start["network.score"][PRIORITY.index(name)] = weight
+            start[SCORE][PRIORITY.index(name)] = weight
         return {"start": start}
 
     def sampler(self, experiment: ExperimentConfig, weights: Weights, world: World) -> StageScorer:
         """See `StageScorer`."""
         rows = np.zeros((len(CONTEXT), NUM_WEIGHTS))
-        rows[0] = weights["network.score"]
-        if "network.context" in weights:
-            rows[1:] = weights["network.context"]
+        rows[0] = np.concatenate([weights[SCORE], weights[SHARES]])
+        if CONTEXTS in weights:
+            rows[1:] = weights[CONTEXTS]
         return StageScorer(Rule("scorer", rows))
 
     def shapes(self, experiment: ExperimentConfig, world: World) -> Shapes:
         """A weight for each feature, and for each in each context."""
         require_kind(world, Graphs, "the network stage_scorer scores stages", "set_scorer")
-        sizes: dict[str, tuple[int, ...]] = {"network.score": (NUM_WEIGHTS,)}
+        sizes: dict[str, tuple[int, ...]] = {SCORE: (len(PRIORITY),), SHARES: (len(SHARE),)}
         if experiment.training.in_context:
-            sizes["network.context"] = (len(CONTEXT) - 1, NUM_WEIGHTS)
+            sizes[CONTEXTS] = (len(CONTEXT) - 1, NUM_WEIGHTS)
         return sizes
+
+    def fixed(self, training: TrainingSection) -> tuple[str, ...]:
+        """All but shares, where these alone are searched for."""
+        return (SCORE, CONTEXTS) if training.search == "shares" else ()
 
 
 NETWORK = StageScorerNetwork()
