@@ -71,7 +71,9 @@ class StageScorerNetwork(Network):
 
     def fixed(self, training: TrainingSection) -> tuple[str, ...]:
         """All but shares, where these alone are searched for."""
-        return (SCORE, CONTEXTS) if training.search == "shares" else ()
+        if training.search == "all":
+            return ()
+        return (SCORE, CONTEXTS) if training.in_context else (SCORE,)
 
 
 NETWORK = StageScorerNetwork()
