@@ -136,8 +136,7 @@ def searched_shapes(experiment: ExperimentConfig) -> Shapes:
     """Shapes of the weights that a search looks for, by name."""
     network = network_of(experiment)
     shapes = network.shapes(experiment, experiment.task.world)
-    fixed = network.fixed(experiment.training)
-    return {name: shape for name, shape in shapes.items() if name not in fixed}
+    return {name: shape for name, shape in shapes.items() if name not in network.fixed}
 
 
 def split_up(flat: Vector, shapes: Shapes) -> dict[str, NDArray[np.float32]]:

@@ -10,7 +10,6 @@ from cluster_env.core.world import World
 from meta.panda.advisor import build_advisor
 from meta.panda.sampler import AdvisedSampler
 from rllib_configs.networks.registry import Network, Shapes, Weights
-from rllib_configs.options import TrainingSection
 from rllib_configs.schema import ExperimentConfig
 
 _DRAWING_NOTHING = ("evolution", "offline")  # algorithms that learn from what is likeliest
@@ -43,10 +42,7 @@ class AdvisorNetwork(Network):
 
     module_place = "meta.panda.module:AdvisorModule"
     transfers = ("observed", "held")
-
-    def fixed(self, training: TrainingSection) -> tuple[str, ...]:
-        """The tree of consumers."""
-        return ("network.tree_statistics", "network.tree_parent", "network.tree_model")
+    fixed = ("network.tree_statistics", "network.tree_parent", "network.tree_model")
 
     def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
         """Experiment and world."""

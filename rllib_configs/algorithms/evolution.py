@@ -118,8 +118,7 @@ class Evolution(UnitAlgorithm):
 
     def _fixed(self) -> dict[str, NDArray[np.float32]]:
         """Weights that all candidates have."""
-        experiment = self.config.experiment
-        names = network_of(experiment).fixed(experiment.training)
+        names = network_of(self.config.experiment).fixed
         return {name: value for name, value in module_weights(self).items() if name in names}
 
     def _limit(self, beyond: NDArray[np.float64]) -> dict[str, float]:

@@ -34,10 +34,13 @@ class Network(ABC):
         transfers: fields of the world in which it may meet another value than in training, beside
             those of the kind (`Training.transfers`); a network that has some may see states and
             features of other shapes.
+        fixed: names of weights that nothing trains, such as a topology: a search leaves them as
+            they are at its beginning.
     """
 
     module_place: ClassVar[str]
     transfers: ClassVar[tuple[str, ...]] = ()
+    fixed: ClassVar[tuple[str, ...]] = ()
 
     def module(self) -> "type[TorchRLModule]":
         """What RLlib trains."""
@@ -63,10 +66,6 @@ class Network(ABC):
 
         What an algorithm keeps beside the network is not among them.
         """
-
-    def fixed(self, training: "TrainingSection") -> tuple[str, ...]:
-        """Names of weights that a search leaves as they are at its beginning, as a topology."""
-        return ()
 
     def scorer(
         self, training: "TrainingSection", feature_names: FeatureNames, seed: int | None = None

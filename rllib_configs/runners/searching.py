@@ -21,7 +21,7 @@ def search_here(experiment: ExperimentConfig, start: Weights) -> Weights:
     """
     training, judge = experiment.training, judge_of(experiment)
     work = CandidateWork(experiment)
-    fixed = {name: start[name] for name in network_of(experiment).fixed(training)}
+    fixed = {name: start[name] for name in network_of(experiment).fixed}
     begin = joined(start, work.shapes)
     search = CandidateSearch(
         begin, training.step_size, training.episodes_per_jobset, experiment.seed

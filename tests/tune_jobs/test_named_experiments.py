@@ -115,7 +115,7 @@ LINES = {
         "--set evaluation.jobsets=10 "
         "--set resources.num_runners=0 --set task.workload.shift=sizes "
         "--set training.start=R/joint-3 --set training.episodes_per_jobset=5 "
-        "--set training.search=shares --set training.step_size=0.3 --set training.validate_every=4 "
+        "--set training.step_size=0.2 --set training.validate_every=4 "
         "--set training.iterations=4 --seed 3 --run R/sizes-adapted-20-3 --continue",
         "metasched compare --policies 'fifo,fair,weighted_fair,R/joint-*,R/conditioned-*,"
         "R/shape-adapted-5-*,R/shape-adapted-20-*,R/shape-specialist-*' "

@@ -1,7 +1,5 @@
 """The entries of task graphs in the registries; needs neither Ray nor PyTorch."""
 
-from typing import Literal
-
 from rllib_configs.registries import NETWORKS, NetworkEntry
 from rllib_configs.sections import Section
 
@@ -12,9 +10,6 @@ class StageScorerOptions(Section):
     in_context: bool = False
     """Whether the numbers depend on the size of recent jobs and on how bursty they came, which
     makes them 33. Such a scorer can start from one without."""
-    search: Literal["all", "shares"] = "all"
-    """What is searched for: all numbers, or the four of shares alone, which few episodes can find.
-    The others stay as training.start has them."""
 
 
 NETWORKS.register("stage_scorer")(

@@ -7,14 +7,13 @@ from numpy.typing import NDArray
 
 from cluster_env.core.world import World
 from cluster_env.worlds.graphs import Graphs
-from cluster_env.worlds.graphs.rules import CONTEXT, NUM_WEIGHTS, PRIORITY, SHARE, Rule
+from cluster_env.worlds.graphs.rules import CONTEXT, NUM_WEIGHTS, PRIORITY, Rule
 from cluster_env.worlds.graphs.simulator import GraphsSimulator
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 from rllib_configs.networks.sampling import Sampler
-from rllib_configs.options import TrainingSection
 from rllib_configs.schema import ExperimentConfig
 
-SCORE, SHARES, CONTEXTS = "network.score", "network.shares", "network.told_context"
+SCORE, CONTEXTS = "network.score", "network.told_context"
 START = {"log_left": 1.0, "ready": -1.0}
 """The job of the least work left first, within equal shares: what a search begins with."""
 
@@ -56,7 +55,7 @@ class StageScorerNetwork(Network):
     def sampler(self, experiment: ExperimentConfig, weights: Weights, world: World) -> StageScorer:
         """See `StageScorer`."""
         rows = np.zeros((len(CONTEXT), NUM_WEIGHTS))
-        rows[0] = np.concatenate([weights[SCORE], weights[SHARES]])
+        rows[0] = weights[SCORE]
         if CONTEXTS in weights:
             rows[1:] = weights[CONTEXTS]
         return StageScorer(Rule("scorer", rows))
@@ -64,16 +63,10 @@ class StageScorerNetwork(Network):
     def shapes(self, experiment: ExperimentConfig, world: World) -> Shapes:
         """A weight for each feature, and for each in each context."""
         require_kind(world, Graphs, "the network stage_scorer scores stages", "set_scorer")
-        sizes: dict[str, tuple[int, ...]] = {SCORE: (len(PRIORITY),), SHARES: (len(SHARE),)}
+        sizes: dict[str, tuple[int, ...]] = {SCORE: (NUM_WEIGHTS,)}
         if experiment.training.in_context:
             sizes[CONTEXTS] = (len(CONTEXT) - 1, NUM_WEIGHTS)
         return sizes
-
-    def fixed(self, training: TrainingSection) -> tuple[str, ...]:
-        """All but shares, where these alone are searched for."""
-        if training.search == "all":
-            return ()
-        return (SCORE, CONTEXTS) if training.in_context else (SCORE,)
 
 
 NETWORK = StageScorerNetwork()

@@ -7,15 +7,13 @@ import numpy as np
 from rllib_configs.loading import load_config
 from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import starting_weights, write_policy
-from rllib_configs.runners.searching import search_here
 from rllib_configs.schema import ExperimentConfig
-from rllib_configs.search_problem import searched_shapes
 
 SMALL = (
     *("task.world.executors=4", "task.workload.jobs=3", "training.iterations=2"),
     *("training.jobsets=1", "training.episodes_per_jobset=4", "training.validation_jobsets=1"),
 )
-SCORE, SHARES, CONTEXT = "network.score", "network.shares", "network.told_context"
+SCORE, CONTEXT = "network.score", "network.told_context"
 
 
 def config_with(*settings: str) -> ExperimentConfig:
@@ -25,15 +23,6 @@ def config_with(*settings: str) -> ExperimentConfig:
 def first_weights(config: ExperimentConfig) -> dict[str, np.ndarray]:
     start = network_of(config).model_config(config, config.task.world)["start"]
     return {name: value + np.float32(0.25) for name, value in start.items()}
-
-
-def test_a_search_for_shares_leaves_the_score_as_it_was() -> None:
-    config = config_with("training.search=shares")
-    begin = first_weights(config)
-    assert list(searched_shapes(config)) == [SHARES]
-    found = {**begin, **search_here(config, begin)}
-    assert found[SCORE].tolist() == begin[SCORE].tolist()
-    assert (found[SHARES] != begin[SHARES]).all()
 
 
 def test_a_conditioned_scorer_starts_from_one_that_is_not(tmp_path: Path) -> None:
