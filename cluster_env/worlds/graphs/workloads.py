@@ -1,7 +1,7 @@
 """Where jobs come from: graphs with measured durations, and generated ones."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -251,10 +251,13 @@ class ShiftedWorkload:
 
     def sample(self, rng: np.random.Generator) -> JobSet:
         """Draws one jobset; the same generator state gives the same jobset."""
-        names = [*SHIFTS]
-        return self.after(
-            names[rng.integers(len(names))] if self.shift == "any" else self.shift
-        ).sample(rng)
+        shift = self.shift
+        if shift == "any":
+            shift = [*SHIFTS][rng.integers(len(SHIFTS))]
+        jobset = self.after(shift).sample(rng)
+        # Measured or not, all have the same attributes, because a simulator loads several of them.
+        no_graph = np.full(self.jobs, -1)
+        return replace(jobset, attributes={GRAPH: no_graph, **jobset.attributes})
 
 
 WORKLOADS: Registry[WorkloadSpec] = Registry("workload")

@@ -5,6 +5,9 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.graphs import stages_of
+from cluster_env.core.spec import get_heuristic
+from cluster_env.evaluation import evaluate
+from cluster_env.worlds.graphs import Graphs
 from cluster_env.worlds.graphs.workloads import SHIFTS, ShiftedWorkload
 from tests.cluster_env.worlds.graphs.test_simulator import TRACE, with_trace
 
@@ -34,6 +37,14 @@ def test_any_shift_is_drawn_for_a_jobset():
     assert 0 < sum(burst) < 12
     again = [drawn("any", "", 3).arrival.tolist() for _ in range(2)]
     assert again[0] == again[1]
+
+
+@with_trace
+def test_jobs_of_all_shifts_are_played_side_by_side():
+    world = Graphs(executors=50, durations=str(TRACE.parent))
+    jobsets = [ShiftedWorkload(shift, 5, world.durations) for shift in SHIFTS]
+    drawn = [workload.sample(np.random.default_rng(0)) for workload in jobsets]
+    assert evaluate(get_heuristic("fair", world), drawn, world).finished.all()
 
 
 def test_an_unknown_shift_is_refused():
