@@ -120,8 +120,8 @@ LINES = {
         "metasched compare --policies 'fifo,fair,weighted_fair,R/joint-*,R/conditioned-*,"
         "R/shape-adapted-5-*,R/shape-adapted-20-*,R/shape-specialist-*' "
         "--set task.workload.shift=shape --jobsets 20 --out R/figures/shape",
-        "metasched.join(tables='R/figures/{shift}-adapted/comparison.csv', "
-        "by='shift=bursts,sizes,shape', out='R/figures/graph-shifts-adapted.csv')",
+        "metasched.join(tables='R/figures/{after}-adapted/comparison.csv', "
+        "by='after=bursts,sizes,shape', out='R/figures/graph-shifts-adapted.csv')",
     ],
     "operation": [
         "metasched figure deeprm-windows --runs 'R/op-*,R/ppo-*' --decode argmax --jobsets 300 "
