@@ -55,6 +55,10 @@ class Stages(NamedTuple):
             np.maximum(above, through, out=above, where=linked)
         return longest
 
+    def of(self, rows: NDArray[np.int64]) -> "Stages":
+        """The stages of some rows, int64 ``(n,)``."""
+        return Stages(self.tasks[rows], self.time[rows], self.parents[rows])
+
     def resized(self, width: int) -> "Stages":
         """The same stages with so many columns; those that are cut off have no tasks."""
         missing = ((0, 0), (0, max(width - self.tasks.shape[1], 0)))

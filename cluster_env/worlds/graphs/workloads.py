@@ -88,8 +88,8 @@ class MeasuredWorkload(_Arrivals):
             )
         arrival = self.draw_arrivals(rng)
         graph = rng.choice(chosen, self.jobs)
-        stages = Stages(*(column[graph] for column in library.stages))
-        return graph_jobs(arrival, stages, attributes={GRAPH: graph, DRAW: self.draw_seeds(rng)})
+        attributes = {GRAPH: graph, DRAW: self.draw_seeds(rng)}
+        return graph_jobs(arrival, library.stages.of(graph), attributes=attributes)
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,7 @@ class WorkflowWorkload(_Arrivals):
         every = read_workflows(self.path)
         arrival = self.draw_arrivals(rng)
         drawn = rng.integers(len(every.tasks), size=self.jobs)
-        stages = Stages(*(column[drawn] for column in every))
-        return graph_jobs(arrival, stages, attributes={DRAW: self.draw_seeds(rng)})
+        return graph_jobs(arrival, every.of(drawn), attributes={DRAW: self.draw_seeds(rng)})
 
 
 @dataclass(frozen=True)
