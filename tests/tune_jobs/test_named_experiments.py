@@ -49,7 +49,8 @@ COUNTS = {
     "cunha": {"train": 60, "figure": 9, "compare": 7, "join": 1},
     "demo": {"train": 5, "compare": 6, "join": 1},
     "sites": {"figure": 1},
-    "graphs": {"train": 5, "compare": 1},
+    "graphs": {"train": 10, "compare": 1},
+    "graph-shifts": {"train": 55, "compare": 6, "join": 2},
     "run-times": {"figure": 1},
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
@@ -106,8 +107,23 @@ LINES = {
         "rates=(0.25, 0.5, 1.0, 2.0), num_rate_tasks=6, out='R/adaptation')",
     ],
     "graphs": [
-        "metasched compare --policies 'fifo,fair,weighted_fair,sjf_cp,R/graphs-*' "
+        "metasched compare --policies 'fifo,fair,weighted_fair,sjf_cp,R/graphs-*,R/limited-*' "
         "--set task.workload.jobs=200 --jobsets 10 --out R/figures",
+    ],
+    "graph-shifts": [
+        "metasched train graphs --set name=adapted-20 --set 'task.world.durations=\"\"' "
+        "--set task.workload.kind=shifted --set task.workload.jobs=60 --set training.jobsets=1 "
+        "--set training.validation_jobsets=1 --set evaluation.every=0 "
+        "--set evaluation.jobsets=10 "
+        "--set resources.num_runners=0 --set task.workload.shift=sizes "
+        "--set training.start=R/joint-3 --set training.episodes_per_jobset=5 "
+        "--set training.step_size=0.2 --set training.validate_every=4 "
+        "--set training.iterations=4 --seed 3 --run R/sizes-adapted-20-3 --continue",
+        "metasched compare --policies 'fifo,fair,weighted_fair,R/joint-*,R/conditioned-*,"
+        "R/shape-adapted-5-*,R/shape-adapted-20-*,R/shape-specialist-*' "
+        "--set task.workload.shift=shape --jobsets 20 --out R/figures/shape",
+        "metasched.join(tables='R/figures/{after}-adapted/comparison.csv', "
+        "by='after=bursts,sizes,shape', out='R/figures/graph-shifts-adapted.csv')",
     ],
     "operation": [
         "metasched figure deeprm-windows --runs 'R/op-*,R/ppo-*' --decode argmax --jobsets 300 "
