@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.policy import PlayedPolicy, Policy, ViewingPolicy, choose
+from cluster_env.core.policy import PlayedPolicy, Policy, ViewingPolicy, chooser
 from cluster_env.core.schedule import Schedule, join_attributes, join_pieces
 from cluster_env.core.seeding import episode_keys, row_keys, uniforms
 from cluster_env.core.world import Simulator, World
@@ -127,9 +127,9 @@ def _run(policy: Policy, simulator: Simulator, keys: NDArray[np.uint64]) -> None
         return
     rows = np.flatnonzero(simulator.active).astype(np.int32)
     rewards = np.empty(simulator.num_rows, np.float64)
-    decision = 0
+    ask, decision = chooser(policy), 0
     while rows.size:
-        actions = choose(policy, simulator, rows, uniforms(keys[rows], decision))
+        actions = ask(simulator, rows, uniforms(keys[rows], decision))
         simulator.step(rows, actions, rewards)
         rows = np.flatnonzero(simulator.active).astype(np.int32)
         decision += 1

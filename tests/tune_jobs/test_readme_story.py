@@ -61,7 +61,6 @@ def test_the_readme_tells_one_story() -> None:
 
 @pytest.mark.integration
 @pytest.mark.slow
-@pytest.mark.rendered
 def test_the_story_of_the_readme_comes_true(
     local_ray: None, inside: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -49,7 +49,9 @@ class SiteSimulator(HPCSimulator):
     differences: there is one pass at each event and none between; placements know no topology; jobs
     do not share processors, are not preempted and do not shrink; what a job counts as for limits is
     what it asks for, and the nodes that it holds; a job may outlast its reservation; one that is
-    requeued starts from nothing and keeps its place. The theorem on the bound of waits (`HPC`) does
+    requeued starts from nothing and keeps its place. Where run times are learned
+    (`cluster_env.worlds.hpc.run_times`), a run that a failure cuts short teaches nothing, and what
+    is believed of a requeued job is predicted anew. The theorem on the bound of waits (`HPC`) does
     not hold here, since nodes and limits break it.
     """
 

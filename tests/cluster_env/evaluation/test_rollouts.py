@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import Choose, Policy, chooser
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
@@ -33,6 +34,21 @@ class Spy:
         assert states.shape[0] == uniforms.size
         self.sizes.append(states.shape[0])
         return heuristic("sjf").act(states, uniforms)
+
+
+def test_what_a_policy_can_do_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To ask at each decision takes as long as a small network."""
+    asked: list[Policy] = []
+
+    def look(policy: Policy) -> Choose:
+        asked.append(policy)
+        return chooser(policy)
+
+    monkeypatch.setattr("cluster_env.core.policy.chooser", look)
+    monkeypatch.setattr("cluster_env.evaluation.rollouts.chooser", look, raising=False)
+    spy = Spy()
+    evaluate(spy, JOBSETS[:1], WORLD)
+    assert len(asked) == 1 < len(spy.sizes)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 5, 7, 1000])

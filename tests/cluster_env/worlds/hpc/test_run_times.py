@@ -131,17 +131,19 @@ def test_what_has_not_ended_changes_no_start(
     rule = any_scorer(seed) if order == "scorer" else Rule(order, backfilling)
     simulator = WORLDS[model].simulator()
 
-    def starts(run: np.ndarray) -> np.ndarray:
+    def starts(run: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         simulator.load([replace(jobset, duration=run)], get_objective("slowdown"))
         simulator.play(rule)
-        return simulator.starts.copy()
+        return simulator.starts.copy(), simulator.believed(0).attributes["order_estimate"]
 
-    before = starts(jobset.duration)
+    before, known = starts(jobset.duration)
     now, end = before[job], before + jobset.duration
     other = np.random.default_rng(seed).integers(1, 2000, jobset.num_jobs)
     # Those that run may end at any later time, those that start now or later take any time.
     run = np.where(before < now, np.maximum(other, now - before + 1), other)
-    after = starts(np.where(end <= now, jobset.duration, run).astype(np.int32))
+    after, believed = starts(np.where(end <= now, jobset.duration, run).astype(np.int32))
+    come = jobset.arrival <= now
+    assert np.array_equal(believed[come], known[come])
     assert np.array_equal(after[before <= now], before[before <= now])
     assert (after[before > now] > now).all()
 
