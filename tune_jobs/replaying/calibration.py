@@ -54,7 +54,7 @@ def calibrate_log(options: Replay, progress: Progress) -> Report:
     task, jobs, path = chosen.task, chosen.jobs, options.file
     described: Any = getattr(task.world, "site", None)
     for spec in (spec for spec in chosen.specs if spec.learned):
-        raise InputError(f"--calibrate is about rules of a site, and {spec.key} is no rule")
+        raise InputError(f"--calibrate compares heuristics with a site, and {spec.key} is none")
     if jobs.wait is None:
         raise InputError(
             f"{path} does not record the wait of every job, so there is nothing to compare "

@@ -75,10 +75,10 @@ def choose(options: logs.Replay, usual: str = "") -> Chosen:
     if options.policies and not chosen:
         raise InputError("--policies names nothing; try --policies random")
     said, changes = options.task_options, options.settings
-    rules, words = list[str](), list[str]()
+    at_site, words = list[str](), list[str]()
     if options.slurm_conf is not None:
         conf = said_by_slurm_conf(Path(options.slurm_conf), options.file, said, changes)
-        said, changes, words, rules = conf.task_options, conf.overrides, conf.words, [conf.policy]
+        said, changes, words, at_site = conf.task_options, conf.overrides, conf.words, [conf.policy]
     runs = {name: load_runs(find_runs([name]), decode) for name in chosen if not is_heuristic(name)}
     every = [run for some in runs.values() for run in some]
     task, jobs, remarks = task_of_log(
@@ -86,9 +86,9 @@ def choose(options: logs.Replay, usual: str = "") -> Chosen:
     )
     if not chosen and usual:
         site: Any = getattr(task.world, "site", None)
-        chosen = rules or [(site and site.rule) or usual]
+        chosen = at_site or [(site and site.rule) or usual]
     specs: list[PolicySpec] = []
-    for name in chosen or dict.fromkeys([*rules, *task.spec.baselines]):
+    for name in chosen or dict.fromkeys([*at_site, *task.spec.baselines]):
         specs += [] if name in runs else [heuristic_spec(name)]
         specs += [spec_of(run, decode) for run in runs.get(name, ())]
     jobs = replace(jobs, path=options.file)  # as the user calls it: example

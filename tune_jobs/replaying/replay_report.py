@@ -53,13 +53,13 @@ def replay_log(options: logs.Replay, progress: Progress) -> Report:
     """
     chosen = choose(options)
     stretch = stretch_of(chosen.jobs, options.since, options.until)
-    rules = [spec.key for spec in chosen.specs if not spec.learned]
+    heuristics = [spec.key for spec in chosen.specs if not spec.learned]
     # As sites have it: a rule in order of arrival or priority is compared with the record.
-    lacks_one = not any(name.startswith(_LIKE_SITES) for name in rules)
+    lacks_one = not any(name.startswith(_LIKE_SITES) for name in heuristics)
     beside = [heuristic_spec(TODAY)] if lacks_one and chosen.jobs.wait is not None else []
     with working(options.num_runners, progress) as work:
         replays = play(chosen, work, beside)
-    known = {*rules, *(spec.key for spec in beside)}
+    known = {*heuristics, *(spec.key for spec in beside)}
     by_rule = {one.name: one.schedule for one in replays if one.name in known}
     shown = replays[: len(chosen.specs)]
     return _report(chosen.task, chosen.jobs, shown, by_rule, stretch, chosen.remarks)
@@ -121,7 +121,7 @@ def _report(
 
 
 def _trust(jobs: RecordedJobs, by_rule: Mapping[str, Schedule]) -> Trust | None:
-    """How near rules come to the record; None where jobs do not start under one of them."""
+    """How near heuristics come to the record; None where jobs do not start under one of them."""
     waits = {}
     for name, schedule in by_rule.items():
         if schedule.job.size < jobs.num_jobs or (schedule.start < 0).any():
