@@ -312,7 +312,6 @@ ui --port 0
 ui --port 99999
 ui --runs file
 ui --runs nowhere
-demo --seed -1
 demo --runs file
 """
 
