@@ -112,7 +112,7 @@ class Lookahead:
     num_futures: int
     num_others: int = 3
     reach: int = 0
-    _simulators: list[Simulator] = field(
+    _simulators: list[Any] = field(
         default_factory=list, init=False, repr=False, compare=False
     )
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from click.testing import CliRunner
 
 import metasched
 from tune_jobs import cli
@@ -55,6 +56,12 @@ def taken() -> Iterator[str]:
         if inspect.isfunction(function):
             for one in inspect.signature(function).parameters.values():
                 yield f"metasched.{name} {one.kind.description}: {one}"
+
+
+def test_the_help_of_all_commands_can_be_read() -> None:
+    """Counted as on a terminal of 80 characters: a new option takes the place of words."""
+    helps = (CliRunner().invoke(cli.metasched, [name, "--help"]) for name in cli.COMMANDS)
+    assert sum(len(one.output.splitlines()) for one in helps) <= 900
 
 
 def test_what_is_taken_is_recorded() -> None:

@@ -114,7 +114,7 @@ def collect(request: FigureRequest) -> list[Row]:
             paths.append(path)
     if len(paths) < 2:
         raise InputError("what is learned from logs is tried on another one: name two or more")
-    pieces = [(path, seed) for path in paths for seed in SEEDS]
+    pieces = [(path, seed) for seed in SEEDS for path in paths]
     files = [digest(path) for path in paths]
     keys = [fingerprint(files, digest(path), seed) for path, seed in pieces]
     found = request.work.measure(

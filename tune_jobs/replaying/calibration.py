@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Schedule
-from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.metrics import size_class
 from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds import get_heuristic
 from tune_jobs.commands.logs import Replay
-from tune_jobs.measuring.work import working
+from tune_jobs.measuring.work import Work, working
 from tune_jobs.replaying import fidelity as near
 from tune_jobs.replaying.description import WEEK_S, week_names
-from tune_jobs.replaying.playing import Chosen, choose, play
+from tune_jobs.replaying.playing import Chosen, choose, play, play_jobs
 from tune_jobs.tables.frames import frame_of
 from tune_jobs.tables.printing import as_data, title_case
 from tune_jobs.tables.report import KEEP_HINT, Picture, Report, kept, tables_of, text_of
@@ -55,7 +54,7 @@ def calibrate_log(options: Replay, progress: Progress) -> Report:
     task, jobs, path = chosen.task, chosen.jobs, options.file
     described: Any = getattr(task.world, "site", None)
     for spec in (spec for spec in chosen.specs if spec.learned):
-        raise InputError(f"--calibrate is about rules of a site, and {spec.key} is no rule")
+        raise InputError(f"--calibrate compares heuristics with a site, and {spec.key} is none")
     if jobs.wait is None:
         raise InputError(
             f"{path} does not record the wait of every job, so there is nothing to compare "
@@ -63,15 +62,15 @@ def calibrate_log(options: Replay, progress: Progress) -> Report:
         )
     with working(options.num_runners, progress) as work:
         schedules = {one.name: one.schedule for one in play(chosen, work)}
+        ended = _ended(jobs, schedules, described)
+        pool = None if described is None else _waits_of_pool(chosen, jobs.select(ended), work)
     words = list[str]()
-    ended = _ended(jobs, schedules, described)
     waits = _waits_of(jobs, schedules, ended, described)
     sheets = [near.in_all(waits)]
     best = str(sheets[0].rows[0]["policy"])
     answer, why = near.verdict(sheets[0].rows[0], len(waits.simulated))
     sheets += [near.by_week(waits, best), near.by_class(waits, best)]
-    if described is not None:
-        pool = _waits_of_pool(chosen, jobs.select(ended))
+    if pool is not None:
         gains = near.gains_over(pool, waits)
         words.append(near.gain_sentence(gains))
         if not ended.all():
@@ -95,7 +94,7 @@ def calibrate_log(options: Replay, progress: Progress) -> Report:
     )
 
 
-def _waits_of_pool(chosen: Chosen, jobs: RecordedJobs) -> near.RecordedWaits:
+def _waits_of_pool(chosen: Chosen, jobs: RecordedJobs, work: Work) -> near.RecordedWaits:
     """The same jobs on one pool of the site's processors, as they arrive where no site is known."""
     world: Any = chosen.task.world
     workload: Any = chosen.task.workload
@@ -105,11 +104,9 @@ def _waits_of_pool(chosen: Chosen, jobs: RecordedJobs) -> near.RecordedWaits:
     pool: Any = replace(world, site=None, **{"memory": 0, "gpus": 0, **units})
     same = read.select(np.sort(jobs.details["row"]))
     same = same.that_fit(pool.capacity, "the pool", pool.resources)
-    jobset, seed = same.jobset(), chosen.task.seed
-    schedules = {
-        spec.key: evaluate(get_heuristic(spec.key, pool), [jobset], pool, run_seed=seed)
-        for spec in chosen.specs
-    }
+    policies = [(spec.key, get_heuristic(spec.key, pool)) for spec in chosen.specs]
+    found = play_jobs(policies, pool, same.jobset(), chosen.task.seed, work)
+    schedules = {one.name: one.schedule for one in found}
     return _waits_of(same, schedules, _ended(same, schedules, None))
 
 

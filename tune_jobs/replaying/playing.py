@@ -7,13 +7,15 @@ from time import perf_counter
 from typing import Any
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
+from cluster_env.core.world import World
 from cluster_env.evaluation import evaluate
 from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
 from tune_jobs.commands import logs
 from tune_jobs.measuring.comparison import check_specs
-from tune_jobs.measuring.evaluating import held_out_jobsets
 from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec, learned_spec, split_names
 from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.measuring.trained_runs import Decode, TrainedRun, find_runs, is_heuristic, load_runs
@@ -73,10 +75,10 @@ def choose(options: logs.Replay, usual: str = "") -> Chosen:
     if options.policies and not chosen:
         raise InputError("--policies names nothing; try --policies random")
     said, changes = options.task_options, options.settings
-    rules, words = list[str](), list[str]()
+    at_site, words = list[str](), list[str]()
     if options.slurm_conf is not None:
         conf = said_by_slurm_conf(Path(options.slurm_conf), options.file, said, changes)
-        said, changes, words, rules = conf.task_options, conf.overrides, conf.words, [conf.policy]
+        said, changes, words, at_site = conf.task_options, conf.overrides, conf.words, [conf.policy]
     runs = {name: load_runs(find_runs([name]), decode) for name in chosen if not is_heuristic(name)}
     every = [run for some in runs.values() for run in some]
     task, jobs, remarks = task_of_log(
@@ -84,9 +86,9 @@ def choose(options: logs.Replay, usual: str = "") -> Chosen:
     )
     if not chosen and usual:
         site: Any = getattr(task.world, "site", None)
-        chosen = rules or [(site and site.rule) or usual]
+        chosen = at_site or [(site and site.rule) or usual]
     specs: list[PolicySpec] = []
-    for name in chosen or dict.fromkeys([*rules, *task.spec.baselines]):
+    for name in chosen or dict.fromkeys([*at_site, *task.spec.baselines]):
         specs += [] if name in runs else [heuristic_spec(name)]
         specs += [spec_of(run, decode) for run in runs.get(name, ())]
     jobs = replace(jobs, path=options.file)  # as the user calls it: example
@@ -100,15 +102,24 @@ def spec_of(run: TrainedRun, decode: Decode) -> PolicySpec:
     return replace(learned_spec("", [run], decode), key=run.path.name)
 
 
-def play(chosen: Chosen, work: Work) -> list[Replay]:
-    """Plays the log under each policy."""
-    pieces, shared = range(len(chosen.specs)), (chosen.protocol, chosen.specs)
-    return list(work.measure(_play, shared, pieces, unit="policy", name=lambda _, one: one.name))
+def play(chosen: Chosen, work: Work, more: Sequence[PolicySpec] = ()) -> list[Replay]:
+    """Plays the log under each policy, then under more."""
+    protocol, specs = chosen.protocol, [*chosen.specs, *more]
+    policies = [(spec.key, spec.make(protocol).members[0]) for spec in specs]
+    (jobset,) = protocol.held_out()
+    return play_jobs(policies, chosen.task.world, jobset, chosen.task.seed, work)
 
 
-def _play(shared: tuple[EvaluationProtocol, Sequence[PolicySpec]], place: int) -> Replay:
-    protocol, specs = shared
-    policy, jobsets = specs[place].make(protocol).members[0], held_out_jobsets(protocol)
+def play_jobs(
+    policies: Sequence[tuple[str, Policy]], world: World, jobset: JobSet, seed: int, work: Work
+) -> list[Replay]:
+    """Plays jobs under policies, which have names."""
+    shared = world, jobset, seed
+    return list(work.measure(_play, shared, policies, unit="policy", name=lambda _, one: one.name))
+
+
+def _play(shared: tuple[World, JobSet, int], policy: tuple[str, Policy]) -> Replay:
+    (world, jobset, seed), (name, acting) = shared, policy
     begin = perf_counter()
-    schedule = evaluate(policy, jobsets, protocol.task.world, run_seed=protocol.task.seed)
-    return Replay(specs[place].key, schedule, perf_counter() - begin)
+    schedule = evaluate(acting, [jobset], world, run_seed=seed)
+    return Replay(name, schedule, perf_counter() - begin)

@@ -9,12 +9,10 @@ import numpy as np
 import pandas as pd
 
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.seeding import Split
-from cluster_env.evaluation import evaluate
 from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
-from cluster_env.worlds import get_heuristic
 from tune_jobs.commands import logs
+from tune_jobs.measuring.policy_specs import heuristic_spec
 from tune_jobs.measuring.work import working
 from tune_jobs.replaying.crowds import Edges, Stretch
 from tune_jobs.replaying.outcomes import (
@@ -55,17 +53,23 @@ def replay_log(options: logs.Replay, progress: Progress) -> Report:
     """
     chosen = choose(options)
     stretch = stretch_of(chosen.jobs, options.since, options.until)
-    with working(options.num_runners, progress) as work:
-        replays = play(chosen, work)
     heuristics = [spec.key for spec in chosen.specs if not spec.learned]
-    return _report(chosen.task, chosen.jobs, replays, heuristics, stretch, chosen.remarks)
+    # As sites have it: a rule in order of arrival or priority is compared with the record.
+    lacks_one = not any(name.startswith(_LIKE_SITES) for name in heuristics)
+    beside = [heuristic_spec(TODAY)] if lacks_one and chosen.jobs.wait is not None else []
+    with working(options.num_runners, progress) as work:
+        replays = play(chosen, work, beside)
+    known = {*heuristics, *(spec.key for spec in beside)}
+    by_rule = {one.name: one.schedule for one in replays if one.name in known}
+    shown = replays[: len(chosen.specs)]
+    return _report(chosen.task, chosen.jobs, shown, by_rule, stretch, chosen.remarks)
 
 
 def _report(
     task: Task,
     jobs: RecordedJobs,
     replays: Sequence[Replay],
-    heuristics: Sequence[str],
+    by_rule: Mapping[str, Schedule],
     stretch: Stretch,
     remarks: list[str],
 ) -> Report:
@@ -86,7 +90,7 @@ def _report(
     shown = schedules if recorded is None else {AS_RECORDED: recorded, **schedules}
     last = max(int(one.end.max()) for one in shown.values())
     stretch = replace(stretch, end=min(stretch.end, max(last, 1)))
-    trust = None if recorded is None else _trust(task, jobs, schedules, heuristics)
+    trust = None if recorded is None else _trust(jobs, by_rule)
     if trust is not None:
         best = min(outcomes, key=lambda name: outcomes[name]["mean_wait"])
         remarks += [trust.sentence, *trust.gained(best, outcomes[best]["mean_wait"])]
@@ -116,19 +120,10 @@ def _report(
     )
 
 
-def _trust(
-    task: Task, jobs: RecordedJobs, schedules: Mapping[str, Schedule], heuristics: Sequence[str]
-) -> Trust | None:
-    """How near the heuristics come to the record; None where jobs do not start under one of them.
-
-    A rule in order of arrival or priority stands among them, as sites have it.
-    """
-    played = {name: schedules[name] for name in heuristics}
-    if not any(name.startswith(_LIKE_SITES) for name in played):
-        policy, jobsets = get_heuristic(TODAY, task.world), task.jobsets(Split.HELD_OUT, [0])
-        played[TODAY] = evaluate(policy, jobsets, task.world, run_seed=task.seed)
+def _trust(jobs: RecordedJobs, by_rule: Mapping[str, Schedule]) -> Trust | None:
+    """How near heuristics come to the record; None where jobs do not start under one of them."""
     waits = {}
-    for name, schedule in played.items():
+    for name, schedule in by_rule.items():
         if schedule.job.size < jobs.num_jobs or (schedule.start < 0).any():
             return None
         waits[name] = np.empty(jobs.num_jobs, np.int64)

@@ -132,7 +132,7 @@ def test_slurm_conf_says_what_the_user_does_not(log: Path, tmp_path: Path, capsy
     [
         ("--calibrate", "does not record how many processors the machine has"),
         ("--processors 16 --gpus 4 --calibrate --policies fcsf", "did you mean 'fcfs'?"),
-        ("--processors 16 --gpus 4 --calibrate --policies hpc-order", "hpc-order is no rule"),
+        ("--processors 16 --gpus 4 --calibrate --policies hpc-order", "hpc-order is none"),
         ("--calibrate --slurm-conf nowhere.conf", "cannot read the file nowhere.conf"),
         (
             "--processors 16 --gpus 4 --calibrate --policies fcfs --set task.world.max_time=9",

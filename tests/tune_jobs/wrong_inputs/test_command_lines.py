@@ -299,6 +299,7 @@ sync nowhere
 sync runs/good
 ui --port 99999
 ui --runs nowhere
+demo --runs file
 """
 
 
