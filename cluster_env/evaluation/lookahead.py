@@ -29,7 +29,6 @@ from cluster_env.core.policy import (
 )
 from cluster_env.core.seeding import Purpose, episode_keys, generator, uniforms
 from cluster_env.core.spec import Futures
-from cluster_env.core.world import Simulator
 from cluster_env.task import Task
 
 _FUTURES = 1001
