@@ -29,7 +29,6 @@ from cluster_env.core.policy import (
 )
 from cluster_env.core.seeding import Purpose, episode_keys, generator, uniforms
 from cluster_env.core.spec import Futures
-from cluster_env.core.world import Simulator
 from cluster_env.task import Task
 
 _FUTURES = 1001
@@ -112,9 +111,7 @@ class Lookahead:
     num_futures: int
     num_others: int = 3
     reach: int = 0
-    _simulators: list[Simulator] = field(
-        default_factory=list, init=False, repr=False, compare=False
-    )
+    _simulators: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.num_futures < 2:
