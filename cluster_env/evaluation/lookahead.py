@@ -111,9 +111,7 @@ class Lookahead:
     num_futures: int
     num_others: int = 3
     reach: int = 0
-    _simulators: list[Any] = field(
-        default_factory=list, init=False, repr=False, compare=False
-    )
+    _simulators: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.num_futures < 2:

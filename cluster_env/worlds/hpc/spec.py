@@ -188,10 +188,8 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "learned run times": {"run_times": "mixed"},
     "a site": {"site": _SITE},
     "a site and a bound": {"site": _SITE, "max_wait": 600},
-    "a site and learned run times": {"site": _SITE, "run_times": "recent"},
 }
-"""Kinds of backfilling, the bound on waits, what a policy sees, an end of time, run times, and
-nodes."""
+"""Backfilling, the bound on waits, what a policy sees, an end of time, run times, and nodes."""
 
 
 def warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
