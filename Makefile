@@ -36,6 +36,8 @@ install: $(STAMP) ## Create .venv and install metasched with its tools into it
 $(STAMP): pyproject.toml constraints.txt
 	$(call create_venv,$(VENV))
 	@echo "Installing metasched into $(VENV); this takes 2 to 3 minutes the first time."
+	@$(BIN)/$(PIP) install --no-compile -c constraints.txt gymnasium numba numpy pyyaml scipy
+	@$(BIN)/python -m cluster_env.warm &  # beside pip, which uses one core
 	@$(BIN)/$(PIP) install --no-compile -c constraints.txt -e '.[dev]'
 	@$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' | { read -r site; \
 	  printf '%s\n' '$(CURDIR)' '$(CURDIR)/tune_jobs/api' > "$$site/metasched.pth"; }  # type checkers follow no import hook
