@@ -39,7 +39,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/$(PIP) install --no-compile -c constraints.txt -e '.[dev]'
 	@$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' | { read -r site; \
 	  printf '%s\n' '$(CURDIR)' '$(CURDIR)/tune_jobs/api' > "$$site/metasched.pth"; }  # type checkers follow no import hook
-	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib >/dev/null 2>&1 || true  # faster than pip's
+	@$(BIN)/python -m compileall -qq -j 0 -x '/(tests?|sympy)/' $(VENV)/lib >/dev/null 2>&1 || true  # faster than pip's
 	@echo "Compiling the simulators once, so that no command and no worker has to wait for it."
 	@$(BIN)/python -m tune_jobs.warm
 	@touch $@

@@ -123,6 +123,11 @@ def heuristics_for(task: Task, names: Sequence[str], *, warmup: int = 0) -> dict
     return heuristics
 
 
+def all_heuristics(task: Task) -> tuple[str, ...]:
+    """The names of the world's baselines, then of all others."""
+    return tuple(dict.fromkeys((*task.spec.baselines, *task.spec.heuristics.names())))
+
+
 def heuristic_costs(
     task: Task,
     names: Sequence[str] | None = None,
@@ -133,10 +138,10 @@ def heuristic_costs(
 ) -> dict[str, Cost]:
     """Costs of heuristics on a task, by name; arguments after ``names`` are those of `costs_on`.
 
-    By default they are the world's baselines, then all others.
+    By default they are `all_heuristics`.
     """
     if names is None:
-        names = tuple(dict.fromkeys((*task.spec.baselines, *task.spec.heuristics.names())))
+        names = all_heuristics(task)
     policies = heuristics_for(task, names, warmup=warmup)
     costs = costs_on(
         [*policies.values()], task, num_jobsets=num_jobsets, split=split, warmup=warmup

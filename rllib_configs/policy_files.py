@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.jobs import JobSet
 from cluster_env.core.json_text import read_json
 from cluster_env.core.removed import was_removed
 from cluster_env.core.world import State, World
@@ -90,10 +89,10 @@ class LearnedPolicy:
             logits[:, -1] += np.float32(self.void_bias)
         return logits
 
-    def view(self, world: World, jobset: JobSet) -> JobSet:
-        """See `cluster_env.core.policy.ViewingPolicy`; most networks see jobs as they are."""
+    def view(self, world: World) -> World:
+        """See `cluster_env.core.policy.ViewingPolicy`; most networks see worlds as they are."""
         network_view = getattr(self.network, "view", None)
-        return jobset if network_view is None else network_view(world, jobset)
+        return world if network_view is None else network_view(world)
 
     def act(self, states: State, uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
         """See `cluster_env.core.policy.Policy`."""

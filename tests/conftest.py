@@ -108,7 +108,7 @@ def local_ray() -> Iterator[None]:
     """
     import ray
 
-    from tune_jobs.terminal.ray_session import SYSTEM_CONFIG, start_patiently
+    from tune_jobs.processes.ray_session import SYSTEM_CONFIG, start_patiently
 
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(REPOSITORY)
@@ -139,7 +139,7 @@ def _nothing_left_behind() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _no_other_ray(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A test that would start a session of its own is told to share one."""
-    session = sys.modules.get("tune_jobs.terminal.ray_session")
+    session = sys.modules.get("tune_jobs.processes.ray_session")
     if session is not None and "local_ray" not in request.fixturenames:
         monkeypatch.setattr(
             session, "_start", lambda *_: pytest.fail("use the fixture local_ray, or a subprocess")

@@ -75,7 +75,8 @@ def test_a_workload_and_an_objective_are_compared_on(
     extend: Callable[..., None], tmp_path: Path
 ) -> None:
     extend("own_workload", "own_objective")
-    line = "--set task.workload.kind=nightly --set task.workload.num_jobs=7 --objective tardiness"
+    sets = ("workload.kind=nightly", "workload.num_jobs=7", "objective=tardiness")
+    line = " ".join(f"--set task.{one}" for one in sets)
     out = str(tmp_path / "out")
     metasched("compare", "--policies", "sjf", "--jobsets", "5", "--out", out, *line.split())
     (row,) = rows(tmp_path / "out")

@@ -19,14 +19,12 @@ def command(
     """Measure throughput beside a reference.
 
     \b
-    SUBJECT is by default each of the first four; the others take minutes:
+    SUBJECT is by default each of the first four; the last takes minutes:
       simulator  the simulators
       replay     a million jobs under FCFS with EASY
       sampling   rollouts with policies
       training   iterations of a training
       runners    iterations with 1, 2 and 4 runners, beside two independent processes
-      utility    figure 2 of utility accrual, beside a server in plain Python
-      tracking   what MLflow costs in an iteration of deeprm-ppo, and that no record is lost
 
     Each number and its reference are measured in turns in the same process. The table shows the
     median of five rounds, with the smallest and the largest, and marks quoted numbers. Numbers for
@@ -36,12 +34,8 @@ def command(
     Examples:
       metasched bench
       metasched bench simulator --seconds 10
-      metasched bench replay
       metasched bench sampling training --json > bench.json
-      metasched bench training --preset deeprm-ppo
-      metasched bench training --preset deeprm-maml
       metasched bench runners --preset deeprm-maml
-      metasched bench tracking
     """
     from tune_jobs.benchmarks.reporting import measure_subjects
     from tune_jobs.terminal.output import silent

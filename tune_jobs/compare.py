@@ -25,9 +25,6 @@ def command(
         ),
     ] = False,
     later: Annotated[bool, Flag(f"With --decide: {LATER}")] = False,
-    wide: Annotated[
-        bool, Flag("Show all columns; they need a terminal wider than 80 characters.")
-    ] = False,
     as_json: Annotated[bool, Flag("Print the rows as JSON.", "json")] = False,
     out: Annotated[
         Path | None,
@@ -36,9 +33,8 @@ def command(
     track: Annotated[
         bool | None,
         Flag(
-            "--track records the comparison in MLflow as a separate run, and needs --out. In any "
-            "case it is added to the description and files of the compared runs, if they are "
-            "recorded; --no-track prevents that."
+            "--track records the comparison in MLflow as a separate run, and needs --out. Compared "
+            "runs that are recorded get it, too, but with --no-track."
         ),
     ] = None,
 ) -> None:
@@ -51,21 +47,16 @@ def command(
     With --guard, a learned policy decides where the whole 95 % interval of the difference says that
     it is better than the best heuristic on validation jobsets. It must not leave more jobs
     unfinished, nor violate a limit of side metrics such as utilization and waits, relative to the
-    heuristic with the best mean. In the world hpc, the reference is the best of those that
-    backfill; of a log, all weeks before the held-out ones count in one go, too, and all have the
-    same bound on waits, --max-wait x2 unless you give another one; 0 is none. --decide shows what
-    such a guard decides for one policy alone; `tune_jobs.measuring.guarding.load_decided` reads its
-    file.
+    heuristic with the best mean. In the world hpc, that is the best of those that backfill; of a
+    log, all weeks before the held-out ones count in one go, too, and all have the same bound on
+    waits, --max-wait x2 unless you give another one; 0 is none.
 
     \b
     Examples:
       metasched compare --loads 0.7,1.1,1.3
       metasched compare --policies 'sjf,tetris,runs/deeprm-*' --loads 0.7 --jobsets 200
-      metasched compare --policies sjf,tetris,runs/MY_RUN --loads 1.1 --out comparison --json
-      metasched compare --loads 0.7 --window 500 --warmup 100 --jobsets 200
       metasched compare --policies sjf,hold,runs/MY_RUN --loads 0.3,1.5 --guard
       metasched compare --policies hpc-order --set task.workload.trace=example --decide
-      metasched compare --loads 0.1,0.3,0.5,0.7,0.9,1.1 --runners 2
     """
     from tune_jobs.figures import draw_comparison
     from tune_jobs.measuring.guard_report import report_decision
@@ -74,13 +65,11 @@ def command(
     if decide:
         if track:
             raise click.UsageError("a decision is not recorded in MLflow; leave out --track")
-        report_decision(options, out, later=later, wide=wide, as_json=as_json)
+        report_decision(options, out, later=later, as_json=as_json)
     elif later:
         raise click.UsageError("--later is about a decision, so it needs --decide")
     else:
-        report_comparison(
-            options, as_json=as_json, wide=wide, out=out, track=track, draw=draw_comparison
-        )
+        report_comparison(options, as_json=as_json, out=out, track=track, draw=draw_comparison)
 
 
 if __name__ == "__main__":

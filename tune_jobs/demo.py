@@ -14,7 +14,7 @@ import click
 
 from tune_jobs.cli import metasched
 from tune_jobs.commands import command_line
-from tune_jobs.commands.flags import Flag, Seed
+from tune_jobs.commands.flags import Flag
 from tune_jobs.commands.shared import FOLDER
 from tune_jobs.terminal.options import ADAPTATION_TABLE, COMPARISON_TABLE
 from tune_jobs.terminal.running import program
@@ -45,7 +45,6 @@ class Demo:
 
     runs: Path  # folder of all
     name: str  # end of the folders' names
-    seed: int = 0
     quick: bool = False
 
     @property
@@ -61,25 +60,24 @@ class Demo:
         """What it runs, as words of the command line."""
         run, meta = str(self.folder("run")), str(self.folder("meta"))
         jobsets = ["--jobsets", str(QUICK_JOBSETS if self.quick else JOBSETS)]
-        seeded = ["--seed", str(self.seed)]
         runners = ["--runners", str(min(2, len(os.sched_getaffinity(0))))]
-        training = ["--runs", str(self.runs), *seeded, *runners]
+        training = ["--set", f"runs={self.runs}", *runners]
         iterations = f"training.iterations={1 if self.quick else ITERATIONS}"
         policies = f"{LOG_RULES},{LOG_POLICY}"
-        adapt = ["adapt", meta, "--evaluate", jobsets[1], *seeded, "--track"]
+        adapt = ["adapt", meta, "--evaluate", jobsets[1], "--track"]
         return [
             ["train", "demo", "--run", run, *training, *_sets(QUICK if self.quick else ())],
             [
-                *("compare", "--policies", f"{RULES},{run}", *OPERATION, *jobsets, *seeded),
+                *("compare", "--policies", f"{RULES},{run}", *OPERATION, *jobsets),
                 *("--out", str(self.folder("compared")), "--track"),
             ],
             [
-                *("figure", "schedules", "--runs", run, *OPERATION, *jobsets, *seeded),
+                *("figure", "schedules", "--runs", run, *OPERATION, *jobsets),
                 *("--out", f"{run}/figures", "--track"),
             ],
             ["trace", LOG, "--out", str(self.folder("log"))],
             [
-                *("replay", LOG, "--policies", policies, "--max-wait", "x2", *seeded),
+                *("replay", LOG, "--policies", policies, "--max-wait", "x2"),
                 *("--out", str(self.folder("replayed"))),
             ],
             [
@@ -174,7 +172,6 @@ def command(
     runs: Annotated[Path, Flag("Folder for the runs and the MLflow store.", type=FOLDER)] = Path(
         "runs"
     ),
-    seed: Annotated[Seed, Flag("Seed of all random numbers.")] = 0,
 ) -> None:
     """Train, compare, replay and adapt, in about three minutes on two cores.
 
@@ -191,7 +188,7 @@ def command(
     from tune_jobs.tracking.provenance import as_command
 
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    demo = Demo(runs, f"{stamp}-s{seed}", seed, quick)
+    demo = Demo(runs, stamp, quick)
     lines = demo.command_lines()
     done = 0
     minutes = "one or two minutes" if quick else "about three minutes"

@@ -6,7 +6,7 @@ from tune_jobs.commands import command_line
 from tune_jobs.commands.flags import Flag
 from tune_jobs.commands.results import Figure
 from tune_jobs.commands.task_command import TaskCommand
-from tune_jobs.terminal.options import list_option
+from tune_jobs.terminal.options import print_list
 
 
 def _figures() -> list[tuple[str, str]]:
@@ -15,7 +15,6 @@ def _figures() -> list[tuple[str, str]]:
     return [(name, FIGURES.get(name).about) for name in FIGURES.names()]
 
 
-@list_option("--list", "the figures", _figures)
 @command_line.command("figure", Figure, TaskCommand)
 def command(
     options: Figure,
@@ -28,22 +27,22 @@ def command(
         ),
     ] = False,
 ) -> None:
-    """Draw a figure. --list shows the names.
+    """Draw a figure. Without NAME and options the figures are listed.
 
     Runs that differ only in their seed share one line. Options that the figure does not use are
     refused.
 
     \b
     Examples:
-      metasched figure --list
-      metasched figure deeprm-fig4 --jobsets 100
+      metasched figure
       metasched figure deeprm-fig4 --runs 'runs/deeprm-*' --out figures
       metasched figure learning-curves --runs runs/MY_RUN
-      metasched figure deeprm-fig5 --runs 'runs/*-1.3-*' --jobsets 200
-      metasched figure win-rate --window 500 --warmup 100 --jobsets 100
       metasched figure optimality-gap --runs 'runs/deeprm-*' --jobsets 40
       metasched figure adaptation --rows adaptation --out runs/figures --track
     """
+    if options == Figure():
+        print_list(_figures())
+        return
     from tune_jobs.figures.drawing import report_figure
 
     report_figure(options, track)

@@ -5,7 +5,11 @@ from tune_jobs.commands.logs import Generate
 from tune_jobs.commands.task_command import TaskCommand
 
 
-@command_line.command("generate", Generate, TaskCommand)
+class _GenerateCommand(TaskCommand):
+    without = ("log-format", "time-zone", "columns", "partition", "missing-limits")  # no log
+
+
+@command_line.command("generate", Generate, _GenerateCommand)
 def command(options: Generate) -> None:
     """Write generated jobs to FILE: a CSV file, or a log in SWF if its name ends in .swf.
 

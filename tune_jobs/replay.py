@@ -24,7 +24,6 @@ def command(options: Replay, *, as_json: AsJson = False) -> None:
       metasched replay example --policies fcfs:easy,sjf:easy
       metasched replay example --max-wait x2 --policies fcfs,saf,hpc-order --out replayed
       metasched replay example --out replayed --from 1d --to 3d
-      metasched replay example --kill-at-estimate true --json
       metasched replay example --policies fcfs:easy --starts
       metasched replay example --calibrate --policies priority:easy,fcfs:easy
     """

@@ -6,7 +6,7 @@ import click
 
 from tune_jobs.commands import command_line
 from tune_jobs.commands.results import Results
-from tune_jobs.terminal.options import first_comment, list_option, print_list
+from tune_jobs.terminal.options import first_comment, print_list
 from tune_jobs.terminal.running import num_local_cpus
 
 ALL = "all"
@@ -23,7 +23,6 @@ def _experiments() -> list[tuple[str, str]]:
     ]
 
 
-@list_option("--list", "the named experiments", _experiments)
 @command_line.command("results", Results)
 def command(options: Results) -> None:
     """Make the results of an experiment. NAME is a named one, a YAML file, or all.
@@ -38,10 +37,9 @@ def command(options: Results) -> None:
 
     \b
     Examples:
-      metasched results --list
+      metasched results
       metasched results deeprm --dry-run
       metasched results deeprm --seeds 0
-      metasched results all
       metasched results my-experiment.yaml --out runs/mine
       metasched results sites --logs FOLDER --policies runs/mine --processors philly=2490
     """

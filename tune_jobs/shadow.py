@@ -27,7 +27,6 @@ def command(
     \b
     Examples:
       metasched shadow saf:easy --out shadow.jsonl
-      metasched shadow hpc-order --partition batch --tick 30 --hash-users
       metasched shadow fcfs:easy --starts jobs.txt --tick 60
       metasched shadow sjf:easy --repeat shadow.jsonl
       metasched shadow sjf:easy --simulate example --speed 600 --tick 1

@@ -14,10 +14,8 @@ def command(options: Study) -> None:
     cannot be adapted trains on by REINFORCE, one update a step. Rows that the folder
     --out already holds are not measured again.
 
-    A specialist trains on its task alone, with its objective, weights and workload, on jobsets of
-    the task's training split. Its cost bounds what adaptation can reach: the figure headroom shows
-    how much of the way from the joint policy to the specialist adaptation covers. Existing
-    specialists are not trained again.
+    A specialist trains on its task alone, so its cost bounds what adaptation can reach: the figure
+    headroom shows how much of the way from the joint policy to it adaptation covers.
 
     \b
     Examples:

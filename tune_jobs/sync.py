@@ -19,10 +19,6 @@ def command(
             metavar="URI",
         ),
     ] = None,
-    from_start: Annotated[
-        bool,
-        Flag("Check each single point, and send all files again; nothing is doubled."),
-    ] = False,
     gone: Annotated[
         bool,
         Flag(
@@ -53,7 +49,7 @@ def command(
     """
     from tune_jobs.tracking.sending import send_records
 
-    send_records(run_dir, tracking_uri, from_start, gone, register, read_rows=_rows)
+    send_records(run_dir, tracking_uri, gone, register, read_rows=_rows)
 
 
 def _rows(run_dir: Path) -> list[tuple[int, dict[str, float]]]:

@@ -14,9 +14,7 @@ class _TraceCommand(LogCommand):
 def command(options: Trace, *, as_json: AsJson = False) -> None:
     """Describe a job log before anything is trained on it.
 
-    FILE is a log in the Standard Workload Format, a CSV file in seconds, or an accounting log of
-    PBS. It can also be an export of Slurm's sacct (--parsable2 or --json) or a file of its
-    jobcomp/filetxt. All of them may be compressed with gzip. The report shows span, jobs, users,
+    FILE is a log as for replay. The report shows span, jobs, users,
     run times, sizes, the quality of estimates, and excluded rows with the reason. For each week it
     shows the submitted work and the utilization. Queue and utilization are as recorded. If the log
     has no waits, they are those of first come, first served with EASY backfilling.

@@ -8,7 +8,7 @@ from tune_jobs.commands import command_line
 from tune_jobs.commands.flags import Flag
 from tune_jobs.commands.shared import texts_of
 from tune_jobs.commands.training import Train
-from tune_jobs.terminal.options import first_comment, list_option, print_list
+from tune_jobs.terminal.options import first_comment, print_list
 
 
 def _presets() -> list[tuple[str, str]]:
@@ -18,7 +18,6 @@ def _presets() -> list[tuple[str, str]]:
     return sorted(listed, key=lambda preset: not preset[1].startswith("First choice"))
 
 
-@list_option("--presets", "the presets", _presets)
 @command_line.command("train", Train)
 def command(
     options: Train,
@@ -38,6 +37,7 @@ def command(
             "continue",
         ),
     ] = False,
+    presets: Annotated[bool, Flag("List the presets and exit.")] = False,
     print_config: Annotated[
         bool,
         Flag("Print the resolved config as YAML, with all defaults and changes, and exit."),
@@ -58,7 +58,6 @@ def command(
 
     \b
     Examples:
-      metasched train --run runs/mine
       metasched train deeprm-smoke
       metasched train deeprm --set task.workload.load=1.1 --seed 3
       metasched train deeprm-ppo-large-batch --set seed=3 --print-config > my-experiment.yaml
@@ -66,6 +65,9 @@ def command(
       metasched train deeprm --run /shared/runs/a --continue --address auto
       metasched train --resume runs/deeprm-20260101-120000-s0 --set training.iterations=2000
     """
+    if presets:
+        print_list(_presets())
+        return
     if settings:
         _print_settings(options.config, texts_of(options.changes))
         return

@@ -7,7 +7,7 @@ import click
 from tune_jobs.commands import command_line
 from tune_jobs.commands.flags import Flag
 from tune_jobs.commands.training import Tune
-from tune_jobs.terminal.options import first_comment, list_option
+from tune_jobs.terminal.options import first_comment, print_list
 
 
 def _sweeps() -> list[tuple[str, str]]:
@@ -16,7 +16,6 @@ def _sweeps() -> list[tuple[str, str]]:
     return [(name, first_comment(NAMED / f"{name}.yaml")) for name in sweep_names()]
 
 
-@list_option("--sweeps", "the named sweeps", _sweeps)
 @command_line.command("tune", Tune)
 def command(
     options: Tune,
@@ -25,10 +24,10 @@ def command(
 ) -> None:
     """Try many settings. SWEEP is the name of a sweep or the path of a YAML file.
 
-    Each trial is an ordinary run with its own seed. Ctrl-C and SIGTERM stop a sweep cleanly. After
-    them, or after a crash, --resume leaves finished trials alone and continues the others from
-    their checkpoints. If trials have different tasks, for instance several objectives, each task
-    has its own best trial.
+    Without SWEEP and options the named sweeps are listed. Each trial is an ordinary run with its
+    own seed. Ctrl-C and SIGTERM stop a sweep cleanly. After them, or after a crash, --resume leaves
+    finished trials alone and continues the others from their checkpoints. If trials have different
+    tasks, for instance several objectives, each task has its own best trial.
 
     \b
     A sweep in YAML:
@@ -43,11 +42,15 @@ def command(
 
     \b
     Examples:
+      metasched tune
       metasched tune smoke
       metasched tune learning-rate --trials 16 --set task.workload.load=1.1
       metasched tune my-sweep.yaml --address 10.0.0.5:6379
       metasched tune --resume runs/learning-rate-20260101-120000-s0
     """
+    if options == Tune():
+        print_list(_sweeps())
+        return
     from tune_jobs.figures import draw_figure
     from tune_jobs.sweeps.launching import launch_sweep, report
 

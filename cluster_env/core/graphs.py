@@ -49,13 +49,15 @@ class Stages(NamedTuple):
         longest = np.where(self.tasks > 0, self.time, 0.0)
         # Children come behind their parents, so that one pass from the last stage on is enough.
         for child in range(longest.shape[1] - 1, 0, -1):
-            for parent in range(child):
-                linked = (self.parents[:, child] >> parent) & 1 > 0
-                through = self.time[:, parent] + longest[:, child]
-                longest[:, parent] = np.where(
-                    linked, np.maximum(longest[:, parent], through), longest[:, parent]
-                )
+            linked = (self.parents[:, child, None] >> np.arange(child)) & 1 > 0
+            through = self.time[:, :child] + longest[:, child, None]
+            above = longest[:, :child]
+            np.maximum(above, through, out=above, where=linked)
         return longest
+
+    def of(self, rows: NDArray[np.int64]) -> "Stages":
+        """The stages of some rows, int64 ``(n,)``."""
+        return Stages(self.tasks[rows], self.time[rows], self.parents[rows])
 
     def resized(self, width: int) -> "Stages":
         """The same stages with so many columns; those that are cut off have no tasks."""

@@ -1,6 +1,8 @@
 """JSON that may be a stranger's: bounded in bytes and in depth."""
 
+import gzip
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +23,17 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def read_json(path: Path) -> Any:
-    """What a file holds.
+    """What a file holds, one that ends in ``.gz`` compressed.
 
     Raises:
         OSError: if it cannot be read.
         ValueError: as `parse_json`, or if it has more than `MOST_BYTES`.
     """
-    with path.open("rb") as file:
-        data = file.read(MOST_BYTES + 1)
+    try:
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except (EOFError, zlib.error):
+        raise ValueError("its compressed data are broken") from None
     if len(data) > MOST_BYTES:
         raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
     return parse_json(data)

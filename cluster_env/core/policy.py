@@ -6,8 +6,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.jobs import JobSet
-
 Choose = Callable[[Any, NDArray[np.int32], NDArray[np.float64]], NDArray[np.int32]]
 """From a simulator, active rows and uniforms to actions, see `choose`."""
 
@@ -77,12 +75,12 @@ class ScoringPolicy(Policy, Protocol):
 class ViewingPolicy(Policy, Protocol):
     """A policy that expects more of jobs than they say, such as how long they will run.
 
-    Whoever evaluates it plays the jobs as it sees them. They arrive, ask for and take what they did
-    before, so that the schedule is one of these jobs.
+    Whoever evaluates it plays the jobs in the world as it sees it. They arrive, ask for and take
+    what they do without it, so that the schedule is one of these jobs.
     """
 
-    def view(self, world: Any, jobset: JobSet) -> JobSet:
-        """The jobs of a jobset in a world, with further attributes."""
+    def view(self, world: Any) -> Any:
+        """A world with what the policy expects of jobs in it."""
 
 
 def choose(

@@ -4,6 +4,8 @@ _HELD = "it held jobs back, which does harm on most real logs; take hpc-order"
 _PEER = "the tests repeat its loop; take sjf:easy, and compare --protocol rlscheduler"
 _RECORDED = "commit c7fb3903 recorded what it made"
 _ROLLOUTS = "'metasched compare --policies rollout:POLICY:FUTURES' plays what it was fitted to"
+_CALIBRATED = "'metasched replay FILE --calibrate' compares simulated and recorded waits"
+_LISTED = "the command without a name lists what there is"
 _LOGS = "the worlds hpc and deeprm read job logs, as the workload trace"
 
 REMOVED = {
@@ -18,7 +20,8 @@ REMOVED = {
     "gate": "take skip",
     "gated_easy": "take easy",
     "family of jobsets capability": "take any-site",
-    "run-time correction learned": "take mixed",
+    "model of run times learned": "take mixed",
+    "option run_times": "in the world hpc it is task.world.run_times",
     "algorithm expert_iteration": _ROLLOUTS,
     "preset deeprm-expert": _ROLLOUTS,
     "experiment expert": _ROLLOUTS,
@@ -37,6 +40,14 @@ REMOVED = {
         ("figure deeprm-fig6", *(f"figure cunha-fig5.{k}" for k in (2, 3, 4))),
         "the figure learning-curves draws the same",
     ),
+    "figure inner-rates": "the policy's weights hold them; load_policy reads these",
+    **dict.fromkeys((f"option of trace {k}" for k in ("calibrate", "slurm-conf")), _CALIBRATED),
+    "option of whatif too-long": "give --change task.workload.too_long=cap",
+    "option of compare wide": "a wider terminal shows more; --out and --json keep all columns",
+    "option of adapt trace": "give --task workload.trace=FILE",
+    "option of adapt objective": "give --task objective=NAME",
+    **dict.fromkeys((f"option of {k} list" for k in ("figure", "results")), _LISTED),
+    "option of tune sweeps": _LISTED,
     "command specialists": "'metasched study RUN --specialists N' trains them",
     "command guard": "'metasched compare --policies RUN --decide' decides",
     "command choose": "the function metasched.choose of Python judges runs by their seed",

@@ -65,10 +65,12 @@ class View:
 def followed(actions: NDArray[np.int32], masks: NDArray[np.bool_]) -> NDArray[np.int32]:
     """The actions that are taken: where a mask forbids void, the first inside for one outside.
 
-    Actions are int32 ``(n,)``, masks bool ``(n, num_actions)``.
+    Actions are int32 ``(n,)``, masks bool ``(n, num_actions)``. Actions of another type would have
+    simulators compiled once more.
     """
     rows = np.arange(actions.size)
-    return np.where(masks[:, -1] | masks[rows, actions], actions, masks.argmax(axis=1))
+    first = masks.argmax(axis=1).astype(np.int32)
+    return np.where(masks[:, -1] | masks[rows, actions], actions, first)
 
 
 def one_of(batch: Any, index: int) -> Any:

@@ -187,9 +187,8 @@ class Lookahead:
             left[0] = True
             part = slice(numbers.start, numbers.stop)
             futures = self.sample(simulator, row, key, numbers)
-            seen = [self._seen(policy, future, simulator, row) for future in futures]
-            played = (np.full(len(seen), row), keys[part], [actions[left]] * len(seen))
-            gains[left, part] = self._gains(policy, simulator, seen, *played).T
+            played = (np.full(len(futures), row), keys[part], [actions[left]] * len(futures))
+            gains[left, part] = self._gains(policy, simulator, futures, *played).T
             left[1:] &= np.nansum(gains[1:], axis=1) > 0
             left[0] = False
         return gains
@@ -208,12 +207,10 @@ class Lookahead:
         most = max(one.size for one in actions)
         # As many actions in each row: the policy's own once more, whose gain is 0.
         filled = [np.append(one, np.full(most - one.size, one[0], np.int32)) for one in actions]
-        jobsets = []
-        for row in rows:
-            arrived = self._arrived(simulator, row, window=int(simulator.time[row]) + 1)
-            jobsets.append(self._seen(policy, arrived, simulator, row))
+        windows = [int(simulator.time[row]) + 1 for row in rows]
+        arrived = [self._arrived(simulator, *each) for each in zip(rows, windows, strict=True)]
         policy_keys = np.array([self._policy_keys(key)[0] for key in keys])
-        gains = self._gains(policy, simulator, jobsets, np.asarray(rows), policy_keys, filled)
+        gains = self._gains(policy, simulator, arrived, np.asarray(rows), policy_keys, filled)
         return [gain[: one.size] for gain, one in zip(gains, actions, strict=True)]
 
     def _policy_keys(self, key: int) -> NDArray[np.uint64]:
@@ -234,7 +231,7 @@ class Lookahead:
         All are played side by side: each jobset from the state of a row on, with random numbers of
         a key and each of as many actions.
         """
-        size, own = actions[0].size, self._simulator
+        size, own = actions[0].size, self._simulator(simulator.world)
         own.load(jobsets, self.task.objective, size)
         targets = np.arange(len(jobsets) * size, dtype=np.int32)
         own.take_over(simulator, np.repeat(rows, size).astype(np.int32), targets)
@@ -254,7 +251,14 @@ class Lookahead:
             source.sample(generator(self.task.seed, Purpose.FUTURE, key, number))
             for number in numbers
         )
-        return [_continued(arrived, later, int(simulator.time[row]) + 1) for later in drawn]
+        futures = [_continued(arrived, later, int(simulator.time[row]) + 1) for later in drawn]
+        for name in arrived.attributes:
+            if any(name not in future.attributes for future in futures):
+                raise InputError(
+                    f"rollouts sample later jobs, but these lack the attribute '{name}' of the "
+                    f"jobs that have arrived"
+                )
+        return futures
 
     def _arrived(self, simulator: Any, row: int, window: int | None = None) -> JobSet:
         """The jobs that have arrived in a row, by default in the window of all."""
@@ -262,29 +266,10 @@ class Lookahead:
         self.futures.check(jobset)
         return jobset.select(slice(int(self.futures.arrived(simulator)[row])), window=window)
 
-    def _seen(self, policy: Policy, future: JobSet, simulator: Any, row: int) -> JobSet:
-        """A future as a policy sees it.
-
-        Raises:
-            InputError: if it lacks what is known of the jobs that have arrived.
-        """
-        seen = future
-        if isinstance(policy, ViewingPolicy):
-            seen = policy.view(self.task.world, future)
-        jobset = simulator.batch.jobsets[simulator.batch.jobset[row]]
-        for name in jobset.attributes:
-            if name not in seen.attributes:
-                raise InputError(
-                    f"rollouts sample later jobs, but these lack the attribute '{name}' of the "
-                    f"jobs that have arrived"
-                )
-        return seen
-
-    @property
-    def _simulator(self) -> Any:
+    def _simulator(self, world: Any) -> Any:
         # Made once: a simulator of a large world takes its time.
-        if not self._simulators:
-            self._simulators.append(self.task.world.simulator())
+        if not self._simulators or self._simulators[0].world != world:
+            self._simulators[:] = [world.simulator()]
         return self._simulators[0]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -312,9 +297,9 @@ class RolloutPolicy:
         """What simulators have to reward, see `cluster_env.evaluation.evaluate`."""
         return self.lookahead.task.objective
 
-    def view(self, world: Any, jobset: JobSet) -> JobSet:
-        """See `cluster_env.core.policy.ViewingPolicy`: as the base sees jobs."""
-        return self.base.view(world, jobset) if isinstance(self.base, ViewingPolicy) else jobset
+    def view(self, world: Any) -> Any:
+        """See `cluster_env.core.policy.ViewingPolicy`: as the base sees a world."""
+        return self.base.view(world) if isinstance(self.base, ViewingPolicy) else world
 
     def act(self, states: NDArray[Any], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
         """Refuses, as rules do that decide by more than a state shows.

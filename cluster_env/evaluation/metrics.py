@@ -80,6 +80,34 @@ def largest_slowdown(schedule: Schedule) -> NDArray[np.float64]:
     return largest
 
 
+def completion(schedule: Schedule) -> NDArray[np.float64]:
+    """Time from arrival to finish, float64 ``(num_jobs,)``."""
+    return schedule.completion.astype(np.float64)
+
+
+def completion_at(schedule: Schedule, share: float) -> NDArray[np.float64]:
+    """The completion time that a share of each episode's jobs are at or below; 0 without jobs.
+
+    float64 ``(num_episodes,)``.
+    """
+    order = np.lexsort((schedule.completion, schedule.episode))
+    count = np.bincount(schedule.episode, minlength=schedule.num_episodes)
+    place = np.cumsum(count) - count + np.maximum(np.ceil(share * count).astype(np.int64) - 1, 0)
+    found = np.zeros(schedule.num_episodes)
+    found[count > 0] = schedule.completion[order[place[count > 0]]]
+    return found
+
+
+def least_completion(schedule: Schedule) -> NDArray[np.float64]:
+    """What no order of jobs can be faster than, float64 ``(num_jobs,)``.
+
+    That is the duration, or the work over the capacity where a job asks for more than there is, as
+    jobs of task graphs may.
+    """
+    share = (schedule.demand / schedule.capacity).max(axis=1, initial=1.0)
+    return np.asarray(schedule.duration * share)
+
+
 NARROW, MEDIUM, WIDE = range(3)
 
 
@@ -160,18 +188,42 @@ for _metric in (
     METRICS.register(_metric.name)(_metric)
 
 
-_SIZED = (
+_NAMED = (
+    *(
+        Metric(
+            f"{of}_{name}",
+            f"mean {words} of {name} jobs",
+            "job",
+            values,
+            partial(has_size, which=k),
+        )
+        for of, words, values in (
+            ("bounded_slowdown", "bounded slowdown", bounded_slowdown),
+            ("completion_time", "completion time (steps)", completion),
+        )
+        for k, name in enumerate(_SIZE_CLASSES)
+    ),
     Metric(
-        f"bounded_slowdown_{name}",
-        f"mean bounded slowdown of {name} jobs",
+        "completion_p95",
+        "mean 95th percentile of completion times (steps)",
+        "episode",
+        partial(completion_at, share=0.95),
+    ),
+    Metric(
+        "longest_completion",
+        "mean of the longest completion times (steps)",
+        "episode",
+        partial(completion_at, share=1.0),
+    ),
+    Metric(
+        "least_completion",
+        "mean lower bound of completion times (steps)",
         "job",
-        bounded_slowdown,
-        partial(has_size, which=which),
-    )
-    for which, name in enumerate(_SIZE_CLASSES)
+        least_completion,
+    ),
 )
-BY_SIZE: Registry[Metric] = Registry("metric", {metric.name: metric for metric in _SIZED})
-"""Bounded slowdowns of jobs of each `size_class`, for worlds whose metrics name them."""
+NAMED: Registry[Metric] = Registry("metric", {metric.name: metric for metric in _NAMED})
+"""Those of worlds whose metrics name them: of jobs of each `size_class`, and of the slowest."""
 
 
 def get_metric(name: str) -> Metric:
@@ -180,7 +232,7 @@ def get_metric(name: str) -> Metric:
     Raises:
         InputError: if there is none.
     """
-    tables = (METRICS, BY_SIZE, DEPARTURES)
+    tables = (METRICS, NAMED, DEPARTURES)
     for table in tables:
         if name in table.names():
             return table.get(name)

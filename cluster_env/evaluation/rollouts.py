@@ -61,7 +61,7 @@ def evaluate(
             f"each jobset needs at least 1 episode, but {episodes_per_jobset} was given"
         )
     if isinstance(policy, ViewingPolicy):
-        jobsets = [policy.view(world, jobset) for jobset in jobsets]
+        world = policy.view(world)
     for jobset in jobsets:
         world.check(jobset)
     simulator = world.simulator()

@@ -156,8 +156,8 @@ def check_starts(
     if world.site is not None:
         world = replace(world, site=without_failures(world.site))
     if isinstance(policy, ViewingPolicy):
-        jobset = policy.view(world, jobset)
-    played = play_whole(jobset, world, policy)
+        world = policy.view(world)
+    jobset, played = play_whole(jobset, world, policy)
     start = played.start
     classes = size_class_of(jobset.demand, np.asarray(world.capacity))
     rng = np.random.default_rng(seed)
@@ -188,8 +188,10 @@ def check_starts(
     return Checked(**columns, num_stretches=_num_stretches(last))
 
 
-def play_whole(jobset: JobSet, world: Any, policy: Policy) -> PlayedJobs:
+def play_whole(jobset: JobSet, world: Any, policy: Policy) -> tuple[JobSet, PlayedJobs]:
     """What becomes of all jobs of a jobset under a policy, from an empty machine on.
+
+    The jobs come with what is believed of them in the world (`BELIEVED`).
 
     Raises:
         InputError: if the policy cannot be played, or a job never starts.
@@ -206,8 +208,9 @@ def play_whole(jobset: JobSet, world: Any, policy: Policy) -> PlayedJobs:
         )
     finish = start + simulator.batch.column("duration", np.int64)
     if world.site is None:
-        return PlayedJobs(start, finish)
-    return PlayedJobs(start, finish, simulator.rows.site.eligible.copy(), simulator.nodes_of_jobs())
+        return simulator.believed(0), PlayedJobs(start, finish)
+    eligible, nodes = simulator.rows.site.eligible.copy(), simulator.nodes_of_jobs()
+    return simulator.believed(0), PlayedJobs(start, finish, eligible, nodes)
 
 
 def _num_stretches(span: int) -> int:

@@ -13,7 +13,7 @@ from cluster_env.forecasting.moments import MachineMoment
 from cluster_env.forecasting.past import Seconds, SitePast, asked, user_of
 from cluster_env.objectives import get_objective
 from cluster_env.sites.requests import DEFAULTS
-from cluster_env.workloads.run_times import BELIEVED
+from cluster_env.workloads.estimates import BELIEVED
 
 BLOCK_S = 7 * 86_400
 """Length of a stretch of the past that arrives again."""

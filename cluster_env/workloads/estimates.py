@@ -12,6 +12,11 @@ from cluster_env.workloads.tsafrir import draw_estimates
 
 Seconds = NDArray[np.int64]
 
+BELIEVED = ("estimate", "order_estimate", "reserve_estimate")
+"""Attributes of jobs, in seconds: what the user asked for, at which jobs are killed; and what is
+believed instead, of a job that waits (its order, whether it ends before a reservation), and of one
+that runs (when others can have its units). Where one of these two is missing, the first holds."""
+
 MOST = 2**31 - 1
 """Seconds; larger estimates are cut."""
 

@@ -19,7 +19,6 @@ from cluster_env.workloads.formats import AUTO, READ_OPTIONS, read_log
 from cluster_env.workloads.hashing import hashed
 from cluster_env.workloads.limits import LONGEST
 from cluster_env.workloads.recorded import RecordedJobs
-from cluster_env.workloads.run_times import RUN_TIMES, USER, corrected
 from cluster_env.workloads.windows import natural_length, resampled, window_by_count, window_by_time
 
 RECORDED = "recorded"
@@ -60,9 +59,6 @@ class LogWorkload(ABC):
             them all, unless `jobs` or `window` is set.
         estimates: where estimates of run times come from: ``recorded`` keeps those of the log, and
             a model such as ``exact``, ``gaussian:0.5`` or ``tsafrir`` replaces them.
-        run_times: run times that rules and policies expect: the estimates (``user``), the mean of
-            the user's last two jobs (``recent``), half way between estimates and what they stood
-            for (``mixed``) or the actual ones (``actual``). See `cluster_env.workloads.run_times`.
         log_format: format of the log: ``auto`` (detected), ``swf``, ``csv``, ``sacct``,
             ``sacct-json``, ``jobcomp`` or ``pbs``; see `cluster_env.workloads.formats.read_log`.
         time_zone: time zone of times in the log that name none, such as Europe/Berlin; empty: UTC.
@@ -93,7 +89,6 @@ class LogWorkload(ABC):
     splits: tuple[float, float] = (0.6, 0.8)
     whole: bool = False
     estimates: str = RECORDED
-    run_times: str = USER
     warmup: int = 0
     log_format: str = AUTO
     time_zone: str = ""
@@ -161,7 +156,7 @@ class LogWorkload(ABC):
         factor = self.stretch
         if self.scaled_load:
             factor = self.load_of(fitting, fitting.span) / self.scaled_load
-        return corrected(fitting.stretched(factor), self.run_times)
+        return fitting.stretched(factor)
 
     def read(self) -> RecordedJobs:
         """All jobs of the file; the latest files are remembered."""
@@ -224,14 +219,8 @@ class LogWorkload(ABC):
                 "scaled_load must be above 0 and cannot be combined with stretch, but "
                 f"{self.scaled_load:g} and {self.stretch:g} were given"
             )
-        RUN_TIMES.get(self.run_times)
         if self.estimates != RECORDED:
             get_estimates(self.estimates)
-            if self.run_times != USER:
-                raise InputError(
-                    f"run_times corrects recorded estimates; give run_times={self.run_times} or "
-                    f"estimates={self.estimates}, not both"
-                )
         if not 0 < self.splits[0] < self.splits[1] < 1:
             raise InputError(
                 "splits must be two rising shares of the log's time, such as [0.6, 0.8], "

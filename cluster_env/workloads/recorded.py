@@ -61,8 +61,6 @@ class RecordedJobs:
         rows: of the file; each is a job, or counted in `dropped` before `that_fit`. 0 where all
             rows are jobs.
         optional: resources that a machine need not count.
-        predicted: estimates in place of the user's, int64 ``(num_jobs,)``, by the name that the
-            jobs of jobsets have them as attributes; see `cluster_env.workloads.run_times`.
         job_class: uint8 ``(num_jobs,)``, the class of each job; None if the file has no classes.
         details: whole numbers that only a site's description makes use of, by name, int64
             ``(num_jobs,)``, as far as the file has any: see `cluster_env.workloads.details`.
@@ -87,7 +85,6 @@ class RecordedJobs:
     noticed: tuple[Noticed, ...] = field(default=())
     rows: int = 0
     optional: tuple[str, ...] = ()
-    predicted: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     job_class: NDArray[np.uint8] | None = None
     details: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
     attributes: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
@@ -162,7 +159,7 @@ class RecordedJobs:
         for name in ("wait", "delay", "job_class"):
             if getattr(self, name) is not None:
                 own[name] = getattr(self, name)[rows]
-        for name in ("ids", "predicted", "details", "attributes"):
+        for name in ("ids", "details", "attributes"):
             own[name] = {key: column[rows] for key, column in getattr(self, name).items()}
         return replace(self, **own)
 
@@ -268,7 +265,7 @@ class RecordedJobs:
     def jobset(
         self, rows: slice = slice(None), *, begin: int | None = None, window: int = 0
     ) -> JobSet:
-        """Jobs as a jobset with ``estimate``, ``submit``, `ids`, `predicted` and `attributes`.
+        """Jobs as a jobset with ``estimate``, ``submit``, `ids` and `attributes`.
 
         Attributes of a site go before `ids` of the same name.
 
@@ -292,7 +289,6 @@ class RecordedJobs:
                 "estimate": self.estimate[rows],
                 "submit": submit,
                 **{name: ids[rows] for name, ids in self.ids.items()},
-                **{name: column[rows] for name, column in self.predicted.items()},
                 **{name: column[rows] for name, column in self.attributes.items()},
             },
         )

@@ -31,17 +31,21 @@ def schedule_of(
         pieces: what jobs really held.
     """
     begin = np.array(start, np.int32)
+    # Copies, which may be written as those of simulators: others would be compiled for anew.
+    arrival, duration, demand = (
+        column.copy() for column in (jobset.arrival, jobset.duration, jobset.demand)
+    )
     if finish is None:
         done = (begin >= 0) & (begin + jobset.duration <= end)
         finish = np.where(done, begin + jobset.duration, -1).tolist()
     return Schedule(
         episode=np.zeros(jobset.num_jobs, np.int32),
         job=np.arange(jobset.num_jobs, dtype=np.int32),
-        arrival=jobset.arrival,
+        arrival=arrival,
         start=begin,
         finish=np.array(finish, np.int32),
-        duration=jobset.duration,
-        demand=jobset.demand,
+        duration=duration,
+        demand=demand,
         end=np.int32([end]),
         window=np.int32([jobset.window]),
         jobset=np.zeros(1, np.int32),

@@ -15,13 +15,10 @@ LINES = {
         "--set training.void=-1 --set task.objective=tardiness "
         "--set task.workload.kind=nightly --set task.workload.num_jobs=7"
     ),
-    "heuristic": (
+    "heuristic-closure-world-observation": (
         f"{SMOKE} --set training.algorithm=evolution --set training.network=bilinear_scorer "
         "--set training.validation_jobsets=4 --set training.limits.utilization=0.1 "
-        "--set training.reference=lcfs"
-    ),
-    "closure-world-observation": (
-        f"{SMOKE} --set training.network=set_scorer --set task.world.kind=work_conserving "
+        "--set training.reference=lcfs --set task.world.kind=work_conserving "
         "--set task.objective=overdue"
     ),
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import PATIENCE_S, wait_for
-from tune_jobs.terminal import head
+from tune_jobs.processes import head
 
 
 def test_a_head_that_does_not_answer_is_said_once(

@@ -193,7 +193,7 @@ def test_no_run_of_a_stranger_names_where_credentials_go(
     hint = f"metasched sync {run} --tracking-uri URI"
     assert hint in capsys.readouterr().err
     record_result(tmp_path / "out", "adaptation", "x", curves=[(0, {"a": 1})], beside=run)
-    for more in ([], ["--register", "x"], ["--from-start"], ["--gone"]):
+    for more in ([], ["--register", "x"], ["--gone"]):
         cli.run(cli.metasched, ["sync", str(run), *more])
     assert requests == []
     assert not elsewhere.exists()

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import PATIENCE_S, run_python, started
-from tune_jobs.terminal import ray_session
+from tune_jobs.processes import ray_session
 
 SESSIONS = """
 import time
 from pathlib import Path
 import ray
 from rllib_configs.loading import load_config
-from tune_jobs.terminal.ray_session import ray_session
+from tune_jobs.processes.ray_session import ray_session
 
 def found():
     return sorted(path.name for path in Path({folder!r}).glob("**/session_*"))

@@ -95,7 +95,7 @@ def test_sigterm_while_ray_starts_is_no_crash() -> None:
         "import click, ray\n"
         "from rllib_configs.loading import load_config\n"
         "from tune_jobs.terminal import signals\n"
-        "from tune_jobs.terminal.ray_session import ray_session\n"
+        "from tune_jobs.processes.ray_session import ray_session\n"
         "from tune_jobs.terminal.running import run\n"
         "signals.HOLD_S = 600.0  # however busy this machine is\n"
         "connect = ray._private.worker.connect\n"

@@ -11,8 +11,8 @@ from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config, write_config
 from tests.waiting import PATIENCE_S
 from tune_jobs import cli
+from tune_jobs.processes import ray_session
 from tune_jobs.runs import training
-from tune_jobs.terminal import ray_session
 
 
 @pytest.mark.parametrize("broken", [False, True])

@@ -20,7 +20,7 @@ from rllib_configs.loading import load_config, parse_section
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.task_schema import TaskSection
 
-RUNS = (("estimates", "exact"), ("run_times", "recent"), ("missing_limits", "run-time"))
+RUNS = (("estimates", "exact"), ("missing_limits", "run-time"))
 """Options of logs that only worlds with estimates have."""
 CLASSES = Cluster(num_classes=3)
 SITE = TaskSection(

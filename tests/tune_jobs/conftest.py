@@ -2,7 +2,22 @@
 
 from collections.abc import Iterator
 
+import click
 import pytest
+
+from tune_jobs.commands.command_line import OptionsCommand
+
+
+@pytest.fixture(scope="module")
+def as_in_plans() -> Iterator[None]:
+    """A command line takes what else only Python and plans of results can say."""
+
+    def get_params(command: OptionsCommand, context: click.Context) -> list[click.Parameter]:
+        return [*click.Command.get_params(command, context), *command.untyped]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OptionsCommand, "get_params", get_params)
+        yield
 
 
 @pytest.fixture(scope="module")

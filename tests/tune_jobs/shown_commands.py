@@ -33,7 +33,7 @@ PAGES = [
 _LINE = re.compile(r"^ {4,}(?:\w+=\S+ )*metasched .+$|python -m tune_jobs\.\w+ .+$", re.MULTILINE)
 _INLINE = re.compile(r"`(metasched \w+ [^`.]*)`")
 _PLACEHOLDER = re.compile(r"^[A-Z_]+(,\.\.\.)?$")
-_OUTPUTS = ("--run", "--out", "--set", "--at", "--loads", "--objective")
+_OUTPUTS = ("--run", "--out", "--set", "--at", "--loads")
 _LOGS = re.compile(r"^(?:task\.workload\.(?:trace|path)|workload\.trace)=(.+)$")
 _LOG_OPTIONS = ("--trace", "--past", "--simulate", "--site", "--slurm-conf", "--repeat", "--starts")
 FROM_SLURM = ("jobs.txt", "slurm.conf", "qos.txt")

@@ -26,6 +26,8 @@ from tune_jobs import adapt, cli, compare
 from tune_jobs.adapting import table
 from tune_jobs.tables.frames import number, read_table
 
+pytestmark = pytest.mark.usefixtures("as_in_plans")
+
 QUICK = ("--episodes", "4", "--jobsets", "2", "--evaluate", "6")
 TRACE = "arrival,duration,cpu,memory\n" + "\n".join(f"{k},{1 + k % 4},2,1" for k in range(60))
 
@@ -55,20 +57,10 @@ def test_the_table_shows_steps_and_heuristics(run: Path) -> None:
     assert "After 4 steps the policy costs" in last
 
 
-def test_a_trace_and_an_objective_are_short_for_settings_of_the_task(
-    run: Path, tmp_path: Path
-) -> None:
-    jobs = tmp_path / "jobs.csv"
-    jobs.write_text(TRACE)
-    window = ("--task", "workload.window=6")
-    short = call(run, *window, "--trace", str(jobs), "--objective", "makespan", "--json").output
-    long = ("--task", f"workload.trace={jobs}", "--task", "objective=makespan", "--json")
-    assert short == call(run, *window, *long).output
-    assert "makespan" in short
-
-
 def test_json_rows_are_costs_on_the_same_jobsets(run: Path) -> None:
-    rows = json.loads(call(run, "--task", "workload.load=0.9", "--steps", "2", "--json").output)
+    line = ("--task", "workload.load=0.9", "--steps", "2", "--json")
+    rows = json.loads(call(run, *line).output)
+    assert rows == json.loads(call(run, *line, "--runners", "2").output)
     assert [row["step"] for row in rows if "step" in row] == [0, 1, 2]
     assert [row["episodes"] for row in rows if "step" in row] == [0, 4, 8]
     bar = {row["policy"].partition(":")[0]: row["cost"] for row in rows if "step" not in row}
@@ -83,10 +75,13 @@ def test_the_best_rule_is_that_of_the_table_and_is_named(
     """Also where it is none of the world's baselines, as hold in short windows."""
     measure = table.heuristic_costs
 
-    def with_best_hold(task: Task, **options: Any) -> dict[str, Cost]:
-        costs = measure(task, **options)
+    def with_best_hold(task: Task, names: list[str], **options: Any) -> dict[str, Cost]:
+        costs = measure(task, names, **options)
         assert "hold" not in task.spec.baselines
-        return {**costs, "hold": replace(costs["hold"], value=0.5)}
+        return {
+            name: replace(cost, value=0.5) if name == "hold" else cost
+            for name, cost in costs.items()
+        }
 
     monkeypatch.setattr(table, "heuristic_costs", with_best_hold)
     line = ("--task", "objective=makespan", "--steps", "1")
@@ -144,7 +139,7 @@ def test_what_is_kept_is_best_on_validation_jobsets(
     task = read_task(["objective=makespan"], policy.task)
     steps = adapt_policy(policy, task, 2, num_episodes=4, num_jobsets=2).parameters
 
-    measure = table.costs_on
+    measure, names = table.costs_on, ("before adaptation", "after 1 step", "after 2 steps")
 
     def costs(
         policies: list[LearnedPolicy],
@@ -155,8 +150,9 @@ def test_what_is_kept_is_best_on_validation_jobsets(
         warmup: int = 0,
     ) -> list[Cost]:
         values = validation if split is Split.VALIDATION else (6.0, 7.0, 5.0)
+        value_of = dict(zip(names, values, strict=True))
         found = measure(policies, task, num_jobsets=2)
-        return [replace(one, value=value) for one, value in zip(found, values, strict=True)]
+        return [replace(one, value=value_of[one.policy]) for one in found]
 
     monkeypatch.setattr(table, "costs_on", costs)
     out = tmp_path / "adapted"
@@ -291,7 +287,7 @@ def test_a_task_can_be_one_of_a_family_or_a_file_with_changes(run: Path, tmp_pat
         ),
         (("--task", "objective=makespan", "--episodes", "5"), "5 episodes and 4 jobsets"),
         (("--task", "objective=makespan", "--rate", "0"), "--rate"),
-        ((), "--task, --trace or --objective"),
+        ((), "such as --task objective=makespan"),
     ],
 )
 def test_bad_input_is_one_sentence_and_writes_nothing(
@@ -322,7 +318,7 @@ def test_a_folder_that_holds_something_is_left_alone(
 def test_a_policy_that_cannot_be_adapted_names_one_that_can(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert cli.run(cli.metasched, ["adapt", "hpc-order", "--objective", "makespan"]) == 2
+    assert cli.run(cli.metasched, ["adapt", "hpc-order", "--task", "objective=makespan"]) == 2
     assert (
         "only a bilinear_scorer or set_scorer can be adapted; metasched train hpc-maml trains"
         in (capsys.readouterr().err)

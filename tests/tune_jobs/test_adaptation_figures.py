@@ -9,7 +9,7 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import Pooled, jobset_interval, two_level_interval
 from tests.tune_jobs.drawing import run, texts
-from tests.tune_jobs.untrained_scorers import FOMAML, JOINT, ONE_TASK, make_scorer
+from tests.tune_jobs.untrained_scorers import FOMAML, ONE_TASK, make_scorer
 from tune_jobs import figures
 from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.figures import adaptation, meta_curves
@@ -288,23 +288,6 @@ def test_without_rows_each_figure_says_where_they_come_from(tmp_path: Path) -> N
         adaptation.collect_by_objective(FigureRequest(rows=[tmp_path]))
     with pytest.raises(InputError, match="joint training alone"):
         collect_differences(FigureRequest(rows=[tmp_path]))
-
-
-def test_inner_rates_are_those_of_the_policies(tmp_path: Path) -> None:
-    for seed, rate in enumerate((2.0, 8.0)):
-        make_scorer(tmp_path / f"fomaml-{seed}", *FOMAML, seed=seed, rates=rate)
-    make_scorer(tmp_path / "joint", *JOINT, rates=3.0)
-    make_scorer(tmp_path / "alone", *ONE_TASK)
-    run("inner-rates", "--runs", f"{tmp_path}/*", "--out", str(tmp_path / "out"))
-    table = tmp_path / "out" / "inner-rates.csv"
-    found = read_table(table, meta_curves.OF_RATES)
-    assert {row["method"] for row in found} == {"FOMAML K=1"}
-    rates = {(row["meta_seed"], row["block"]): number(row, "rate") for row in found}
-    assert rates["1", "score.weight"] == pytest.approx(8.0)
-    assert {row["start"] for row in found} == {"1.0"}
-    assert "score.weight" in texts(meta_curves.draw_rates(table))
-    with pytest.raises(InputError, match="none of these runs has learned inner rates"):
-        meta_curves.collect_rates(FigureRequest(runs=[str(tmp_path / "joint")]))
 
 
 def test_meta_curves_are_what_runs_recorded(tmp_path: Path) -> None:

@@ -24,30 +24,25 @@ def test_each_line_follows_the_name_of_what_printed_it(tmp_path, capfd):
 
 
 @pytest.mark.integration
-def test_none_begins_after_one_that_failed_and_its_status_is_kept(tmp_path, capfd):
-    assert carry_out_all({"one ": LOG, "two ": generated(tmp_path)}) == 2
-    said, error = capfd.readouterr()
-    assert "one metasched trace no-such.csv" in said
-    assert error.startswith("metasched: ")
-    assert "no-such.csv" in error
-    assert "two" not in said
+def test_one_that_fails_ends_those_beside_it_none_begins_and_its_status_is_kept(tmp_path, capfd):
+    long = {"config": "deeprm-smoke", "set": ["training.iterations=300"], "runners": 0}
+    training = Call("train", {**long, "run": str(tmp_path / "long")}, tmp_path / "long", 300)
+    calls = {"long": training, "wrong": LOG, "later": generated(tmp_path)}
+    assert carry_out_all(calls, at_once=2) == 2
+    said = capfd.readouterr().out
+    assert "no-such.csv" in said
+    assert not any(line.startswith("later") for line in said.splitlines())
     assert not (tmp_path / "jobs.csv").exists()
-
-
-@pytest.mark.integration
-def test_one_that_fails_ends_those_beside_it(tmp_path):
-    long = {"config": "deeprm-ppo", "set": ["training.iterations=100000"], "runners": 0}
-    training = Call("train", {**long, "run": str(tmp_path / "long")})
-    assert carry_out_all({"long": training, "wrong": LOG}, at_once=2) == 2  # and it comes back
+    assert not training.is_done
 
 
 def test_the_line_of_a_call_is_that_which_a_shell_takes():
-    options = {"guard": True, "set": ["a=1", "b=x y"], "processors": 4, "wide": False}
+    options = {"guard": True, "set": ["a=1", "b=x y"], "processors": 4, "decide": False}
     call = Call("compare", {"policies": "hpc-*", **options})
     assert str(call) == (
         "metasched compare --policies 'hpc-*' --guard --set a=1 --set 'b=x y' --processors 4"
     )
     typed = Call("compare", {**options, "jobsets": 20}).context().params
     assert typed["task_options"] == {"processors": "4"}
-    assert (typed["guard"], typed["wide"], typed["num_jobsets"]) == (True, False, 20)
+    assert (typed["guard"], typed["decide"], typed["num_jobsets"]) == (True, False, 20)
     assert typed["changes"] == ("a=1", "b=x y")

@@ -94,6 +94,8 @@ def test_a_bug_report_has_versions_and_names_of_variables(args, capsys, monkeypa
             "hpc and deeprm read job logs",
         ),
         (["train", "fuzzy-td", "--set", "task.world.growth=utility"], "grows first"),
+        (["trace", "example", "--calibrate"], "metasched replay FILE --calibrate"),
+        (["adapt", "run", "--objective", "makespan"], "give --task objective=NAME"),
     ],
 )
 def test_a_name_that_went_is_answered_with_what_took_its_place(words, instead, capsys):
@@ -130,6 +132,7 @@ def test_a_wrong_option_gives_one_line_and_status_2(args, capsys):
         ("train deeprm lr=3", "--set training.lr=3"),
         ("train deeprm training.lr=3 x", "--set training.lr=3"),
         ("train --sed 3", "'--seed'"),
+        ("study run --rates 1,2", "metasched.study(rates=VALUE)"),
         ("compare --load 0.7", "'--loads'"),
         ("compare --polices sjf", "'--policies'"),
         ("compare sjf,hpc-order", "--policies sjf,hpc-order"),

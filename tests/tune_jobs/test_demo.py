@@ -43,7 +43,7 @@ def compared(*policies: tuple[str, bool, float], best: str, chance: float = -1.0
 
 @pytest.mark.parametrize("quick", [False, True])
 def test_every_line_is_a_command_that_the_user_can_give(tmp_path: Path, quick: bool) -> None:
-    one = Demo(tmp_path, "today-s3", 3, quick)
+    one = Demo(tmp_path, "today", quick)
     lines = one.command_lines()
     assert [line[0] for line in lines] == [
         *("train", "compare", "figure", "trace", "replay", "train", *["adapt"] * len(one.tasks))
@@ -52,9 +52,7 @@ def test_every_line_is_a_command_that_the_user_can_give(tmp_path: Path, quick: b
         with click.Context(cli.metasched) as context:
             command = cli.metasched.get_command(context, name)
             assert command is not None
-            found = command.make_context(name, list(words)).params
-        assert found.get("seed", 3) == 3
-        assert name == "trace" or "--seed" in words
+            command.make_context(name, list(words))
 
 
 @pytest.mark.parametrize("num_done", [0, 2, 4, None])

@@ -52,7 +52,7 @@ def fig6(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_all_figures_are_listed_with_what_they_show() -> None:
-    listed = run("--list").stdout
+    listed = run().stdout
     for name in FIGURES.names():
         assert name in listed
         kind = FIGURES.get(name)
@@ -240,6 +240,16 @@ def test_tables_from_before_there_were_warm_ups_can_still_be_drawn(
     assert "arrival window 12 steps" in texts(comparison.draw(tmp_path / "old.csv"))
 
 
+def test_times_are_in_the_unit_of_their_world(tmp_path: Path) -> None:
+    task = load_config("graphs", ["task.workload.jobs=8"]).task.build()
+    protocol = EvaluationProtocol(task, num_jobsets=2)
+    rows = compare(protocol, [heuristic_spec(name) for name in ("fair", "fifo")], [10.0])
+    write_table(tmp_path / "table.csv", rows)
+    words = texts(comparison.draw(tmp_path / "table.csv"))
+    assert "mean completion time (ms)" in words.lower()
+    assert "(steps)" not in words
+
+
 def test_a_comparison_at_one_load_ranks_the_policies(tmp_path: Path) -> None:
     protocol = EvaluationProtocol(load_config("deeprm").task.build(), num_jobsets=20)
     names = ("random", "sjf", "packer")
@@ -254,7 +264,7 @@ def test_a_comparison_at_one_load_ranks_the_policies(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        ([], "name a figure: deeprm-fig4"),
+        (["--jobsets", "3"], "name a figure: deeprm-fig4"),
         (["deeprm-fig8"], "unknown figure 'deeprm-fig8': did you mean"),
         (["learning-curves"], "this figure needs runs: give them with --runs"),
         (["learning-curves", "--runs", "no/such/*"], "no run directory matches"),

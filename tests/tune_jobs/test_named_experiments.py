@@ -21,7 +21,8 @@ RECORDED = REPOSITORY / "tune_jobs" / "figures" / "recorded"
 
 
 GIVEN = {
-    name: {"logs": str(REPOSITORY)} for name in ("cunha", "graphs", "sites", "site-adaptation")
+    name: {"logs": str(REPOSITORY)}
+    for name in ("cunha", "graphs", "run-times", "sites", "site-adaptation")
 }
 """Options of ``metasched results`` that an experiment needs, by its name."""
 
@@ -48,13 +49,15 @@ COUNTS = {
     "cunha": {"train": 60, "figure": 9, "compare": 7, "join": 1},
     "demo": {"train": 5, "compare": 6, "join": 1},
     "sites": {"figure": 1},
-    "graphs": {"train": 5, "compare": 1},
+    "graphs": {"train": 10, "compare": 1},
+    "graph-shifts": {"train": 55, "compare": 6, "join": 2},
+    "run-times": {"figure": 1},
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
     "utility": {"train": 20, "figure": 9},
     "panda-tenants": {"train": 40, "figure": 1, "compare": 2, "join": 1},
     "panda-deadlines": {"train": 40, "compare": 2, "join": 1},
-    "adaptation": {"train": 70, "study": 12, "figure": 7},
+    "adaptation": {"train": 70, "study": 12, "figure": 6},
     "adaptation-operation": {"train": 53, "study": 18, "figure": 8},
 }
 
@@ -99,13 +102,28 @@ LINES = {
         "--set task.world.max_wait=777600 --jobsets 60 --out R/figures/bound-777600",
     ],
     "hpc-sites": [
-        "metasched study R/joint-0 --scratch 5 --scratch-times 4 --family sites --tasks 16 "
-        "--task-seed 1 --seeds 1 --steps 0,1,3,8 --evaluate 40 --rates 0.25,0.5,1,2 "
-        "--rate-tasks 6 --out R/adaptation",
+        "metasched.study(runs=('R/joint-0',), num_scratch=5, scratch_times=4, family='sites', "
+        "num_tasks=16, task_seed=1, num_seeds=1, steps=(0, 1, 3, 8), num_held_out=40, "
+        "rates=(0.25, 0.5, 1.0, 2.0), num_rate_tasks=6, out='R/adaptation')",
     ],
     "graphs": [
-        "metasched compare --policies 'fifo,fair,weighted_fair,sjf_cp,R/graphs-*' "
+        "metasched compare --policies 'fifo,fair,weighted_fair,sjf_cp,R/graphs-*,R/limited-*' "
         "--set task.workload.jobs=200 --jobsets 10 --out R/figures",
+    ],
+    "graph-shifts": [
+        "metasched train graphs --set name=adapted-20 --set 'task.world.durations=\"\"' "
+        "--set task.workload.kind=shifted --set task.workload.jobs=60 --set training.jobsets=1 "
+        "--set training.validation_jobsets=1 --set evaluation.every=0 "
+        "--set evaluation.jobsets=10 "
+        "--set resources.num_runners=0 --set task.workload.shift=sizes "
+        "--set training.start=R/joint-3 --set training.episodes_per_jobset=5 "
+        "--set training.step_size=0.2 --set training.validate_every=4 "
+        "--set training.iterations=4 --seed 3 --run R/sizes-adapted-20-3 --continue",
+        "metasched compare --policies 'fifo,fair,weighted_fair,R/joint-*,R/conditioned-*,"
+        "R/shape-adapted-5-*,R/shape-adapted-20-*,R/shape-specialist-*' "
+        "--set task.workload.shift=shape --jobsets 20 --out R/figures/shape",
+        "metasched.join(tables='R/figures/{after}-adapted/comparison.csv', "
+        "by='after=bursts,sizes,shape', out='R/figures/graph-shifts-adapted.csv')",
     ],
     "operation": [
         "metasched figure deeprm-windows --runs 'R/op-*,R/ppo-*' --decode argmax --jobsets 300 "
@@ -116,6 +134,9 @@ LINES = {
         "--set task.world.every_step=false --set evaluation.every=10 "
         "--set training.iterations=40 --seed 3 --run R/compact-options-15-3 --continue",
         f"metasched figure cunha-table5.8 --trace {REPOSITORY} --out R/figures",
+    ],
+    "run-times": [
+        f"metasched figure run-times --trace {REPOSITORY} --out R/figures",
     ],
     "sites": [
         f"metasched figure sites --trace {REPOSITORY} --max-wait x2 --out R/figures",
@@ -151,15 +172,15 @@ LINES = {
         "metasched train deeprm-ppo --set task.world.rules=released "
         "--set training.skip_connection=true --set task.world.cluster.num_classes=3 "
         "--set training.iterations=440 --seed 2 --run R/classes-one-2 --continue",
-        "metasched study 'deeprm/deeprm-0.7-*' --family workloads --task-seed 1 "
-        "--steps 0,3,10,30 --seeds 1 --runners 2 --out R/adaptation",
-        "metasched study R/mixed-joint-0 --specialists 15 --family mixed --task-seed 1 --seeds 1 "
-        "--rate-tasks 10 --runners 2 --out R/adaptation",
+        "metasched.study(runs=('deeprm/deeprm-0.7-*',), family='workloads', task_seed=1, "
+        "steps=(0, 3, 10, 30), num_seeds=1, num_runners=2, out='R/adaptation')",
+        "metasched.study(runs=('R/mixed-joint-0',), num_specialists=15, family='mixed', "
+        "task_seed=1, num_seeds=1, num_rate_tasks=10, num_runners=2, out='R/adaptation')",
     ],
     "adaptation-operation": [
-        "metasched study 'R/objectives-joint-*,R/objectives-start-*' "
-        "--family objectives-operation --scratch 1 --task-seed 1 --seeds 1 --steps 0,1,3 "
-        "--evaluate 12 --rate 0.5 --keep best --runners 2 --out R/best",
+        "metasched.study(runs=('R/objectives-joint-*,R/objectives-start-*',), "
+        "family='objectives-operation', num_scratch=1, task_seed=1, num_seeds=1, "
+        "steps=(0, 1, 3), num_held_out=12, rate=0.5, keep='best', num_runners=2, out='R/best')",
     ],
 }
 
@@ -176,7 +197,7 @@ def test_an_experiment_gives_the_commands_that_made_the_recorded_results(name, c
 
 def test_every_experiment_is_tested_and_listed_with_a_line_about_it(capsys):
     assert experiment_names() == sorted(COUNTS)
-    for words in (["--list"], [], ["--dry-run"]):
+    for words in ([], ["--dry-run"]):
         assert run(cli.metasched, ["results", *words]) == 0
         listed = capsys.readouterr().out
         for name in experiment_names():

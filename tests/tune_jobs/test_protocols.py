@@ -26,9 +26,12 @@ def compared(*args: str) -> list[dict]:
 
 
 def options(log: Path, processors: int) -> list[str]:
-    settings = {"world.kind": "hpc", "workload.kind": "trace", "workload.path": log}
+    settings = {
+        **{"world.kind": "hpc", "workload.kind": "trace", "workload.path": log},
+        "objective": "bounded_slowdown",
+    }
     changes = [f"--set=task.{key}={value}" for key, value in settings.items()]
-    return [*changes, "--processors", str(processors), "--objective", "bounded_slowdown", "--json"]
+    return [*changes, "--processors", str(processors), "--json"]
 
 
 def test_windows_begin_where_they_were_published() -> None:

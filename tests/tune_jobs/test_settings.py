@@ -1,6 +1,7 @@
 """What a config may say, and what a preset comes to: --settings and --print-config."""
 
 import re
+from functools import cache
 
 import pytest
 import yaml
@@ -62,22 +63,30 @@ def test_options_say_whose_they_are():
                 assert len(owners) == 1, (name, option, owners)
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.key)
-def test_a_default_is_what_a_config_has(setting):
+@cache
+def numbers_of(algorithm, network):
+    """What a config has with these."""
+    chosen = {"training.algorithm": algorithm, "training.network": network}
+    return flatten(load_config("deeprm", chosen).to_dict())
+
+
+def test_a_default_is_what_a_config_has():
     """Those that belong to a choice hold where that choice is made."""
-    if not setting.default or (setting.owner and not setting.key.startswith("training.")):
-        return
-    owner = re.match(r"the algorithms? (\w+)", setting.owner)
-    network = re.search(r"the networks? (\w+)", setting.owner)
-    chosen = {
-        "training.algorithm": owner[1] if owner else "reinforce",
-        "training.network": network[1] if network else "set_scorer",
-    }
-    if not NETWORKS.get(chosen["training.network"]).has_gradient:
-        chosen["training.algorithm"] = "evolution"
-    found = flatten(load_config("deeprm", chosen).to_dict())
-    if setting.key not in ("runs", "task.objective", *chosen):
-        assert found.get(setting.key, {}) == yaml.safe_load(setting.default)
+    chosen = ("runs", "task.objective", "training.algorithm", "training.network")
+    for setting in SETTINGS:
+        elsewhere = setting.owner and not setting.key.startswith("training.")
+        if not setting.default or elsewhere or setting.key in chosen:
+            continue
+        owner = re.match(r"the algorithms? (\w+)", setting.owner)
+        network = re.search(r"the networks? (\w+)", setting.owner)
+        algorithm, network = (
+            owner[1] if owner else "reinforce",
+            network[1] if network else "set_scorer",
+        )
+        if not NETWORKS.get(network).has_gradient:
+            algorithm = "evolution"
+        found = numbers_of(algorithm, network).get(setting.key, {})
+        assert found == yaml.safe_load(setting.default), setting.key
 
 
 def test_settings_are_shown(capsys):

@@ -45,6 +45,8 @@ from tune_jobs.site.choosing import choose_adviser
 from tune_jobs.site.starting import foresee_by
 from tune_jobs.sweeps.points import check_sweep
 
+pytestmark = pytest.mark.usefixtures("as_in_plans")
+
 SHORTER = {
     "compare": ("--jobsets", "4"),
     "adapt": ("--episodes", "4", "--jobsets", "2", "--evaluate", "4", "--steps", "1"),
@@ -187,7 +189,7 @@ def test_a_command_runs_as_it_is_shown(
     if shorter and "--runners" in shown.words:
         shorter += ("--runners", "0")
     work(shown, *shorter)
-    listing = {"--list", "--sweeps", "--presets", "--settings", "--dry-run", "--print-config"}
+    listing = {"--presets", "--settings", "--dry-run", "--print-config"}
     assert bool(left_out) == (name in LONG and not listing & set(shown.words))
 
 
@@ -204,4 +206,4 @@ def demo_lines(shown: Shown) -> list[list[str]]:
     from tune_jobs.demo import Demo
 
     options = understood(shown.words).params
-    return Demo(options["runs"], "made-up", options["seed"], options["quick"]).command_lines()
+    return Demo(options["runs"], "made-up", options["quick"]).command_lines()

@@ -136,7 +136,7 @@ def test_a_rule_with_predicted_run_times_is_no_reference(folder: Path, made: Pat
         0
     ]
     path, bound = folder / "kth-sp2-part.swf.gz", int(float(row["max_wait"]))
-    schedule = schedule_of(path, FEW[0], bound, "task.workload.run_times=mixed")
+    schedule = schedule_of(path, FEW[0], bound, "task.world.run_times=mixed")
     assert row["bounded_slowdown"] == pytest.approx(np.mean(slowdowns(schedule)))
 
 

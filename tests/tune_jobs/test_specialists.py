@@ -14,6 +14,8 @@ from tests.tune_jobs.untrained_scorers import FOMAML, JOINT, QUICK, make_family,
 from tune_jobs.study import command
 from tune_jobs.tables.frames import number, read_table
 
+pytestmark = pytest.mark.usefixtures("as_in_plans")
+
 TRAINING = ("training.jobsets=2", "training.episodes_per_jobset=2", "resources.num_runners=0")
 
 

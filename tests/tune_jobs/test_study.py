@@ -35,13 +35,15 @@ from tune_jobs.study import command
 from tune_jobs.tables.frames import number, read_table
 from tune_jobs.terminal.progress import Progress
 
+pytestmark = pytest.mark.usefixtures("as_in_plans")
+
 
 def run(*args: str) -> Result:
     return CliRunner().invoke(command, [*args, *QUICK], catch_exceptions=False)
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def out(as_in_plans: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("methods")
     make_family(folder / "small.yaml")
     for seed in range(2):

@@ -14,7 +14,7 @@ from cluster_env.core.spec import WORLDS, CliOption
 from tune_jobs import cli, compare
 from tune_jobs.commands.flags import Numbers, Time
 from tune_jobs.measuring.choices import choose_config
-from tune_jobs.terminal.ray_session import _start_limit_s
+from tune_jobs.processes.ray_session import _start_limit_s
 
 
 def run(*args: str) -> Result:

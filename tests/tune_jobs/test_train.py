@@ -21,12 +21,12 @@ from tests.ports import free_ports
 from tests.waiting import PATIENCE_S, started, wait_for
 from tune_jobs import cli
 from tune_jobs.figures import draw_figure
+from tune_jobs.processes.ray_session import without_ray_chatter
 from tune_jobs.runs.directory import create_run, open_run
 from tune_jobs.runs.history import History
 from tune_jobs.runs.resuming import _check_changes, find_continuation, find_resumption
 from tune_jobs.runs.training import RunResult, run_training
 from tune_jobs.terminal.progress import NoProgress
-from tune_jobs.terminal.ray_session import without_ray_chatter
 from tune_jobs.tracking import local_uri
 
 # Measured with a clock, or a sum whose last digits depend on where an array lies in memory.

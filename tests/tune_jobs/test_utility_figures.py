@@ -12,8 +12,6 @@ from meta.adaptation import untrained_policy
 from rllib_configs.loading import load_config
 from rllib_configs.policy_files import write_policy
 from rllib_configs.worlds.accrual.servers import COLUMNS, POLICIES, POOL_POLICIES, Setting
-from tune_jobs import bench, cli
-from tune_jobs.benchmarks import utility as benchmark
 from tune_jobs.figures.registry import make_figure
 from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.recipes.utility import ORDERS, RULES, SHAPES, setting_of
@@ -150,16 +148,3 @@ def test_a_trained_policy_is_held_against_the_rulebase_on_the_same_arrivals(
     assert gain["network", "rulebase"] < 0  # nobody trained it
     with pytest.raises(InputError, match="--runs"):
         make_figure("utility-learned", FigureRequest(), folder)
-
-
-def test_figure_2_is_measured_against_plain_python(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    few = benchmark.Setting(experiments=5)
-    monkeypatch.setattr(benchmark, "Setting", lambda: few)
-    [entry] = benchmark.measure(0.5)
-    assert entry.name == "utility.fig2"
-    assert entry.ratio > 20  # some 160 for the whole figure on a quiet machine
-    assert entry.parts["whole_figure_cpu_s"] < 60
-    assert cli.run(bench.command, ["utility", "--seconds", "0.1"]) == 0
-    assert "utility.fig2: " in capsys.readouterr().out

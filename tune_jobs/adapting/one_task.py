@@ -20,9 +20,11 @@ from rllib_configs.task_schema import TaskSection
 from tune_jobs.commands.adapting import Adapt
 from tune_jobs.commands.shared import Keep
 from tune_jobs.measuring.choices import steady_operation
+from tune_jobs.measuring.work import working
 from tune_jobs.tables.frames import Row, plain, write_table
 from tune_jobs.terminal.options import ADAPTATION_TABLE
 from tune_jobs.terminal.output import print_json
+from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.running import compare_command
 from tune_jobs.tracking.recording import annotate, record_result
 
@@ -108,6 +110,7 @@ def adapt_to_task(
     *,
     num_held_out: int,
     keep: Keep,
+    num_runners: int,
     as_json: bool,
     track: bool | None,
 ) -> None:
@@ -124,7 +127,7 @@ def adapt_to_task(
     config = read_policy_config(run)
     require_scorer(config, f"the policy in {run}")
     if not changes or isinstance(changes, Task):
-        raise InputError("say what to adapt to, with --task, --trace or --objective")
+        raise InputError("say what to adapt to, such as --task objective=makespan")
     task = read_task(changes, config.task.at_point())
     require_features(config, task.world, f"the policy in {run}")
     check_numbers(options.num_steps, options.num_episodes, options.num_jobsets, options.seed)
@@ -134,14 +137,16 @@ def adapt_to_task(
     adapted = adapt(options)
     seconds = time.perf_counter() - started
     played = adapted.adaptation.task
-    rows = tabulate(
-        adapted.adaptation,
-        num_jobsets=num_held_out,
-        num_episodes=options.num_episodes,
-        warmup=adapted.warmup,
-        decode=options.decode,
-        keep=keep,
-    )
+    with working(num_runners, NoProgress() if as_json else Progress()) as work:
+        rows = tabulate(
+            adapted.adaptation,
+            num_jobsets=num_held_out,
+            num_episodes=options.num_episodes,
+            warmup=adapted.warmup,
+            decode=options.decode,
+            keep=keep,
+            work=work,
+        )
     kept = kept_row(rows)
     note = markdown_table(played, rows)
     if out is not None:

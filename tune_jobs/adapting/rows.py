@@ -10,6 +10,7 @@ program, so that a call that is repeated measures only what is missing or has ch
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
@@ -105,7 +106,13 @@ def measure_source(
     scores: dict[float, float] = {}
     rate = source.rate
     if isinstance(policy, MetaPolicy) and rate is None and not policy.learned_rates:
-        rate, scored = choose_rate(policy, distribution, plan, work.spread)
+        spread = partial(
+            work.measure,
+            keys=[fingerprint(mark, one) for one in plan.rates],
+            unit="rate",
+            name=lambda rate, ratio: f"{path.stem} with inner rate {rate:g}: {ratio:.3f}",
+        )
+        rate, scored = choose_rate(policy, distribution, plan, spread)
         scores = dict(scored)
         policy = policy.with_rate(rate)
         ends = {min(plan.rates): "lowest", max(plan.rates): "highest"}

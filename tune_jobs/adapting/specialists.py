@@ -13,13 +13,14 @@ from meta.tasks import Task, get_distribution
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.task_schema import TaskSection
+from tune_jobs.measuring.work import Work
+from tune_jobs.processes.ray_session import ray_session
 from tune_jobs.runs.directory import RunDirectory, open_run
 from tune_jobs.runs.resuming import find_continuation
 from tune_jobs.runs.training import run_training
 from tune_jobs.tables.frames import Row, write_table
 from tune_jobs.terminal.options import SPECIALISTS_TABLE
 from tune_jobs.terminal.progress import Progress
-from tune_jobs.terminal.ray_session import ray_session
 from tune_jobs.tracking.provenance import made_with
 
 ENTROPY = 0.1  # a policy that nobody will adapt needs less than one that is to be
@@ -51,26 +52,30 @@ def train_specialists(
     """
     joint = open_run(run)
     distribution = get_distribution(family)
-    config = joint.config()
     folder = out / distribution.name
-    rows = []
-    with ray_session(config):
-        progress.start(count, unit="specialist")
-        for index, task in enumerate(plan.split(distribution, Split.HELD_OUT)[:count]):
-            own = folder / "specialists" / f"{distribution.name}-{index}"
-            trained = _train(config, joint.path, task, own, iterations)
-            rows.append(
-                {
-                    "family": distribution.name,
-                    "task": index,
-                    "iterations": iterations,
-                    **_measure(trained, task, plan.num_evaluation_jobsets),
-                }
-            )
-            progress.step(index + 1, f"{task.name}: {rows[-1]['ratio']:.3f} of the best baseline")
-    progress.close()
+    shared = joint.path, joint.config(), folder, iterations, plan.num_evaluation_jobsets
+    tasks = list(enumerate(plan.split(distribution, Split.HELD_OUT)[:count]))
+    # Each training has runners of its own.
+    work = Work(progress=progress)
+    with ray_session(joint.config()):
+        rows = list(work.measure(_specialist, shared, tasks, unit="specialist", name=_name))
     write_table(folder / SPECIALISTS_TABLE, rows)
     return folder / SPECIALISTS_TABLE
+
+
+def _specialist(
+    shared: tuple[Path, ExperimentConfig, Path, int, int], piece: tuple[int, Task]
+) -> Row:
+    """Trains on a task, and measures what came of it: a piece of work."""
+    (start, config, folder, iterations, num_jobsets), (index, task) = shared, piece
+    own = folder / "specialists" / f"{folder.name}-{index}"
+    trained = _train(config, start, task, own, iterations)
+    head: Row = {"family": folder.name, "task": index, "iterations": iterations}
+    return {**head, **_measure(trained, task, num_jobsets)}
+
+
+def _name(piece: tuple[int, Task], row: Row) -> str:
+    return f"{piece[1].name}: {row['ratio']:.3f} of the best baseline"
 
 
 def _train(

@@ -5,15 +5,25 @@ from itertools import pairwise
 
 import click
 
+from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import by_size, nonnegative_cost
 from meta.adaptation import Adaptation
-from meta.costs import TUNING_JOBSETS, Cost, Keep, baseline_of, costs_on, heuristic_costs
+from meta.costs import (
+    TUNING_JOBSETS,
+    Cost,
+    Keep,
+    all_heuristics,
+    baseline_of,
+    costs_on,
+    heuristic_costs,
+)
 from meta.tasks import Task, describe
 from rllib_configs.policy_files import Decode
 from tune_jobs.measuring.markdown import side_cells, side_titles
 from tune_jobs.measuring.table import heads_of
 from tune_jobs.measuring.wording import best_of, compared
+from tune_jobs.measuring.work import Work
 from tune_jobs.tables.columns import digits_of
 from tune_jobs.tables.frames import Row, Value
 from tune_jobs.tables.printing import aligned, markdown
@@ -31,6 +41,7 @@ def tabulate(
     warmup: int = 0,
     decode: Decode = "argmax",
     keep: Keep = "best",
+    work: Work | None = None,
 ) -> list[Row]:
     """Measures a policy before and after adaptation, and heuristics, on the same jobsets.
 
@@ -44,6 +55,7 @@ def tabulate(
         keep: after how many steps the policy is kept: ``last``, all of them, or ``best``, those of
             the rows, 0 among them, with the lowest cost on as many validation jobsets as heuristics
             are tuned on, the fewest of equals.
+        work: what measures, a policy at a time.
 
     Returns:
         A row for each number of steps (``step``), then one for each heuristic: ``cost``, and
@@ -61,14 +73,15 @@ def tabulate(
         )
         for step in steps
     ]
-    trials = costs_on(
-        policies, task, num_jobsets=TUNING_JOBSETS, split=Split.VALIDATION, warmup=warmup
-    )
+    names = all_heuristics(task)
+    pieces: list[Policy | str] = [*policies, *names]
+    shared, work = (task, num_jobsets, warmup), work or Work()
+    found = list(work.measure(_measure, shared, pieces, unit="policy", name=_name))
+    costs, trials = [one[0] for one in found], [one[1] for one in found[: len(policies)]]
     best_step = min(zip(trials, steps, strict=True), key=lambda pair: pair[0].value)[1]
     kept = last if keep == "last" else best_step
-    costs = costs_on(policies, task, num_jobsets=num_jobsets, warmup=warmup)
-    heuristics = heuristic_costs(task, num_jobsets=num_jobsets, warmup=warmup)
-    best = baseline_of(task.spec, heuristics, [*heuristics]).value
+    heuristics = dict(zip(names, costs[len(policies) :], strict=True))
+    best = baseline_of(task.spec, heuristics, names).value
     metric = nonnegative_cost(task.objective)
     head: dict[str, Value] = {
         "task": task.name,
@@ -88,10 +101,30 @@ def tabulate(
             "changed": sum(one.changed for one in adapted[: step + 1]),
             "reason": " or ".join(dict.fromkeys(s.reason for s in adapted[: step + 1] if s.reason)),
         }
-        for step, cost, trial in zip(steps, costs, trials, strict=True)
+        for step, cost, trial in zip(steps, costs[: len(policies)], trials, strict=True)
     ]
     rows += [{**head, **_cells(cost, best)} for cost in heuristics.values()]
     return rows
+
+
+def _measure(shared: tuple[Task, int, int], policy: Policy | str) -> list[Cost]:
+    """The costs of a policy on held-out and validation jobsets; of a heuristic's name, the first.
+
+    A piece of work.
+    """
+    task, num_jobsets, warmup = shared
+    if isinstance(policy, str):
+        return [heuristic_costs(task, [policy], num_jobsets=num_jobsets, warmup=warmup)[policy]]
+    return [
+        *costs_on([policy], task, num_jobsets=num_jobsets, warmup=warmup),
+        *costs_on(
+            [policy], task, num_jobsets=TUNING_JOBSETS, split=Split.VALIDATION, warmup=warmup
+        ),
+    ]
+
+
+def _name(policy: Policy | str, _: list[Cost]) -> str:
+    return policy if isinstance(policy, str) else policy.name
 
 
 def format_table(task: Task, rows: Sequence[Row]) -> str:

@@ -16,7 +16,7 @@ from tune_jobs.tables.report import Report
 from tune_jobs.tracking.provenance import processor, version
 
 SUBJECTS = ("simulator", "replay", "sampling", "training")
-"""What is measured by default; the others take minutes."""
+"""What is measured by default; the other takes minutes."""
 
 PACKAGES = ("metasched", "numpy", "numba", "gymnasium", "torch", "ray")
 

@@ -20,7 +20,7 @@ from rllib_configs.runners.units import Request, Round
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.benchmarks.measuring import Entry
 from tune_jobs.benchmarks.training import without_warm_up
-from tune_jobs.terminal.ray_session import ray_session, without_ray_chatter
+from tune_jobs.processes.ray_session import ray_session, without_ray_chatter
 from tune_jobs.terminal.running import num_local_cpus
 
 PRESET = "deeprm-maml"

@@ -10,8 +10,8 @@ from rllib_configs.loading import load_config
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.benchmarks.measuring import ROUNDS, Entry
+from tune_jobs.processes.ray_session import ray_session, without_ray_chatter
 from tune_jobs.runs.history import MetricRow
-from tune_jobs.terminal.ray_session import ray_session, without_ray_chatter
 from tune_jobs.terminal.running import num_local_cpus
 
 PRESETS = ("deeprm", "deeprm-maml")
@@ -128,14 +128,6 @@ def _iteration(config: ExperimentConfig) -> str:
         stages = f"{steps + 1} stages x " if steps else ""
         episodes = f"{training.tasks} tasks x {stages}{episodes}"
     return f"{episodes}, {config.resources.num_runners} runners"
-
-
-def measured_iterations(
-    config: ExperimentConfig, seconds: float
-) -> tuple[list[float], list[MetricRow]]:
-    """Seconds and metrics of iterations, on a Ray of their own; see `measure`."""
-    with ray_session(config):
-        return _iterate(config, seconds)
 
 
 def _iterate(config: ExperimentConfig, seconds: float) -> tuple[list[float], list[MetricRow]]:

@@ -46,7 +46,7 @@ class Adapt(Steps):
     num_steps: Annotated[StepsOfAdaptation, Flag("Steps of adaptation, at most 1000.")] = field(
         default=3, kw_only=False
     )
-    seed: Annotated[Seed, Flag("Seed of the adaptation's jobsets and actions.")] = 0
+    seed: Annotated[Seed, Flag("Seed of the adaptation's jobsets and actions.", typed=False)] = 0
     out: Annotated[
         str | Path | None,
         Flag("New folder for the adapted policy and its table.", type=OUT_FOLDER),
@@ -71,7 +71,7 @@ class Study(ClusterRunners, Steps):
     num_tasks: Annotated[Count, Flag("Held-out tasks, equally many of each kind of objective.")] = (
         40
     )
-    task_seed: Annotated[Seed, Flag("Seed of the tasks.")] = 0
+    task_seed: Annotated[Seed, Flag("Seed of the tasks.", typed=False)] = 0
     num_seeds: Annotated[Count, Flag("Adaptations of each task.")] = 3
     steps: Annotated[
         Sequence[int],
@@ -82,7 +82,8 @@ class Study(ClusterRunners, Steps):
         Keep,
         Flag(
             "Which policy is measured after some steps: last, the one after all of them, or best, "
-            "the one that is best so far by validation jobsets, as metasched adapt keeps it."
+            "the one that is best so far by validation jobsets, as metasched adapt keeps it.",
+            typed=False,
         ),
     ] = "last"
     rates: Annotated[
@@ -92,16 +93,19 @@ class Study(ClusterRunners, Steps):
             "learned none.",
             metavar="RATE,...",
             type=Numbers(),
+            typed=False,
         ),
     ] = _RATES
-    num_rate_tasks: Annotated[Count, Flag("Validation tasks to choose the inner rate on.")] = 15
+    num_rate_tasks: Annotated[
+        Count, Flag("Validation tasks to choose the inner rate on.", typed=False)
+    ] = 15
     num_scratch: Annotated[
         CountOrZero,
         Flag("Number of untrained policies, built like the first run, to measure as well."),
     ] = 0
     scratch_times: Annotated[
         Count,
-        Flag("Steps of an untrained policy for each step of the others.", metavar="N"),
+        Flag("Steps of an untrained policy for each step of the others.", metavar="N", typed=False),
     ] = 1
     num_specialists: Annotated[
         CountOrZero,
@@ -111,7 +115,7 @@ class Study(ClusterRunners, Steps):
             metavar="N",
         ),
     ] = 0
-    num_iterations: Annotated[Count, Flag("Iterations of a specialist.")] = 100
+    num_iterations: Annotated[Count, Flag("Iterations of a specialist.", typed=False)] = 100
     out: Annotated[
         str | Path,
         Flag("Folder for the rows, one file for each run and family.", type=OUT_FOLDER),

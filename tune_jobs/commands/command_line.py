@@ -12,11 +12,13 @@ import click
 from annotated_types import Interval
 
 from tune_jobs.commands.flags import Argument, Field, Flag, ParamType, PythonOnly, declared, split
-from tune_jobs.terminal.options import CONTEXT, POSITIVE, ZERO_OR_MORE, count
+from tune_jobs.terminal.options import CONTEXT, OF_PLAN, POSITIVE, ZERO_OR_MORE, count
 from tune_jobs.terminal.output import stdout_for_json
 
 OPTIONS, OUTPUT = "Options", "Output"
 _COMMON = ("debug", "help")
+_NUMBERS = {int: "N", float: "NUMBER"}
+"""What numbers are called."""
 
 
 class OptionsCommand(click.Command):
@@ -24,9 +26,15 @@ class OptionsCommand(click.Command):
 
     Attributes:
         taken: the dataclass of its options, if it has one.
+        untyped: options that plans of ``metasched results`` have, and command lines do not.
     """
 
     taken: type | None = None
+    untyped: Sequence[click.Parameter] = ()
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The parameters, in a plan with those that nobody types."""
+        return [*super().get_params(ctx), *(self.untyped if ctx.meta.get(OF_PLAN) else ())]
 
     def options_in(self, values: Mapping[str, Any]) -> Any:
         """The dataclass of values that the command line has, by name; others are left out."""
@@ -39,7 +47,7 @@ class OptionsCommand(click.Command):
         sections: dict[str, list[tuple[str, str]]] = {OPTIONS: []}
         last = []
         for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
+            record = None if isinstance(param, click.Argument) else param.get_help_record(ctx)
             if record is not None and param.name in _COMMON:
                 last.append(record)
             elif record is not None:
@@ -66,7 +74,8 @@ def command(
     def decorate(run: Callable[..., Any]) -> OptionsCommand:
         of_fields = [] if options is None else list(declared(options))
         own_heading = OPTIONS if options is None else OUTPUT
-        params = [*map(parameter, of_fields), *map(parameter, _parameters(run, own_heading))]
+        typed = [one for one in of_fields if getattr(one.declaration, "typed", True)]
+        params = [*map(parameter, typed), *map(parameter, _parameters(run, own_heading))]
 
         def call(**values: Any) -> Any:
             with stdout_for_json() if values.get("as_json") else nullcontext():
@@ -85,6 +94,8 @@ def command(
             context_settings=CONTEXT,
         )
         made.taken = options
+        untyped = map(parameter, (one for one in of_fields if one not in typed))
+        made.untyped = [one for one in untyped if one is not None]
         return made
 
     return decorate
@@ -129,10 +140,11 @@ def parameter(field: Field) -> click.Parameter | None:
         [flags, field.name],
         type=None if is_flag else said.type or _type_of(kind),
         is_flag=is_flag or None,  # with False, the last word may be an option without a value
-        metavar=said.metavar,
+        metavar=said.metavar or _NUMBERS.get(get_args(kind)[0] if get_args(kind) else kind),
         multiple=several,
         required=required,
         help=said.help,
+        show_default=False if default in ("", True) else None,
         callback=said.callback,
         is_eager=said.callback is not None,
         **chosen,

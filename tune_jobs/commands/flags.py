@@ -40,6 +40,7 @@ class Flag:
         type: how a text is read, if not by the type of the field.
         several: whether it can be repeated, where the type of the field does not tell.
         callback: called with context, parameter and value before others are read.
+        typed: whether a command line has it; else Python and plans of ``metasched results`` do.
     """
 
     help: str
@@ -48,6 +49,7 @@ class Flag:
     type: ParamType | None = None
     several: bool = False
     callback: Any = None
+    typed: bool = True
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import click
 
@@ -42,9 +42,8 @@ class Replay(Runners, Log):
     policies: Annotated[
         Sequence[str],
         Flag(
-            "A heuristic of the world, a run directory or a glob of run directories. Can be "
-            "repeated; commas separate several. By default the world's baselines, for --starts and "
-            "--calibrate the rule of --slurm-conf or --site.",
+            "Heuristics, run directories and globs of them; can be repeated. By default the "
+            "world's baselines, for --starts and --calibrate the rule of --slurm-conf or --site.",
             metavar="NAME,...",
         ),
     ] = field(default=(), kw_only=False)
@@ -60,24 +59,25 @@ class Replay(Runners, Log):
     starts: Annotated[
         bool,
         Flag(
-            "Measure how far start times can be foreseen under each policy: at moments of the "
-            "later half of the log, from what was known by then. Coverage and width of intervals, "
-            "and errors beside those of the users' estimates, by size."
+            "Measure how far start times can be foreseen under each policy, at moments of the "
+            "later half of the log: coverage and width of intervals, and errors beside those of "
+            "the users' estimates, by size."
         ),
     ] = False
     num_instants: Annotated[
         Moments,
         Flag(
             "With --starts: moments of the log, at least 10; those of the earlier half correct the "
-            "intervals."
+            "intervals.",
+            typed=False,
         ),
     ] = 1000
     since: Annotated[
         str,
         Flag(
             "Begin of what pictures over time show: a date such as 2024-03-01 (UTC), or a time "
-            "since the first submission such as 5d. By default all, and of a Gantt chart the "
-            "fullest week.",
+            "such as 5d since the first submission. By default all, of a Gantt chart the fullest "
+            "week.",
             "from",
             metavar="TIME",
         ),
@@ -99,7 +99,9 @@ class WhatIf(Runners, Log):
             "What is changed: policy, processors, memory, gpus, load, backfilling, max-wait, "
             "run-times, kill-at-estimate, or a setting such as task.world.priority.age. With "
             "--site also partition.NAME.nodes, partition.NAME.max-time, qos.NAME.jobs-per-user and "
-            "other options of partitions and limits, and outage=BEGIN+LENGTH:NODES. Amounts are "
+            "other options of partitions and limits, and outage=BEGIN+LENGTH:NODES; "
+            "task.workload.too_long=cap cuts jobs that may not last as long as they ask for, which "
+            "are else left out. Amounts are "
             "numbers, or changes to today's: +64, -64, +10%. Several changes are made together.",
             metavar="KEY=VALUE",
         ),
@@ -113,13 +115,6 @@ class WhatIf(Runners, Log):
         ),
     ] = None
     slurm_conf: SlurmConf = None
-    too_long: Annotated[
-        Literal["drop", "cap"],
-        Flag(
-            "With --site: jobs that ask for more time than they may have after the change are left "
-            "out, or run for the longest time that they may have."
-        ),
-    ] = "drop"
     each: Annotated[bool, Flag("Show each of several changes alone, too.")] = False
     seed: PoliciesSeed = 0
     decode: DecodeLog = "argmax"

@@ -24,10 +24,7 @@ from tune_jobs.commands.shared import FILE, OUT_FOLDER, At, Force, Progress, War
 if TYPE_CHECKING:
     from rllib_configs.changes import Changes
 
-SUBJECTS = (
-    *("simulator", "replay", "sampling", "training"),
-    *("runners", "utility", "tracking"),
-)
+SUBJECTS = ("simulator", "replay", "sampling", "training", "runners")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,9 +126,8 @@ class Results:
     at_once: Annotated[
         Count | None,
         Flag(
-            "Runs to train in parallel, each in one process of about 1.5 GB; 1 trains them one by "
-            "one, each with the runners of its settings. By default one per core of this machine, "
-            "at most 8. The results do not depend on it."
+            "Runs to train in parallel, each in one process of about 1.5 GB; by default one per "
+            "core, at most 8. 1 trains them one by one, each with the runners of its settings."
         ),
     ] = None
     force: Annotated[
@@ -141,8 +137,7 @@ class Results:
     logs: Annotated[
         str | Path | None,
         Flag(
-            "Folder of job logs, for sites, site-adaptation and cunha. Files that are none are "
-            "named and left out.",
+            "Folder of job logs, for sites, site-adaptation and cunha.",
             metavar="FOLDER",
             type=click.Path(exists=True, file_okay=False),
         ),
@@ -150,8 +145,8 @@ class Results:
     max_wait: Annotated[
         str | None,
         Flag(
-            "Bound on waits, for sites: a time such as 5d, 0 for none, or x2, twice the longest "
-            "wait of fcfs:easy in the earlier half of each log, which is the default.",
+            "Bound on waits, for sites: a time such as 5d, 0 for none, or, by default, x2, twice "
+            "the longest wait of fcfs:easy in the earlier half of each log.",
             metavar="TIME|xN",
         ),
     ] = None

@@ -43,21 +43,22 @@ Objective = Annotated[
     str | None,
     Flag(
         "Objective that ranks the policies, also a mixture 'W NAME + W NAME'; by default the "
-        "config's."
+        "config's.",
+        typed=False,
     ),
 ]
 Warmup = Annotated[
     CountOrZero | None,
     Flag(
-        "Measure steady operation: leave out the jobs that arrive in this many steps at the "
-        "beginning and at the end of the arrival period. By default 0; for recorded jobs a sixth."
+        "Leave out the jobs that arrive in so many steps at both ends of the arrival period; by "
+        "default 0, for recorded jobs a sixth."
     ),
 ]
 At = Annotated[
     Sequence[float],
     Flag(
-        "Values of the setting that comparisons of the world vary, for instance 0.7,1.1; by "
-        "default the value of the config. A trace has its own value.",
+        "Values of the setting that comparisons of the world vary, such as 0.7,1.1; by default the "
+        "config's. A log has its own.",
         metavar="VALUE,...",
         type=Numbers(),
     ),
@@ -72,8 +73,8 @@ Tables = Annotated[
     str | Path | None,
     Flag("Folder for all tables (CSV) and figures of them.", type=OutPath(file_okay=False)),
 ]
-PoliciesSeed = Annotated[Seed, Flag("Seed of the policies' random numbers.")]
-DecodeLog = Annotated[Decode, Flag("How learned policies choose.")]
+PoliciesSeed = Annotated[Seed, Flag("Seed of the policies' random numbers.", typed=False)]
+DecodeLog = Annotated[Decode, Flag("How learned policies choose.", typed=False)]
 SlurmConf = Annotated[
     str | Path | None,
     Flag(
@@ -131,9 +132,9 @@ class Evaluation(World):
     decode: Annotated[
         Literal["sample", "argmax", "tuned"],
         Flag(
-            "How learned policies choose: sample draws an action; argmax takes the likeliest, and "
-            "may leave jobs waiting for ever; tuned is argmax with an eagerness to start jobs that "
-            "is tuned on validation jobsets."
+            "How learned policies choose: sample draws; argmax takes the likeliest action, and may "
+            "leave jobs waiting for ever; tuned is argmax with an eagerness to start jobs tuned on "
+            "validation jobsets."
         ),
     ] = "sample"
     objective: Objective = None
@@ -161,6 +162,8 @@ class Runners:
 @dataclass(frozen=True, kw_only=True)
 class ClusterRunners(Runners):
     """Those that a Ray cluster may have."""
+
+    heading: ClassVar[str] = PROCESSES
 
     address: Annotated[
         str | None,
@@ -223,7 +226,8 @@ class Steps:
         ),
     ] = None
     decode: Annotated[
-        Decode, Flag("How policies act: argmax takes the likeliest action, sample draws one.")
+        Decode,
+        Flag("How policies act: argmax takes the likeliest action, sample draws one.", typed=False),
     ] = "argmax"
 
 

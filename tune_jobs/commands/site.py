@@ -18,8 +18,8 @@ from tune_jobs.commands.flags import (
 from tune_jobs.commands.shared import FILE
 
 MAX_WAIT = Flag(
-    "A job that has waited longer, such as 12h or 5d, goes first in the policy's plan, and all "
-    "such jobs have room reserved; 0: never.",
+    "Jobs that have waited longer, such as 5d, go first in the policy's plan, with room reserved "
+    "for them; 0: never.",
     metavar="TIME",
 )
 TIME, SOME_TIME = Time(), Time(0.001)
@@ -41,12 +41,13 @@ class Futures:
 
     heading: ClassVar[str] = "Start times"
 
-    num_futures: Annotated[Several, Flag("Times that the queue is simulated.")] = 100
+    num_futures: Annotated[Several, Flag("Times that the queue is simulated.", typed=False)] = 100
     num_instants: Annotated[
         CountOrZero,
         Flag(
             "Moments of the log at which start times are checked once, to correct the intervals; "
-            "0: no correction."
+            "0: no correction.",
+            typed=False,
         ),
     ] = 200
 
@@ -132,8 +133,8 @@ class Live:
     simulate: Annotated[
         Path | None,
         Flag(
-            "Contact no Slurm: simulate a site with the jobs of LOG and --processors processors. "
-            "metasched replay --help lists more options of such a site.",
+            "Contact no Slurm: simulate a site with the jobs of LOG and --processors; metasched "
+            "replay --help lists more of its options.",
             metavar="LOG",
             type=FILE,
         ),
@@ -187,8 +188,8 @@ class Steer(Live):
     rehold_s: Annotated[
         float,
         Flag(
-            "Hold a released job again if Slurm has not started it after this time. Until then no "
-            "other job is released. 0: never hold again, and do not wait.",
+            "Hold a released job again that Slurm has not started after this time; until then no "
+            "other is released. 0: never, and do not wait.",
             metavar="TIME",
             type=TIME,
         ),

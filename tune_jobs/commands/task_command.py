@@ -1,5 +1,6 @@
 """Commands about a task: they take the options of its world beside their own."""
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import click
@@ -28,6 +29,9 @@ class TaskCommand(OptionsCommand):
 
     lists_world = True
     """Whether --help lists them."""
+
+    explained_by = ""
+    """The command whose --help explains them, where this one's only names them."""
 
     without: tuple[str, ...] = ()
     """Options of worlds that have no effect on the command, so that they are refused."""
@@ -76,14 +80,16 @@ class TaskCommand(OptionsCommand):
                 )
             return
         spec = dict(_worlds())[world]
+        entries = [entry for entry in self._entries(spec) if entry[0] not in own]
         with formatter.section(f"Options in the world {world}"):
-            formatter.write_dl(
-                [
-                    (f"{option} {metavar}", about)
-                    for option, metavar, about in self._entries(spec)
-                    if option not in own
-                ]
-            )
+            if self.explained_by in ("", self.name):
+                formatter.write_dl([(f"{name} {takes}", about) for name, takes, about in entries])
+                return
+            names = ", ".join(name for name, _, _ in entries)
+            text = f"{names}; metasched {self.explained_by} --help explains them"
+            indent = " " * formatter.current_indent
+            for line in textwrap.wrap(text, formatter.width, break_on_hyphens=False):
+                formatter.write(f"{indent}{line}\n")
 
     def _world(self, ctx: click.Context) -> str | None:
         """The world at hand: the only one of the command, or that of the config."""
@@ -115,6 +121,7 @@ class LogCommand(TaskCommand):
     """A command about the log or the queue of a site, which only the world `hpc` describes."""
 
     worlds = ("hpc",)
+    explained_by = "replay"
 
     def options_of(self, spec: "WorldSpec") -> "dict[str, CliOption]":
         """Those that have an effect on a whole log."""

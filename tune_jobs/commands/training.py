@@ -43,7 +43,8 @@ class Train(Training):
     ] = None
     seed: Annotated[Seed | None, Flag("Seed of all random numbers of the run.")] = None
     runs: Annotated[
-        str | Path | None, Flag("Folder that holds the runs, by default runs.", type=FOLDER)
+        str | Path | None,
+        Flag("Folder that holds the runs, by default runs.", type=FOLDER, typed=False),
     ] = None
     num_runners: Annotated[
         CountOrZero | None, Flag("Processes that sample; 0 samples in this process.")

@@ -83,11 +83,27 @@ class Call:
         return (*words, *flagged)
 
     def __str__(self) -> str:
-        """That line as a shell takes it, or the call in Python of what is no command."""
-        if self.name in ALONE:
-            options = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
-            return f"metasched.{self.name}({options})"
-        return shlex.join(("metasched", *self.words))
+        """That line as a shell takes it, or the call in Python of what has no such line."""
+        if self.is_typed:
+            return shlex.join(("metasched", *self.words))
+        values = self.context().params
+        values |= values.get("task_options", {})
+        names = {name: str(param.name) for name, param in self.params.items()}
+        own = [names.get(name, name) for name in self.options]
+        options = ", ".join(f"{name}={_plain(values[name])!r}" for name in own)
+        return f"metasched.{self.name}({options})"
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether a command line can do the same."""
+        untyped = {param.opts[0][2:] for param in self.command.untyped}
+        return self.name not in ALONE and not untyped & self.options.keys()
+
+    @property
+    def params(self) -> dict[str, click.Parameter]:
+        """All that the command takes in a plan, by name without dashes."""
+        every = (*self.command.params, *self.command.untyped)
+        return {param.opts[0].lstrip("-"): param for param in every}
 
     def texts(self, *names: str) -> list[str]:
         """Values of some options, as texts."""
@@ -120,7 +136,7 @@ class Call:
         Raises:
             InputError: if it has no such option, misses one, or a value has another type.
         """
-        params = {param.opts[0].lstrip("-"): param for param in self.command.params}
+        params = self.params
         worlds = []
         if isinstance(self.command, TaskCommand):
             load_extensions()
@@ -153,7 +169,8 @@ class Call:
         """Calls the command in this process; returns its exit status."""
 
         def call() -> Any:
-            with as_command(["metasched", *self.words]):
+            line = ["metasched", *self.words] if self.is_typed else [str(self)]
+            with as_command(line):
                 return self.command.invoke(self.context())
 
         return run(click.Command(self.name, callback=call), [], f"metasched {self.name}")
@@ -223,6 +240,11 @@ def carry_out_all(calls: Mapping[str, Call], at_once: int = 1) -> int:
                 process.wait()
             raise
     return stop.exit_status or failed
+
+
+def _plain(value: Any) -> Any:
+    """A value of an option as Python code has it."""
+    return str(value) if isinstance(value, Path) else value
 
 
 def _pass_on(process: subprocess.Popen[str], name: str) -> None:

@@ -24,6 +24,7 @@ from tune_jobs.figures.style import (
     styled,
 )
 from tune_jobs.measuring.policy_specs import learned_name
+from tune_jobs.measuring.table import label_of
 from tune_jobs.measuring.wording import (
     described,
     on_jobs,
@@ -97,6 +98,7 @@ def draw(table: Path) -> Figure:
     rows = read_policies(table, COLUMNS, numbers=["unfinished"])
     first = rows.iloc[0]
     metric = get_metric(first["metric"])
+    label = label_of(first, metric.name)
     rows = with_numbers(rows, [f"{metric.name}{end}" for end in ("", "_low", "_high")])
     axis = spec_of_row(first).presentation.axis
     single = axis is None or _num_values(rows) == 1
@@ -104,14 +106,14 @@ def draw(table: Path) -> Figure:
     with styled():
         figure = new_figure(1.6 + _ROW_HEIGHT * len(rows) if single else _HEIGHT)
         axes = figure.subplots()
-        title = textwrap.fill(f"{metric.label} {where}", _TITLE_CHARACTERS)
+        title = textwrap.fill(f"{label} {where}", _TITLE_CHARACTERS)
         headline(figure, title, measured_on(rows))
         if single:
             order = ranked(rows, metric.name, metric.name)
             draw_dots(axes, order, metric.name, size=7, width=3)
             digits = 3 if metric.name == "utilization" else 2
             texts = [f"{value:.{digits}f}" for value in order[metric.name]]
-            axes.set_xlabel(textwrap.fill(metric.label, _METRIC_CHARACTERS))
+            axes.set_xlabel(textwrap.fill(label, _METRIC_CHARACTERS))
             axes.margins(x=0.12)
             shown = [f"{metric.name}{end}" for end in ("", "_low", "_high")]
             scale_values(axes, order[shown].to_numpy(), "x")
@@ -120,7 +122,7 @@ def draw(table: Path) -> Figure:
             write_above(axes, order[metric.name], cut_texts(order, texts))
         else:
             ends = _draw_lines(axes, rows, metric.name)
-            axes.set_ylabel(metric.label)
+            axes.set_ylabel(label)
             scale_values(axes, rows[metric.name].to_numpy())
             label_ends(axes, ends)
     return figure
@@ -131,7 +133,10 @@ def draw_win_rate(table: Path) -> Figure:
     rows = read_policies(table, COLUMNS, SHARES)
     *some, last = spec_of_row(rows.iloc[0]).baselines
     metric = get_metric(rows["metric"].iloc[0])
-    than = f"a {'higher' if metric.higher_is_better else 'lower'} {metric.label}"
+    than = (
+        f"a {'higher' if metric.higher_is_better else 'lower'} "
+        f"{label_of(rows.iloc[0], metric.name)}"
+    )
     titles = (
         f"(a) jobsets on which neither {', '.join(some)} nor {last} has {than}",
         "(b) jobs with a slowdown of at most 2",

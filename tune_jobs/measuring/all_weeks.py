@@ -4,7 +4,7 @@ Windows last for days. Queues of a busy machine build up over months: a rule tha
 starve may look good in all windows, and a bound on waits hardly ever binds there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cluster_env.core.jobs import JobSet
@@ -24,43 +24,27 @@ from tune_jobs.measuring.protocol import EvaluationProtocol
 
 @dataclass(frozen=True, eq=False)
 class AllWeeks:
-    """Jobs of a log in one go, and the heuristic that is best on them.
+    """What the best heuristic achieves on jobs of a log in one go, and what is worse.
 
     Attributes:
-        protocol: whose log, world, metric and limits count.
-        jobset: all of the jobs.
+        protocol: whose metric and limits count.
         reference: what the best heuristic achieves.
     """
 
     protocol: EvaluationProtocol
-    jobset: JobSet
     reference: Result
 
     @classmethod
-    def of(
-        cls, protocol: EvaluationProtocol, heuristics: Mapping[str, Policy], *, later: bool = False
-    ) -> "AllWeeks | None":
-        """The weeks before the held-out jobs, or theirs; None where jobs are of no log.
-
-        Args:
-            protocol: see `AllWeeks`.
-            heuristics: one or more by name, of which the best is the reference.
-            later: whether the weeks are those of the held-out jobs.
-        """
-        workload = protocol.task.workload
-        if not heuristics or not isinstance(workload, LogWorkload):
-            return None
-        part = workload.part(Split.HELD_OUT) if later else workload.before_held_out()
-        jobset = part.recorded.jobset()
-        results = [_play(protocol, jobset, name, rule) for name, rule in heuristics.items()]
+    def of(cls, protocol: EvaluationProtocol, results: Sequence[Result]) -> "AllWeeks":
+        """With the best of some heuristics, at least one; see `play_weeks`."""
         best = min(results, key=lambda result: rank_finishing(result, protocol.metric))
-        return cls(protocol, jobset, best)
+        return cls(protocol, best)
 
-    def violation(self, name: str, policy: Policy) -> str:
+    def violation(self, result: Result) -> str:
         """In which metrics a policy is worse than the reference by more than a limit, in words."""
-        if name == self.reference.name:
+        if result.name == self.reference.name:
             return ""
-        means, words = _play(self.protocol, self.jobset, name, policy).means, []
+        means, words = result.means, []
         for metric, limit in self.protocol.side_metrics.items():
             worse = worse_by(metric, means[metric], self.reference.means[metric])
             if worse > limit:
@@ -73,6 +57,34 @@ class AllWeeks:
         return ", and ".join(words)
 
 
+def weeks_of(protocol: EvaluationProtocol, *, later: bool = False) -> list[JobSet]:
+    """The jobs before the held-out ones in one go, or these; none where jobs are of no log.
+
+    Limits hold there in worlds with references alone, see `Training.references`.
+    """
+    workload, world = protocol.task.workload, protocol.task.world
+    references = protocol.task.spec.training.references(world)
+    if not references or not isinstance(workload, LogWorkload):
+        return []
+    part = workload.part(Split.HELD_OUT) if later else workload.before_held_out()
+    return [part.recorded.jobset()]
+
+
+def play_weeks(
+    protocol: EvaluationProtocol, weeks: Sequence[JobSet], policies: Sequence[tuple[str, Policy]]
+) -> list[Result]:
+    """What policies, with their names, achieve on all weeks; nothing where there are none."""
+    if not weeks:
+        return []
+    return compare_policies(
+        [PolicyGroup(name, (policy,)) for name, policy in policies],
+        weeks,
+        protocol.task.world,
+        run_seed=protocol.task.seed,
+        also=[protocol.metric, *protocol.side_metrics],
+    )
+
+
 def worse_by(metric: str, value: float, reference: float) -> float:
     """By what share of a reference's mean another one is worse; infinity where that is 0."""
     if value == reference:
@@ -81,14 +93,3 @@ def worse_by(metric: str, value: float, reference: float) -> float:
         return float("inf")
     change = value / reference - 1
     return -change if get_metric(metric).higher_is_better else change
-
-
-def _play(protocol: EvaluationProtocol, jobset: JobSet, name: str, policy: Policy) -> Result:
-    (result,) = compare_policies(
-        [PolicyGroup(name, (policy,))],
-        [jobset],
-        protocol.task.world,
-        run_seed=protocol.task.seed,
-        also=[protocol.metric, *protocol.side_metrics],
-    )
-    return result

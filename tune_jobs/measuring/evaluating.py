@@ -16,13 +16,14 @@ from cluster_env.evaluation import (
     compare_policies,
     evaluate,
 )
+from tune_jobs.measuring.all_weeks import play_weeks, weeks_of
 from tune_jobs.measuring.fingerprints import fingerprint_of
 from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec
 from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.measuring.wording import jobs_of
 from tune_jobs.measuring.work import Work
+from tune_jobs.processes.pieces import Found
 from tune_jobs.tables.columns import within_range
-from tune_jobs.terminal.pieces import Found
 
 _KEPT: dict[tuple[str, str], list[JobSet]] = {}
 
@@ -34,7 +35,8 @@ class Evaluated:
     group: PolicyGroup  # tuned
     results: tuple[Result, ...]  # on the held-out jobsets; empty if it is not compared there
     calibration: tuple[Result, ...]  # of each policy, on the jobsets that guards decide on
-    seconds: float  # that tuning and ``calibration`` took
+    weeks: tuple[Result, ...]  # of learned policies and references there, on all weeks of a log
+    seconds: float  # that tuning, ``calibration`` and ``weeks`` took
 
     @property
     def result(self) -> Result:
@@ -84,19 +86,23 @@ def evaluate_piece(whole: Evaluation, piece: tuple[int, int]) -> Evaluated:
     place, spec = whole.places[piece[0]], whole.specs[piece[1]]
     started = perf_counter()
     group = spec.make(place)
-    calibration: list[Result] = []
+    calibration, weeks = list[Result](), list[Result]()
+    name = spec.key if spec.learned else group.name
     if place.num_guard_jobsets and (spec.learned or spec.key in judged_heuristics(place)):
         calibration = compare_policies(
-            [PolicyGroup(spec.key if spec.learned else group.name, (p,)) for p in group.members],
+            [PolicyGroup(name, (policy,)) for policy in group.members],
             _kept(place, "guard", place.guard_jobsets),
             place.task.world,
             run_seed=place.task.seed,
             also=[place.metric, *place.side_metrics],
             warmup=place.warmup,
         )
+        if spec.learned or spec.key in references_at(place):
+            jobs = _kept(place, "all weeks", lambda: weeks_of(place))
+            weeks = play_weeks(place, jobs, [(name, policy) for policy in group.members])
     seconds = perf_counter() - started
     results = [evaluate_group(place, group)] if piece[1] < whole.num_compared else []
-    return Evaluated(group, tuple(results), tuple(calibration), seconds)
+    return Evaluated(group, tuple(results), tuple(calibration), tuple(weeks), seconds)
 
 
 def evaluate_group(place: EvaluationProtocol, group: PolicyGroup) -> Result:
@@ -180,9 +186,12 @@ def estimate_of(result: Result, metric: str, num_disjoint: int | None) -> Estima
 
 def judged_heuristics(place: EvaluationProtocol) -> list[str]:
     """Heuristics that learned policies have to beat: all of the world, and its references."""
-    world_spec = place.task.spec
-    references = world_spec.training.references(place.task.world)
-    return list(dict.fromkeys([*world_spec.heuristics.names(), *references]))
+    return list(dict.fromkeys([*place.task.spec.heuristics.names(), *references_at(place)]))
+
+
+def references_at(place: EvaluationProtocol) -> Sequence[str]:
+    """Heuristics whose side metrics limit those of a guarded policy; those of the world."""
+    return place.task.spec.training.references(place.task.world)
 
 
 def held_out_jobsets(place: EvaluationProtocol) -> list[JobSet]:

@@ -24,10 +24,10 @@ from cluster_env.evaluation import (
 )
 from tune_jobs.commands.comparing import Compare, Guard
 from tune_jobs.commands.shared import part_of
-from tune_jobs.measuring.all_weeks import AllWeeks, worse_by
+from tune_jobs.measuring.all_weeks import AllWeeks, play_weeks, weeks_of, worse_by
 from tune_jobs.measuring.choices import protocol_of
 from tune_jobs.measuring.comparison import check_specs
-from tune_jobs.measuring.evaluating import estimate_of, evaluation_of, trusted
+from tune_jobs.measuring.evaluating import estimate_of, evaluation_of, references_at, trusted
 from tune_jobs.measuring.guarding import calibrate, plain_limits, with_guard_jobs, write_decision
 from tune_jobs.measuring.policy_specs import learned_spec, split_names
 from tune_jobs.measuring.protocol import EvaluationProtocol
@@ -84,10 +84,10 @@ class Decided:
     run: Path
     decode: Decode
 
-    def report(self, wide: bool = False) -> Report:
-        """The candidates, and what the chosen one does later; differences, too, if `wide`."""
+    def report(self) -> Report:
+        """The candidates, and what the chosen one does later."""
         data = _as_data(self.protocol, self.decision, self.seconds, self.later)
-        lines = _text(self.protocol, self.decision, wide)
+        lines = _text(self.protocol, self.decision)
         lines.append(f"Deciding took {self.seconds:.1f} s, tuning the heuristics included.")
         tables = {"candidates": data["candidates"]}
         if self.later is not None:
@@ -104,9 +104,7 @@ class Decided:
         write_decision(path, self.decision, self.protocol, self.run, self.decode)
 
 
-def report_decision(
-    options: Compare, out: Path | None, *, later: bool, wide: bool, as_json: bool
-) -> None:
+def report_decision(options: Compare, out: Path | None, *, later: bool, as_json: bool) -> None:
     """Decides on the one policy that is named, shows the decision, and keeps it in a folder.
 
     Raises:
@@ -125,7 +123,7 @@ def report_decision(
         raise InputError(f"--{name} has no effect on a decision, so leave it out")
     guard = part_of(options, Guard, run=names[0], later=later)
     decided = decide(guard, NoProgress() if as_json else Progress())
-    decided.report(wide).show(as_json=as_json)
+    decided.report().show(as_json=as_json)
     if out is not None:
         decided.write(out / DECISION)
         if not as_json:
@@ -186,22 +184,14 @@ def _look_later(
         worse = worse_by(metric, means[decision.name][metric], means[decision.reference][metric])
         if worse > limit + _SLACK:
             beyond[metric] = worse
-    in_one_go = ""
-    if _in_one_go(protocol):
-        weeks = AllWeeks.of(
-            protocol, {decision.reference: policies[decision.reference]}, later=True
-        )
-        in_one_go = weeks.violation(decision.name, decision.chosen) if weeks else ""
+    pairs = [(name, policies[name]) for name in dict.fromkeys((decision.reference, decision.name))]
+    whole = play_weeks(protocol, weeks_of(protocol, later=True), pairs)
+    in_one_go = AllWeeks.of(protocol, whole[:1]).violation(whole[-1]) if whole else ""
     windows = protocol.num_disjoint_held_out
     return Later(len(jobsets), windows, tuple(results), beyond, in_one_go)
 
 
-def _in_one_go(protocol: EvaluationProtocol) -> bool:
-    """Whether limits hold over all weeks of a log in one go, too; see `AllWeeks`."""
-    return bool(protocol.task.spec.training.references(protocol.task.world))
-
-
-def _text(protocol: EvaluationProtocol, decision: GuardDecision, wide: bool) -> list[str]:
+def _text(protocol: EvaluationProtocol, decision: GuardDecision) -> list[str]:
     """The decision, then what it rests on."""
     row, metric = protocol.columns(), protocol.metric
     details = described(row)
@@ -223,7 +213,7 @@ def _text(protocol: EvaluationProtocol, decision: GuardDecision, wide: bool) -> 
         if math.isfinite(limit)
     ]
     best, where = "the best baseline", ""
-    if protocol.num_disjoint is not None and _in_one_go(protocol):
+    if protocol.num_disjoint is not None and references_at(protocol):
         best, where = f"{best} over all earlier weeks in one go", " there or on these jobsets"
     under = (
         f"Refused where marked with !: worse than {decision.reference}, {best} and so the "
@@ -232,16 +222,14 @@ def _text(protocol: EvaluationProtocol, decision: GuardDecision, wide: bool) -> 
     return [
         click.style(f"{title}{'; ' if details else ''}{details}", bold=True),
         *folded(sentences),
-        *aligned(_candidates(protocol, decision, wide), names=2, width=0 if wide else WIDTH),
+        *aligned(_candidates(protocol, decision), names=2, width=WIDTH),
         *_by_size(metric, {name: means[name] for name in dict.fromkeys(shown)}),
         "",
         *folded([under] if limits else []),
     ]
 
 
-def _candidates(
-    protocol: EvaluationProtocol, decision: GuardDecision, wide: bool
-) -> list[list[str]]:
+def _candidates(protocol: EvaluationProtocol, decision: GuardDecision) -> list[list[str]]:
     """Cells of all candidates: who is used, who is refused, and where."""
     metric = protocol.metric
     names = list(decision.limits)
@@ -249,7 +237,7 @@ def _candidates(
     means = {
         one.name: {**one.means, "unfinished": one.num_unfinished} for one in decision.candidates
     }
-    if wide or any(one.num_unfinished for one in decision.candidates):
+    if any(one.num_unfinished for one in decision.candidates):
         names.append("unfinished")
     lines = policy_lines(
         protocol.task.spec,
@@ -269,11 +257,6 @@ def _candidates(
     for line, one in zip(lines[-len(means) :], decision.candidates, strict=True):
         for place, name in enumerate(decision.limits if refused else (), start=3):
             line[place] += "!" if f"its {get_metric(name).label} of" in one.too_dear else " "
-    if wide:
-        gaps = [trusted(one.difference, windows) for one in decision.candidates]
-        heads = ["difference", ""][: len(lines) - len(gaps)]
-        for line, cell in zip(lines, [*heads, *(_interval(one, "+") for one in gaps)], strict=True):
-            line.append(cell)
     return lines
 
 

@@ -20,8 +20,14 @@ from cluster_env.workloads import DividedWorkload
 from cluster_env.worlds import get_heuristic, get_spec, shipped_policies
 from rllib_configs.policy_files import load_policy
 from rllib_configs.task_schema import TaskSection
-from tune_jobs.measuring.all_weeks import AllWeeks
-from tune_jobs.measuring.evaluating import Evaluated, Evaluation, evaluate_group, judged_heuristics
+from tune_jobs.measuring.all_weeks import AllWeeks, play_weeks, weeks_of
+from tune_jobs.measuring.evaluating import (
+    Evaluated,
+    Evaluation,
+    evaluate_group,
+    judged_heuristics,
+    references_at,
+)
 from tune_jobs.measuring.policy_specs import PolicySpec
 from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.measuring.trained_runs import Decode, TrainedRun
@@ -94,11 +100,14 @@ class TaskGuard:
 
     def decide(self, learned: Evaluated) -> tuple[GuardDecision, ...]:
         """About each policy of a learned spec; see `Judge.decide`."""
-        decisions = []
-        for result, policy in zip(learned.calibration, learned.group.members, strict=True):
-            words = self.weeks.violation(result.name, policy) if self.weeks else ""
-            decisions.append(self.judge.decide(result, policy, self.heuristic, words))
-        return tuple(decisions)
+        words = [""] * len(learned.calibration)
+        if self.weeks is not None:
+            words = [self.weeks.violation(one) for one in learned.weeks]
+        policies = zip(learned.calibration, learned.group.members, words, strict=True)
+        return tuple(
+            self.judge.decide(result, policy, self.heuristic, words)
+            for result, policy, words in policies
+        )
 
     def line(self, spec: PolicySpec, learned: Evaluated, heuristic: Result) -> Guarded:
         """Puts a learned spec behind the guard, beside the best heuristic on the same jobsets."""
@@ -134,12 +143,13 @@ def calibrate(
     world_spec = protocol.task.spec
     by_key = {spec.key: one for spec, one in zip(specs, evaluated, strict=True)}
     heuristics = {name: by_key[name] for name in judged_heuristics(protocol)}
-    references = world_spec.training.references(protocol.task.world)
+    references = references_at(protocol)
     first = references or world_spec.baselines or tuple(heuristics)
     baselines = [one for name, one in heuristics.items() if name in first]
     others = [one for name, one in heuristics.items() if name not in first]
     started = perf_counter()
-    weeks = AllWeeks.of(protocol, {name: heuristics[name].group.members[0] for name in references})
+    whole = [one for name in references for one in heuristics[name].weeks]
+    weeks = AllWeeks.of(protocol, whole) if whole else None
     make = partial(
         Judge,
         [one.calibration[0] for one in baselines],
@@ -150,13 +160,23 @@ def calibrate(
         num_disjoint=protocol.num_disjoint,
     )
     judge, refused = make(), dict[str, str]()
-    best = [*baselines, *others][judge.best].group
-    while weeks and (words := weeks.violation(best.name, best.members[0])):
-        refused[best.name] = words
+    candidates = [*baselines, *others]
+    best = candidates[judge.best]
+    while weeks and (words := weeks.violation(_on_all_weeks(protocol, best))):
+        refused[best.group.name] = words
         judge = make(refused=refused)
-        best = [*baselines, *others][judge.best].group
+        best = candidates[judge.best]
     seconds = perf_counter() - started + sum(one.seconds for one in heuristics.values())
-    return TaskGuard(judge, best, protocol.num_guard_jobsets, seconds, weeks)
+    return TaskGuard(judge, best.group, protocol.num_guard_jobsets, seconds, weeks)
+
+
+def _on_all_weeks(protocol: EvaluationProtocol, heuristic: Evaluated) -> Result:
+    """What a heuristic achieves there, also if it is none of the references."""
+    group = heuristic.group
+    found = heuristic.weeks or play_weeks(
+        protocol, weeks_of(protocol), [(group.name, group.members[0])]
+    )
+    return found[0]
 
 
 def guards_at(

@@ -83,7 +83,6 @@ def report_comparison(
     options: Compare,
     *,
     as_json: bool,
-    wide: bool,
     out: Path | None,
     track: bool | None,
     draw: Callable[[Path, Path], None],
@@ -104,7 +103,7 @@ def report_comparison(
     rows, runs = evaluate_policies(replace(options, policies=names), progress, kept=kept)
     if as_json:
         print_json(plain(rows))
-    say(format_rows(rows, wide, bold=True))
+    say(format_rows(rows, bold=True))
     if track is not False:
         stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
         with tempfile.TemporaryDirectory(prefix="metasched-comparison-") as folder:

@@ -29,12 +29,17 @@ COMPARED = (
     *("bounded_slowdown_narrow", "bounded_slowdown_medium", "bounded_slowdown_wide"),
     *("slowdown", "slowdown_small", "slowdown_large"),
     *("largest_slowdown", "slowdown_p95", "within_2"),
-    *("completion_time", "makespan", "win_rate"),
+    *("completion_time", "completion_p95", "longest_completion", "least_completion"),
+    *("completion_time_narrow", "completion_time_medium", "completion_time_wide"),
+    *("makespan", "win_rate"),
 )
 """Columns behind the one that decides, as far as the world has them."""
 
 _LAST = ("completion_time", "largest_slowdown")
-_ALWAYS = ("utilization", "utilization_to_end", "wait", "longest_wait", "makespan")
+_ALWAYS = (
+    *("utilization", "utilization_to_end", "wait", "longest_wait", "longest_completion"),
+    *("completion_p95", "makespan"),
+)
 _LONGEST_TITLE = 20
 
 

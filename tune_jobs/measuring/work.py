@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from cluster_env.core.json_text import parse_json
+from tune_jobs.processes.pieces import Found, Piece, Spread, here
+from tune_jobs.processes.spreading import spreading
 from tune_jobs.terminal.files import append_whole, replacing
-from tune_jobs.terminal.pieces import Found, Piece, Spread, here
 from tune_jobs.terminal.progress import NoProgress, Progress
-from tune_jobs.terminal.spreading import spreading
 
 
 class Kept:

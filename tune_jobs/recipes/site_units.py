@@ -104,7 +104,7 @@ class Contender:
     @property
     def overrides(self) -> tuple[str, ...]:
         """What it changes of the task."""
-        return ("task.workload.run_times=mixed",) if self.rule else ()
+        return ("task.world.run_times=mixed",) if self.rule else ()
 
     def content(self) -> list[str]:
         """Digests of the files that it consists of; empty for a rule."""

@@ -37,7 +37,7 @@ from tune_jobs.terminal.progress import Progress
 USUAL = "fcfs:easy"
 """What plays a log today, where neither a policy nor a slurm.conf is named."""
 
-NOW, THEN, DROP = "now", "then", "drop"
+NOW, THEN = "now", "then"
 
 FIGURE = "whatif"
 """Name of the picture and of its table."""
@@ -126,10 +126,7 @@ def check_changes(options: WhatIf) -> tuple[list[_Case], list[str]]:
         sides |= {one: (one,) for one in made}
     cases = [now]
     for name, changes in sides.items():
-        setup = changed(now.setup, changes, now.task)
-        if options.too_long != DROP:
-            setup = setup.with_setting("task.workload.too_long", options.too_long)
-        cases.append(_case(name, options, setup))
+        cases.append(_case(name, options, changed(now.setup, changes, now.task)))
     for case in cases:
         check_specs(case.protocol, [case.spec])
     return cases, words

@@ -12,10 +12,10 @@ from typing import Any
 from rllib_configs import builders
 from rllib_configs.policies import learned_policy, save_policy, start_from
 from rllib_configs.schema import ExperimentConfig
+from tune_jobs.processes.capacity import cpus_for
+from tune_jobs.processes.pieces import Spread, here
+from tune_jobs.processes.ray_session import without_ray_chatter
 from tune_jobs.runs.validation import RATIO, Validation
-from tune_jobs.terminal.capacity import cpus_for
-from tune_jobs.terminal.pieces import Spread, here
-from tune_jobs.terminal.ray_session import without_ray_chatter
 
 ALGORITHM = "algorithm"
 POLICY = "policy"
@@ -159,7 +159,7 @@ def start_trainer(
 
     Args:
         config: see `Trainer`.
-        say: told what it waits for, see `tune_jobs.terminal.capacity.cpus_for`.
+        say: told what it waits for, see `tune_jobs.processes.capacity.cpus_for`.
         seen: see `Trainer`.
 
     Raises:

@@ -14,6 +14,8 @@ from meta.maml.options import MAMLOptions
 from rllib_configs.policy_files import check_start
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
+from tune_jobs.processes.head import watching_head
+from tune_jobs.processes.ray_session import check_placement, ray_session
 from tune_jobs.runs.checkpoints import Checkpoint
 from tune_jobs.runs.describing import TITLE, best_reference, describe, headline
 from tune_jobs.runs.directory import RunDirectory, create_run, discard_run
@@ -21,9 +23,7 @@ from tune_jobs.runs.history import MetricRow
 from tune_jobs.runs.hooks import Hooks
 from tune_jobs.runs.resuming import Resumption
 from tune_jobs.terminal.files import short_path
-from tune_jobs.terminal.head import watching_head
 from tune_jobs.terminal.progress import NoProgress, Progress
-from tune_jobs.terminal.ray_session import check_placement, ray_session
 from tune_jobs.terminal.running import program
 from tune_jobs.terminal.signals import StopRequest
 from tune_jobs.tracking import NullTracker, Tracker
@@ -77,7 +77,7 @@ def run_training(
         config: what to train; with `resume`, the config in there.
         run_dir: folder of the run, new or empty; by default a new one below ``config.runs``.
         resume: an earlier run to go on with.
-        address: Ray cluster; see `tune_jobs.terminal.ray_session.ray_session`.
+        address: Ray cluster; see `tune_jobs.processes.ray_session.ray_session`.
         progress: shows where it is; by default nothing is shown.
         tracker: records the run, and is neither finished nor closed; by default one is opened as
             the config says.

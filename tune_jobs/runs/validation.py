@@ -14,7 +14,7 @@ from cluster_env.worlds import get_heuristic
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.measuring.table import beside
 from tune_jobs.measuring.wording import jobs_of
-from tune_jobs.terminal.pieces import Spread, here
+from tune_jobs.processes.pieces import Spread, here
 
 RATIO = "eval/ratio"
 """Metric of a run's objective over that of the best heuristic."""
@@ -104,8 +104,9 @@ class Validation:
     def describe(self, references: dict[str, float]) -> str:
         """One sentence that says what there is to beat."""
         values = ", ".join(f"{name} {value:.3g}" for name, value in references.items())
+        label = self._metric.label.replace("steps", self._task.spec.presentation.time_unit)
         return (
-            f"{self._metric.label} of the heuristics, {jobs_of(self._task, Split.VALIDATION)}, "
+            f"{label} of the heuristics, {jobs_of(self._task, Split.VALIDATION)}, "
             f"{len(self._jobsets)} validation jobsets: {values}"
         )
 

@@ -50,7 +50,7 @@ def launch_sweep(options: Tune, draw: DrawFigure) -> SweepResult:
             changed["concurrent"] = options.num_concurrent
         sweep = SweepFolder(folder.path, folder.sweep.model_copy(update=changed))
     elif options.sweep is None:
-        raise InputError("name a sweep (--sweeps lists them) or a file of one")
+        raise InputError("name a sweep (metasched tune lists them) or a file of one")
     else:
         values = {
             "trials": options.num_trials,

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
+from tune_jobs.processes.head import watching_head
+from tune_jobs.processes.ray_session import check_placement, ray_session, resolve_address
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import SweepFolder, SweepWork, create_sweep, find_work
 from tune_jobs.sweeps.points import check_cpus, check_sweep, num_trials
 from tune_jobs.sweeps.progress_table import ProgressTable
 from tune_jobs.sweeps.results import resume_command, write_results
-from tune_jobs.terminal.head import watching_head
-from tune_jobs.terminal.ray_session import check_placement, ray_session, resolve_address
 from tune_jobs.terminal.running import num_local_cpus
 from tune_jobs.terminal.signals import StopRequest
 from tune_jobs.tracking import Tracker
@@ -53,8 +53,8 @@ def run_sweep(
     """Runs all trials, or those that are left of a sweep that was interrupted.
 
     A new sweep has a folder of its own below `runs`, or `path`; for the address see
-    `tune_jobs.terminal.ray_session.ray_session`. By default nobody draws the figure of a sweep that
-    has ended.
+    `tune_jobs.processes.ray_session.ray_session`. By default nobody draws the figure of a sweep
+    that has ended.
 
     Raises:
         InputError: before anything has started, if the sweep cannot run.

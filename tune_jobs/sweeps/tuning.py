@@ -19,12 +19,12 @@ from ray.tune.stopper import Stopper
 
 from cluster_env.core.errors import Failure
 from rllib_configs.schema import ExperimentConfig
+from tune_jobs.processes.capacity import GRACE_S, CpuWait, can_grow, num_cpus_of
 from tune_jobs.sweeps.callback import MAX_FAILURES, SweepCallback
 from tune_jobs.sweeps.folder import SweepFolder, SweepWork, find_work, trial_name
 from tune_jobs.sweeps.points import check_cpus, cpus_of, read_presets, searcher_seed
 from tune_jobs.sweeps.searched import SETTINGS
 from tune_jobs.sweeps.trial import SweepTrial, TrialContext
-from tune_jobs.terminal.capacity import GRACE_S, CpuWait, can_grow, num_cpus_of
 from tune_jobs.terminal.signals import StopRequest
 
 _START_S = 30.0  # in which the process of a trial starts, so that the CPU is its own

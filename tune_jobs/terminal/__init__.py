@@ -1,1 +1,1 @@
-"""What commands share: progress, tables of text, signals and the connection to Ray."""
+"""What commands share: progress, files, signals and errors."""

@@ -109,32 +109,6 @@ def print_list(entries: Iterable[tuple[str, str]]) -> None:
     click.echo(formatter.getvalue(), nl=False)
 
 
-def list_option(
-    flag: str, what: str, entries: Callable[[], Iterable[tuple[str, str]]]
-) -> Decorator:
-    """A flag that lists names with a line about each, and ends the command.
-
-    Args:
-        flag: such as ``--presets``.
-        what: is listed; the help says so.
-        entries: gives names and lines, when they are asked for.
-    """
-
-    def show(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-        if value and not context.resilient_parsing:
-            print_list(entries())
-            context.exit()
-
-    return click.option(
-        flag,
-        is_flag=True,
-        expose_value=False,
-        is_eager=True,
-        callback=show,
-        help=f"List {what} and exit.",
-    )
-
-
 def first_comment(path: Path) -> str:
     """The first paragraph of the comment at the top of a YAML file, as one line."""
     lines = []

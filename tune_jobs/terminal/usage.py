@@ -6,6 +6,7 @@ import shlex
 import click
 
 from cluster_env.core.registry import nearest
+from cluster_env.core.removed import was_removed
 from cluster_env.worlds import WORLDS, get_spec, shipped_policies
 from rllib_configs.explaining import settings_named
 from rllib_configs.extensions import load_extensions
@@ -19,7 +20,8 @@ def explain_usage(error: click.ClickException, program: str) -> str:
     """The sentence for the user.
 
     An option or argument that is the name of a setting is answered with ``--set``, where the
-    command has it; another unknown option with the one that is spelled most like it.
+    command has it; one of the function in Python with that; another unknown option with the one
+    that is spelled most like it.
 
     Args:
         error: what click found.
@@ -32,11 +34,14 @@ def explain_usage(error: click.ClickException, program: str) -> str:
         options = [name for each in params for name in each.opts]
         extra = _EXTRA.search(message)
         if isinstance(error, click.NoSuchOption):
-            message = f"no such option '{error.option_name}'"
             name = error.option_name
+            gone = was_removed(f"option of {context.command.name}", name.lstrip("-"))
+            message = gone or f"no such option '{name}'"
             longer = [option for option in options if option.startswith(name)]
-            hint = "" if longer else _as_setting(name.lstrip("-"), "VALUE", options)
-            hint = hint or _as_option(name, longer or options)
+            if not gone and not longer:
+                hint = _as_setting(name.lstrip("-"), "VALUE", options)
+                hint = hint or _as_argument(name, context.command)
+            hint = hint if gone or hint else _as_option(name, longer or options)
         elif extra:
             words = extra[1].split()
             name, is_setting, value = words[0].partition("=")
@@ -54,6 +59,13 @@ def _as_setting(name: str, value: str, options: list[str]) -> str:
     keys = [name] if "." in name else settings_named(name, ExperimentConfig)
     shown = " or ".join(f"--set {key}={value}" for key in keys)
     return f": did you mean {shown}?" if shown else ""
+
+
+def _as_argument(name: str, command: click.Command) -> str:
+    """Asks whether the function in Python was meant; empty where it has no such argument."""
+    untyped = {param.opts[0]: param.name for param in getattr(command, "untyped", ())}
+    said = untyped.get(name)
+    return f": did you mean metasched.{command.name}({said}=VALUE)?" if said else ""
 
 
 def _as_policies(words: list[str], options: list[str]) -> str:

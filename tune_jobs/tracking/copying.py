@@ -6,7 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,7 +51,6 @@ class _There:
     status: str
     row: int = 0  # of the newest point of the local store that it has
     model: str | None = None  # see `MODEL_TAG`
-    steps: dict[str, set[int]] = field(default_factory=dict)  # by metric
 
 
 class Copy:
@@ -63,7 +62,6 @@ class Copy:
     Args:
         home: folder of the local store.
         uri: of the server, or of another database.
-        thorough: look for each single point, and send all files again.
         creates: whether runs that the server does not have are created there.
 
     Attributes:
@@ -71,13 +69,11 @@ class Copy:
         refused: what the server will never take, in a few words each.
     """
 
-    def __init__(
-        self, home: Path, uri: str, *, thorough: bool = False, creates: bool = True
-    ) -> None:
+    def __init__(self, home: Path, uri: str, *, creates: bool = True) -> None:
         self.uri = uri
         self.num_points = self.num_files = 0
         self.refused: list[str] = []
-        self._home, self._thorough, self._creates = home, thorough, creates
+        self._home, self._creates = home, creates
         self._source: LocalStore | None = None
         self._target: Store | None = None
         self._there: dict[str, _There] = {}
@@ -134,7 +130,7 @@ class Copy:
         there.params |= params
         for piece in batched(source.points_after(run.info.run_id, there.row), POINTS_AT_ONCE):
             points = [
-                point for _, point in piece if self._is_new(target, there, point[0], point[3])
+                point for _, point in piece if point[3] > there.last.get(point[0], point[3] - 1)
             ]
             self._send("points", partial(target.points, there.run_id, points))
             there.row = piece[-1][0]
@@ -159,24 +155,17 @@ class Copy:
                 target.end(there.run_id, run.info.status, run.info.end_time)
             there.status = run.info.status
 
-    def _is_new(self, target: Store, there: _There, metric: str, step: int) -> bool:
-        if not self._thorough or metric not in there.last:
-            return step > there.last.get(metric, step - 1)
-        if metric not in there.steps:
-            there.steps[metric] = target.steps(there.run_id, metric)
-        return step not in there.steps[metric]
-
     def _copy_files(self, source: LocalStore, target: Store, run: "Run", there: _There) -> None:
         """Copies files that are new or have changed, and makes a model there."""
         folder = source.artifacts_of(run.info.run_id)
         now = {path.name: _digest(path) for path in sorted(folder.glob("*"))}
         known: dict[str, str] = {}
         with contextlib.suppress(ValueError):  # where nothing was sent, or somebody wrote a tag
-            known = {} if self._thorough else dict(parse_json(there.tags.get(FILES_TAG, "")))
+            known = dict(parse_json(there.tags.get(FILES_TAG, "")))
         for name in (name for name, digest in now.items() if known.get(name) != digest):
             self._send(name, partial(target.artifact, there.run_id, folder / name))
             self.num_files += 1
-        if now != known or self._thorough:
+        if now != known:
             there.tags[FILES_TAG] = json.dumps(now)
             target.tags(there.run_id, {FILES_TAG: there.tags[FILES_TAG]})
         policy, registered = folder / POLICY_FOLDER, run.data.tags.get(MODEL_TAG)

@@ -35,7 +35,6 @@ class LostRuns:
 def send_records(
     run_dir: Path,
     tracking_uri: str | None,
-    from_start: bool,
     gone: bool,
     register: str | None,
     read_rows: ReadRows,
@@ -45,7 +44,6 @@ def send_records(
     Args:
         run_dir: folder of a run that was tracked.
         tracking_uri: MLflow server or database, by default the environment's.
-        from_start: whether to look for each single point, and to send all files again.
         gone: whether the user says that the process of the run has ended.
         register: name in MLflow's registry of which the run's policy becomes a new version.
         read_rows: reads what a run whose process was killed has in its own table.
@@ -94,7 +92,7 @@ def send_records(
             )
             return
         click.echo(f"Sending {run_dir} to {hide_secrets(server)}")
-        copy = Copy(home, server, thorough=from_start)
+        copy = Copy(home, server)
         family = [run.info.run_id for run in store.family(file.experiment, file.key)]
         try:
             copy.copy(family)

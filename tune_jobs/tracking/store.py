@@ -175,10 +175,6 @@ class Store:
         metrics = self.run(run_id).data.to_proto().metrics
         return {metric.key: metric.step for metric in metrics}
 
-    def steps(self, run_id: str, metric: str) -> set[int]:
-        """All steps of a metric of a run."""
-        return {point.step for point in self._client.get_metric_history(run_id, metric)}
-
     def points(self, run_id: str, points: Sequence[Point]) -> None:
         """Adds points to the curves of a run."""
         for chunk in batched(points, MAX_METRICS):

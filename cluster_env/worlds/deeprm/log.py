@@ -37,7 +37,6 @@ class DeepRMLog(LogWorkload):
         window: length of a jobset in time steps.
         log_format: format of the log: ``csv`` by default; ``auto`` detects it.
         estimates: Refused: policies see how long jobs last, and no estimates.
-        run_times: Refused for the same reason.
         missing_limits: Refused for the same reason.
         hash_users: Refused: jobs of this world have no names.
 
@@ -50,7 +49,6 @@ class DeepRMLog(LogWorkload):
         {
             "jobs": "windows are by time, because episodes end at task.world.max_time",
             "estimates": "policies see how long jobs last",
-            "run_times": "policies see how long jobs last",
             "missing_limits": "policies see how long jobs last",
             "hash_users": "its jobs have no names",
         }

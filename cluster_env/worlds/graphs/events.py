@@ -497,7 +497,7 @@ def begin_episode(episode: Episode) -> None:
         enter_pool(episode, executor, common_pool(episode))
     record.time, record.num_arrived, record.num_here, record.num_events = 0, 0, 0, 0
     record.num_promises, record.next_order, record.busy = 0, 0, 0
-    record.source, record.picked = NOWHERE, NOWHERE
+    record.source, record.picked, record.skipped = NOWHERE, NOWHERE, 0
     record.rate, record.pending_reward = 0.0, 0.0
     record.recent_log_work, record.recent_burst = 0.0, 0.0
     record.deciding, record.decided, record.forced = False, False, False

@@ -101,7 +101,7 @@ def most_of(episode: Episode, target: int) -> int:
 def assign(episode: Episode, target: int, count: int) -> None:
     """Gives executors of the source to a stage; 0 of them end the round, if that is allowed."""
     record = episode.record
-    record.decided, record.picked = True, NOWHERE
+    record.decided, record.picked, record.skipped = True, NOWHERE, 0
     if count == 0 and record.forced:
         target, count = first_candidate(episode), 1
     if count == 0:
@@ -115,35 +115,30 @@ def assign(episode: Episode, target: int, count: int) -> None:
 
 
 @njit_inlined
-def list_candidates(episode: Episode, k: int) -> int:
-    """The number of the k-th stage that can get executors, `NOWHERE` if there are fewer.
-
-    In the order of `first_candidate`, those of a job by their numbers.
-    """
-    own, width = job_of_pool(episode, episode.record.source), episode.options.width
-    for i in range(-1, episode.record.num_here):
-        job = own if i < 0 else episode.here[i]
-        if job < 0 or (i >= 0 and job == own) or not is_open(episode, job):
-            continue
-        for stage in range(episode.jobs[job].num_stages):
-            if can_take(episode, job, stage):
-                if k == 0:
-                    return job * width + stage
-                k -= 1
-    return NOWHERE
+def shown_target(episode: Episode, k: int) -> int:
+    """The number of the k-th stage that the state shows, `NOWHERE` if it shows fewer."""
+    if not 0 <= k < episode.options.candidates:
+        return NOWHERE
+    column = candidate_of(episode.state, k)
+    if column[CANDIDATE.here] == 0:
+        return NOWHERE
+    return np.int64(column[CANDIDATE.job]) * episode.options.width + column[CANDIDATE.stage]
 
 
 @njit_inlined
 def act(episode: Episode, action: int) -> None:
-    """Takes a decision: picks a stage, or says how many executors the picked one gets."""
-    record, options = episode.record, episode.options
+    """Takes a decision: picks a stage, or says how many executors the picked one gets.
+
+    Void shows the next stages, if there are more than the state shows, and else ends the round.
+    """
+    record = episode.record
     if record.picked >= 0:
         assign(episode, record.picked, max(min(action + 1, most_of(episode, record.picked)), 1))
         return
-    target = NOWHERE
-    if 0 <= action < options.candidates:
-        target = list_candidates(episode, action)
-    if target < 0:
+    target = shown_target(episode, action)
+    if target < 0 and episode.state[HEADER.more] > 0:
+        record.skipped += episode.options.candidates
+    elif target < 0:
         assign(episode, NOWHERE, 0)
     elif most_of(episode, target) == 1:
         assign(episode, target, 1)
@@ -153,14 +148,13 @@ def act(episode: Episode, action: int) -> None:
 
 @njit_inlined
 def action_for(episode: Episode, target: int, count: int) -> int:
-    """The action by which a stage gets so many executors; void for a count of 0."""
+    """The action by which a stage gets so many executors, or by which the next ones are shown."""
     options = episode.options
     if episode.record.picked >= 0:
         return (count if target == episode.record.picked else options.executors) - 1
-    if count > 0:
-        for k in range(options.candidates):
-            if list_candidates(episode, k) == target:
-                return k
+    for k in range(options.candidates if count > 0 else 0):
+        if shown_target(episode, k) == target:
+            return k
     return options.items
 
 
@@ -173,7 +167,7 @@ def in_seconds(time: float) -> int:
 @njit_inlined
 def write_state(episode: Episode) -> None:
     """Writes what a policy sees: `Header`, and candidates."""
-    record, state, options = episode.record, episode.state, episode.options
+    record, state = episode.record, episode.state
     state[:] = 0
     total = 0.0
     for i in range(record.num_here):
@@ -192,12 +186,31 @@ def write_state(episode: Episode) -> None:
             candidate_of(state, k)[CANDIDATE.number] = k + 1
         state[HEADER.must] = 1
         return
-    state[HEADER.phase], state[HEADER.must] = 1, record.forced
-    for k in range(options.candidates):
-        target = list_candidates(episode, k)
-        if target < 0:
-            break
-        write_candidate(episode, k, target)
+    state[HEADER.phase] = 1
+    write_candidates(episode)
+    state[HEADER.must] = record.forced and state[HEADER.more] == 0
+
+
+@njit_inlined
+def write_candidates(episode: Episode) -> None:
+    """Writes the stages that can get executors, from the first that was not skipped on.
+
+    In the order of `first_candidate`, those of a job by their numbers.
+    """
+    own, width = job_of_pool(episode, episode.record.source), episode.options.width
+    k = -episode.record.skipped
+    for i in range(-1, episode.record.num_here):
+        job = own if i < 0 else episode.here[i]
+        if job < 0 or (i >= 0 and job == own) or not is_open(episode, job):
+            continue
+        for stage in range(episode.jobs[job].num_stages):
+            if can_take(episode, job, stage):
+                if k == episode.options.candidates:
+                    episode.state[HEADER.more] = 1
+                    return
+                if k >= 0:
+                    write_candidate(episode, k, job * width + stage)
+                k += 1
 
 
 @njit_inlined

@@ -39,11 +39,13 @@ SHARE = ("log_left", "log_work", "log_age", "constant")
 of the executors may take them all."""
 
 CONTEXT = ("constant", "log_size", "burst")
-"""What weights may depend on: mean ln of the work of the last jobs, in executors x 100 s, and how
-bursty they came (`cluster_env.worlds.graphs.events.observe`)."""
+"""What weights may depend on: mean ln of the work of the last jobs, in executors x 400 s, which is
+about 0 for generated graphs and for those of TPC-H, and how bursty they came
+(`cluster_env.worlds.graphs.events.observe`)."""
 
 NUM_WEIGHTS = len(PRIORITY) + len(SHARE)
 _LN_WORK, _LN_PATH, _AGE = float(np.log(1e5)), float(np.log(1e3)), 1e4
+_LN_SIZE = float(np.log(4e5))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +87,7 @@ def decide(episode: Episode, rule: int, weights: NDArray[np.float64]) -> tuple[i
     own = job_of_pool(episode, record.source)
     # The job of the executors keeps them.
     if own >= 0:
-        target = usual_stage(episode, own)
+        target = usual_stage(episode, own, False)
         if target >= 0:
             return target, min(free, most_of(episode, target))
     total = 0.0
@@ -103,7 +105,7 @@ def decide(episode: Episode, rule: int, weights: NDArray[np.float64]) -> tuple[i
             most = int(np.ceil(most * share))
         room = most - episode.progress[job].held
         if room > 0:
-            target = usual_stage(episode, job)
+            target = usual_stage(episode, job, False)
             if target >= 0:
                 return target, min(room, most_of(episode, target))
     return NOWHERE, 0
@@ -119,24 +121,11 @@ def sum_of_powers(episode: Episode, exponent: float) -> float:
 
 
 @njit_inlined
-def usual_stage(episode: Episode, job: int) -> int:
-    """The first stage of a job that can begin now, or else the first that can get executors."""
-    progress, width, later = episode.progress[job], episode.options.width, NOWHERE
-    if progress.wanting & ~progress.chosen == 0:
-        return NOWHERE
-    for stage in range(episode.jobs[job].num_stages):
-        if can_take(episode, job, stage):
-            target = job * width + stage
-            if episode.stages[target].parents & progress.unfinished == 0:
-                return target
-            if later < 0:
-                later = target
-    return later
+def usual_stage(episode: Episode, job: int, by_path: bool) -> int:
+    """The first stage of a job that can begin now, or else the first that can get executors.
 
-
-@njit_inlined
-def longest_stage(episode: Episode, job: int) -> int:
-    """The stage of a job with the longest path, of those that can begin now if there are any."""
+    By path, the one with the longest path in place of the first.
+    """
     progress, width, best, longest = episode.progress[job], episode.options.width, NOWHERE, 0.0
     if progress.wanting & ~progress.chosen == 0:
         return NOWHERE
@@ -145,9 +134,10 @@ def longest_stage(episode: Episode, job: int) -> int:
         if can_take(episode, job, stage):
             target = job * width + stage
             fixed = episode.stages[target]
+            path = fixed.path if by_path else 0.0
             ready = fixed.parents & progress.unfinished == 0
-            if best < 0 or ready > best_ready or (ready == best_ready and fixed.path > longest):
-                best, longest, best_ready = target, fixed.path, ready
+            if best < 0 or ready > best_ready or (ready == best_ready and path > longest):
+                best, longest, best_ready = target, path, ready
     return best
 
 
@@ -161,7 +151,7 @@ def shortest_job(episode: Episode) -> tuple[int, int]:
         if job < 0 or (i >= 0 and job == own) or not is_open(episode, job):
             continue
         if episode.jobs[job].work < least:
-            target = longest_stage(episode, job)
+            target = usual_stage(episode, job, True)
             if target >= 0:
                 least, best = episode.jobs[job].work, target
     if best < 0:
@@ -173,14 +163,14 @@ def shortest_job(episode: Episode) -> tuple[int, int]:
 def weight_of(episode: Episode, weights: NDArray[np.float64], k: int) -> float:
     """A weight of the scorer in the present context."""
     record = episode.record
-    size = record.recent_log_work - _LN_WORK
+    size = record.recent_log_work - _LN_SIZE
     return weights[0, k] + size * weights[1, k] + record.recent_burst * weights[2, k]
 
 
 @njit_inlined
 def best_by_score(episode: Episode, weights: NDArray[np.float64]) -> tuple[int, int]:
     """The stage of the lowest score, see `PRIORITY` and `SHARE`."""
-    record, free = episode.record, num_free(episode)
+    record, shares, free = episode.record, episode.shares, num_free(episode)
     own = job_of_pool(episode, record.source)
     w = (
         weight_of(episode, weights, 0),
@@ -204,12 +194,14 @@ def best_by_score(episode: Episode, weights: NDArray[np.float64]) -> tuple[int, 
         left = np.log(max(episode.progress[job].work_left, 1.0)) - _LN_WORK
         work = episode.jobs[job].log_work - _LN_WORK
         age = np.log(1.0 + (record.time - episode.jobs[job].arrival) / _AGE)
-        episode.shares[i] = s[0] * left + s[1] * work + s[2] * age
-        top = max(top, episode.shares[i])
+        share = s[0] * left + s[1] * work + s[2] * age
+        # What the score needs again, because most of the time goes into logarithms.
+        shares[i, 0], shares[i, 1], shares[i, 2] = share, left, age
+        top = max(top, share)
     total = 0.0
     for i in range(record.num_here):
-        episode.shares[i] = np.exp(episode.shares[i] - top)
-        total += episode.shares[i]
+        shares[i, 0] = np.exp(shares[i, 0] - top)
+        total += shares[i, 0]
     scale = episode.options.executors * np.exp(min(s[3], 20.0)) / total
     least, best, best_room = np.inf, NOWHERE, 0
     for i in range(record.num_here):
@@ -217,20 +209,19 @@ def best_by_score(episode: Episode, weights: NDArray[np.float64]) -> tuple[int, 
         progress = episode.progress[job]
         room = free
         if job != own:
-            most = min(np.ceil(scale * episode.shares[i]), float(episode.options.executors))
+            most = min(np.ceil(scale * shares[i, 0]), float(episode.options.executors))
             room = int(most) - progress.held
         if room <= 0 or progress.wanting & ~progress.chosen == 0:
             continue
-        score = w[0] * (np.log(max(progress.work_left, 1.0)) - _LN_WORK)
-        score += w[1] * (episode.jobs[job].log_work - _LN_WORK)
-        score += w[2] * np.log(1.0 + (record.time - episode.jobs[job].arrival) / _AGE)
+        score = w[0] * shares[i, 1] + w[1] * (episode.jobs[job].log_work - _LN_WORK)
+        score += w[2] * shares[i, 2]
         score += w[3] * np.log(1.0 + progress.held) + w[4] * (job == own)
         for stage in range(episode.jobs[job].num_stages):
             if not can_take(episode, job, stage):
                 continue
             target = job * episode.options.width + stage
             fixed = episode.stages[target]
-            of_stage = score + w[5] * (np.log(max(fixed.path, 1.0)) - _LN_PATH)
+            of_stage = score + w[5] * (fixed.log_path - _LN_PATH)
             of_stage += w[6] * (fixed.parents & progress.unfinished == 0)
             if of_stage < least:
                 least, best, best_room = of_stage, target, room

@@ -110,10 +110,7 @@ class GraphsSimulator(BatchSimulator):
         run_episodes(self._clusters, rows, rows, np.empty(0), _PLAY, rule.number, rule.weights)
 
     def choose(self, rule: Rule, rows: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The actions that a rule takes in active rows, int32 ``(m,)``.
-
-        Where a state shows fewer stages than could get executors, it may find none among them.
-        """
+        """The actions that a rule takes in active rows, int32 ``(m,)``, as in `play`."""
         actions = np.empty(rows.size, np.int32)
         choose_actions(self._clusters, rows, rule.number, rule.weights, actions)
         return actions

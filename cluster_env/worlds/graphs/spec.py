@@ -13,6 +13,7 @@ from cluster_env.core.spec import (
 )
 from cluster_env.task import Task
 from cluster_env.worlds.graphs.heuristics import HEURISTICS
+from cluster_env.worlds.graphs.render import draw
 from cluster_env.worlds.graphs.workloads import WORKLOADS
 from cluster_env.worlds.graphs.world import Graphs
 
@@ -27,16 +28,23 @@ def columns(task: Task) -> dict[str, Value]:
         "graphs": "measured" if world.durations else getattr(workload, "shape", ""),
         "gap_s": getattr(workload, "gap_s", float("nan")),
         "burst": getattr(workload, "burst", 1),
+        "shift": getattr(workload, "shift", ""),
     }
 
 
 def describe(columns: Mapping[str, Any]) -> str:
-    """``50 executors, measured graphs, a job every 25 s``."""
-    burst = int(columns["burst"])
-    return (
-        f"{int(columns['executors']):,} executors, {columns['graphs']} graphs, a job every "
-        f"{float(columns['gap_s']):g} s{f' in bursts of {burst:,}' if burst > 1 else ''}"
-    )
+    """``50 executors, measured graphs, a job every 25 s``; of shifted jobs their shift."""
+    burst, shift = int(columns["burst"]), columns.get("shift")
+    bursts = f" in bursts of {burst:,}" if burst > 1 else ""
+    jobs = f"shift: {shift}" if shift else f"a job every {float(columns['gap_s']):g} s{bursts}"
+    graphs = columns["graphs"] or "generated"
+    return f"{int(columns['executors']):,} executors, {graphs} graphs, {jobs}"
+
+
+def words(task: Task) -> str:
+    """``a job every 25 s``, ``shift: bursts``."""
+    shift = getattr(task.workload, "shift", "")
+    return f"shift: {shift}" if shift else f"a job every {getattr(task.workload, 'gap_s', 0):g} s"
 
 
 SPEC = WorldSpec(
@@ -44,16 +52,21 @@ SPEC = WorldSpec(
     workloads=WORKLOADS,
     heuristics=HEURISTICS,
     baselines=("weighted_fair", "fair", "sjf_cp", "fifo"),
-    metrics=("completion_time", "slowdown", "makespan", "largest_slowdown", "wait", "utilization"),
+    metrics=(
+        *("completion_time", "completion_p95", "longest_completion", "least_completion"),
+        *("completion_time_narrow", "completion_time_medium", "completion_time_wide"),
+        *("slowdown", "makespan", "utilization"),
+    ),
+    side_metrics={"utilization": 0.1, "completion_p95": 0.25, "longest_completion": 0.25},
     variants={
         "no delay": {"delay": 0, "spread": 0.0},
-        "few executors": {"executors": 3},
+        "few executors": {"executors": 3, "candidates": 1},
         "its end": {"max_time": 60_000},
     },
     presentation=Presentation(
         columns=columns,
         describe=describe,
-        words=lambda task: f"a job every {getattr(task.workload, 'gap_s', 0):g} s",
+        words=words,
         time=lambda time: f"{time / 1000:,.1f} s",
         time_unit="ms",
         axis=Axis("workload.gap_s", "a job every {:g} s".format),
@@ -65,7 +78,8 @@ SPEC = WorldSpec(
                 "workload": {"jobs": 50},
                 "objective": "completion_time",
             }
-        }
+        },
+        draw=draw,
     ),
     training=Training(
         objective="completion_time",

@@ -40,6 +40,7 @@ STAGE = np.dtype(
         ("parents", np.int64),  # a bit for each
         ("time", np.float64),  # mean of a task
         ("path", np.float64),  # time to the end of the job on the longest path
+        ("log_path", np.float64),
     ]
 )
 
@@ -96,6 +97,7 @@ EPISODE = np.dtype(
         ("next_order", np.int64),
         ("source", np.int64),  # pool whose executors are to be assigned
         ("picked", np.int64),  # stage that gets some of them; NOWHERE where one is to be picked
+        ("skipped", np.int64),  # stages that this decision has been shown and did not take
         ("busy", np.int64),  # executors that run tasks
         ("rate", np.float64),  # cost of a time step by the jobs that are here
         ("pending_reward", np.float64),  # since the last decision
@@ -117,6 +119,7 @@ class Header(NamedTuple):
     phase: int  # 0 if there is nothing to decide, 1 to pick a stage, 2 to say how many executors
     free: int  # executors that are to be assigned
     most: int  # of them that the picked stage can take
+    more: int  # 1 if more stages can get executors than are shown; void shows the next
     must: int  # 1 if void is not allowed
     jobs: int  # here
     busy: int  # executors
@@ -173,7 +176,7 @@ class Clusters(NamedTuple):
     stage_progress: NDArray[np.void]  # (num_places * width,) of `STAGE_PROGRESS`
     pools: NDArray[np.void]  # (num_places * (width + 1) + num_rows,) of `POOL`
     here: NDArray[np.int64]  # (num_places,), the first `num_here` of an episode are jobs
-    shares: NDArray[np.float64]  # (num_places,), room for rules that share executors out
+    shares: NDArray[np.float64]  # (num_places, 3), room for rules that share executors out
     first_task: NDArray[np.int64]  # (num_places,), where the tasks of each job begin in the next
     tasks: NDArray[np.int32]  # (num_tasks, 3): begin, end and executor; the end is -1 before
     executors: NDArray[np.void]  # (num_rows, executors) of `EXECUTOR`
@@ -267,7 +270,7 @@ def allocate_clusters(
         stage_progress=new_records(num_places * options.width, STAGE_PROGRESS),
         pools=new_records(num_places * (options.width + 1) + num_rows, POOL),
         here=np.zeros(num_places, np.int64),
-        shares=np.zeros(num_places),
+        shares=np.zeros((num_places, 3)),
         first_task=np.cumsum(per_place) - per_place,
         tasks=np.zeros((int(per_place.sum()), 3), np.int32),
         executors=new_records((num_rows, options.executors), EXECUTOR),
@@ -304,4 +307,5 @@ def _stages(stages: Stages) -> NDArray[np.void]:
     records["first_task"] = (np.cumsum(stages.tasks, axis=1) - stages.tasks).ravel()
     records["parents"], records["time"] = stages.parents.ravel(), stages.time.ravel()
     records["path"] = stages.paths().ravel()
+    records["log_path"] = np.log(np.maximum(records["path"], 1.0))
     return records

@@ -7,10 +7,9 @@ gzip, holds an object ``SIZE/QUERY: {stages, edges, durations_ms}``; durations_m
 the lists ``fresh_durations``, ``first_wave`` and ``rest_wave`` by number of executors.
 """
 
-import gzip
-import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,13 +20,16 @@ from numpy.typing import NDArray
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.graphs import MOST_STAGES, Stages
+from cluster_env.core.json_text import read_json
 
 LEVELS = np.array([2, 5, 10, 20, 40, 50, 60, 80, 100])
 """Numbers of executors at which durations were measured."""
 
+FILE = "tpch-spark-dags.json.gz"
+"""Name of the file in a folder."""
+
 FRESH, FIRST, REST = range(3)
 _LISTS = ("fresh_durations", "first_wave", "rest_wave")
-_MOST_BYTES = 1 << 28
 
 
 class Durations(NamedTuple):
@@ -53,23 +55,31 @@ class Library(NamedTuple):
 
 @lru_cache(maxsize=4)
 def read_library(path: str) -> Library:
-    """Reads graphs with measured durations; see above.
+    """Reads graphs with measured durations, of a file or of `FILE` in a folder; see above.
 
     Raises:
         InputError: if there is no such file, or it holds something else.
     """
     file = Path(path)
+    if file.is_dir():
+        file /= FILE
+    with reading(file, "file of task graphs with measured durations") as graphs:
+        return _library(graphs)
+
+
+@contextmanager
+def reading(file: Path, what: str) -> Iterator[Any]:
+    """What a JSON file holds.
+
+    Raises:
+        InputError: if it cannot be read, or what is done with it shows that it is something else.
+    """
     try:
-        opened = gzip.open if file.suffix == ".gz" else open
-        with opened(file, "rb") as stream:
-            text = stream.read(_MOST_BYTES)
-        return _library(json.loads(text))
+        yield read_json(file)
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise InputError(f"{file} cannot be read: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        raise InputError(
-            f"{path} is no file of task graphs with measured durations: {shortened(repr(error))}"
-        ) from None
+        raise InputError(f"{file} is no {what}: {shortened(repr(error))}") from None
 
 
 def _library(graphs: Mapping[str, Any]) -> Library:

@@ -1,7 +1,8 @@
 """Where jobs come from: graphs with measured durations, and generated ones."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from cluster_env.core.registry import Registry, unknown
 from cluster_env.core.spec import WorkloadSpec
 from cluster_env.worlds.graphs.state import DRAW, GRAPH
 from cluster_env.worlds.graphs.tables import read_library
+from cluster_env.worlds.graphs.workflows import read_workflows
 
 SHAPES = ("layered", "fork_join", "chain")
 
@@ -86,8 +88,34 @@ class MeasuredWorkload(_Arrivals):
             )
         arrival = self.draw_arrivals(rng)
         graph = rng.choice(chosen, self.jobs)
-        stages = Stages(*(column[graph] for column in library.stages))
-        return graph_jobs(arrival, stages, attributes={GRAPH: graph, DRAW: self.draw_seeds(rng)})
+        attributes = {GRAPH: graph, DRAW: self.draw_seeds(rng)}
+        return graph_jobs(arrival, library.stages.of(graph), attributes=attributes)
+
+
+@dataclass(frozen=True)
+class WorkflowWorkload(_Arrivals):
+    """Workflows in WfFormat, each as likely as the others; see `workflows`.
+
+    Attributes:
+        path: file of one, or folder of some.
+    """
+
+    shape: ClassVar[str] = "workflow"
+
+    path: str = ""
+
+    def sample(self, rng: np.random.Generator) -> JobSet:
+        """Draws one jobset; the same generator state gives the same jobset.
+
+        Raises:
+            InputError: if there are no workflows, or one cannot be read.
+        """
+        if not self.path:
+            raise InputError("workflows come from files; set workload.path to one, or to a folder")
+        every = read_workflows(self.path)
+        arrival = self.draw_arrivals(rng)
+        drawn = rng.integers(len(every.tasks), size=self.jobs)
+        return graph_jobs(arrival, every.of(drawn), attributes={DRAW: self.draw_seeds(rng)})
 
 
 @dataclass(frozen=True)
@@ -183,6 +211,54 @@ def _chain(parents: NDArray[np.int64], rng: np.random.Generator) -> None:
 
 _PARENTS = {"layered": _layered, "fork_join": _fork_join, "chain": _chain}
 
+SHIFTS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
+    "none": ({"gap_s": 25.0}, {"gap_s": 11.0}),
+    "bursts": ({"gap_s": 25.0, "burst": 8}, {"gap_s": 11.0, "burst": 8}),
+    "sizes": ({"gap_s": 7.0, "largest": 10}, {"gap_s": 2.8, "tasks": 2.0}),
+    "shape": ({"gap_s": 12.0, "shape": "chain"}, {"gap_s": 11.0, "shape": "chain"}),
+}
+"""Options of measured and of generated graphs after a shift: jobs come in bursts, all are small, or
+all are generated chains. Work is about 0.7 of what 50 executors can do, and 0.76 of it where all
+graphs are generated."""
+
+
+@dataclass(frozen=True)
+class ShiftedWorkload:
+    """Jobs after a shift, for what adapts to it.
+
+    Attributes:
+        shift: one of `SHIFTS`, or ``any``: each jobset has one of them.
+        jobs: number of jobs.
+        durations: file of measured graphs; without one all graphs are generated.
+    """
+
+    shift: str = "any"
+    jobs: int = 100
+    durations: str = ""
+
+    def __post_init__(self) -> None:
+        if self.shift not in (*SHIFTS, "any"):
+            raise unknown("shift", self.shift, (*SHIFTS, "any"))
+        self.after("none")
+
+    def after(self, shift: str) -> MeasuredWorkload | GeneratedWorkload:
+        """The jobs after one shift."""
+        options = SHIFTS[shift][not self.durations]
+        if self.durations and "shape" not in options:
+            return MeasuredWorkload(jobs=self.jobs, durations=self.durations, **options)
+        return GeneratedWorkload(jobs=self.jobs, **options)
+
+    def sample(self, rng: np.random.Generator) -> JobSet:
+        """Draws one jobset; the same generator state gives the same jobset."""
+        shift = self.shift
+        if shift == "any":
+            shift = [*SHIFTS][rng.integers(len(SHIFTS))]
+        jobset = self.after(shift).sample(rng)
+        # Measured or not, all have the same attributes, because a simulator loads several of them.
+        no_graph = np.full(self.jobs, -1)
+        return replace(jobset, attributes={GRAPH: no_graph, **jobset.attributes})
+
+
 WORKLOADS: Registry[WorkloadSpec] = Registry("workload")
 
 
@@ -192,3 +268,5 @@ def _file(world: Any) -> dict[str, Any]:
 
 WORKLOADS.register("generated")(WorkloadSpec(GeneratedWorkload))
 WORKLOADS.register("measured")(WorkloadSpec(MeasuredWorkload, _file))
+WORKLOADS.register("shifted")(WorkloadSpec(ShiftedWorkload, _file))
+WORKLOADS.register("workflows")(WorkloadSpec(WorkflowWorkload, own=("path",)))

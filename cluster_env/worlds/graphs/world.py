@@ -46,12 +46,13 @@ class Graphs:
     **Action.** In two phases, as Decima's two heads. First one of the `candidates` is picked, a
     stage that can get executors: those of the executors' own job come first, then those of others
     by arrival. Then action k gives it k + 1 executors; where it can take one only, it gets that at
-    once. The last action, void, ends the round, and who is left waits.
+    once. The last action, void, shows the next candidates where there are more; else it ends the
+    round, and who is left waits.
 
     **Mask.** Candidates that are there, or numbers that the picked stage can take; void, unless
-    executors are being counted, or nothing else would ever happen. Other actions are the nearest
-    that are allowed: too large a number is the largest, and void is a single executor for the first
-    stage where there must be one.
+    executors are being counted, or none are left to show and nothing else would ever happen. Other
+    actions are the nearest that are allowed: too large a number is the largest, and void is a
+    single executor for the first stage where there must be one.
 
     **Reward.** Minus what jobs cost until the next decision, by the objective: under
     ``completion_time`` minus the jobs that are here times the time, so at most 0. The undiscounted
@@ -69,7 +70,7 @@ class Graphs:
         durations: file of graphs with measured durations, see `cluster_env.worlds.graphs.tables`,
             whose jobs draw from them; unset for jobs that say theirs.
         stages: most stages of a job.
-        candidates: most stages that a decision can choose from.
+        candidates: most stages that a state shows.
         max_time: millisecond at which an episode is truncated.
     """
 

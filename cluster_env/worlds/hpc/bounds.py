@@ -12,6 +12,7 @@ from cluster_env.objectives import get_objective
 from cluster_env.task import Task
 from cluster_env.workloads.log import LogWorkload
 from cluster_env.worlds.hpc.rules import Rule
+from cluster_env.worlds.hpc.run_times import RUN_TIMES, USER
 
 REFERENCE = Rule("fcfs", "easy")
 """Under which the waits of a log are measured: first come, first served lets nobody starve."""
@@ -60,8 +61,8 @@ def bound_of(factor: float, world: Any, jobset: JobSet) -> int:
 
 
 def under_reference(world: Any, jobset: JobSet) -> Schedule:
-    """What becomes of jobs under `REFERENCE`, without a bound."""
-    simulator = replace(world, max_wait=0).simulator()
+    """What becomes of jobs under `REFERENCE`, without a bound, by what users ask for."""
+    simulator = replace(world, max_wait=0, run_times=RUN_TIMES[USER]).simulator()
     simulator.load([jobset], get_objective("bounded_slowdown"))
     simulator.play(REFERENCE)
     schedule: Schedule = simulator.schedule()

@@ -9,6 +9,7 @@ from cluster_env.core.compiled import njit_either, njit_inlined
 from cluster_env.worlds.hpc.events import AT_ARRIVAL, Episode, Machine
 from cluster_env.worlds.hpc.jobs import Jobs, Records
 from cluster_env.worlds.hpc.rules import of_jobs
+from cluster_env.worlds.hpc.run_times import KNOWN, NUM_GROUPS
 from cluster_env.worlds.hpc.site_arrays import Order, SiteRows, Work
 
 
@@ -29,6 +30,7 @@ class Rows(NamedTuple):
     free: NDArray[np.int64]  # (num_rows, num_resources)
     spare: NDArray[np.int64]  # (num_rows, num_resources)
     usage: NDArray[np.float64]  # (num_rows, users), as many as the jobset with the most has
+    known: NDArray[np.float64]  # (num_places, NUM_GROUPS, len(KNOWN)), or of no place
     status: Records  # (num_rows,), see `STATUS`
     states: NDArray[np.int32]  # (num_rows, state_size)
     site: Any  # None in a pool, else `SiteRows`
@@ -45,15 +47,18 @@ class Rows(NamedTuple):
         seen: bool = False,
         ranked: bool = True,
         lines_up: bool = False,
+        learns: bool = False,
         site: SiteRows | None = None,
     ) -> "Rows":
         """Episodes of some records, ``(num_rows,)``, with so many places for jobs.
 
         There are as many users as in the jobset with the most. States show what was true when
         jobs arrived if that is `seen`. Where queues are `ranked`, their order may be a rule's; with
-        `lines_up` jobs that are alike wait behind each other.
+        `lines_up` jobs that are alike wait behind each other. What is known of groups of jobs is
+        kept where anybody `learns` run times.
         """
         num_rows, num_lines = status.size, num_places if lines_up else 0
+        of_groups = (num_places if learns else 0, NUM_GROUPS, len(KNOWN))
         return cls(
             start=np.full(num_places, -1, np.int64),
             at_arrival=np.zeros((num_places if seen else 0, len(AT_ARRIVAL)), np.int32),
@@ -69,6 +74,7 @@ class Rows(NamedTuple):
             free=np.zeros((num_rows, num_resources), np.int64),
             spare=np.zeros((num_rows, num_resources), np.int64),
             usage=np.zeros((num_rows, users), np.float64),
+            known=np.zeros(of_groups, np.float64),
             status=status,
             states=np.zeros((num_rows, state_size), np.int32),
             site=site,
@@ -174,6 +180,8 @@ def episode_of(
         scratch.free[place],
         scratch.spare[place],
         scratch.usage[place],
+        jobs.groups[first:last],
+        scratch.known[begin:end],
         rows.status[row : row + 1],
         sums,
         site,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.compiled import TRUE, njit_either, njit_inlined
 from cluster_env.worlds.hpc.jobs import NOBODY, Records
+from cluster_env.worlds.hpc.run_times import learn, predict
 
 NEVER = 2**62
 
@@ -40,6 +41,9 @@ CLOCK = [
     ("num_users", np.int64),
     # Waiting jobs stand in queue[head:tail]; none asks for fewer processors than `narrowest`.
     *((name, np.int64) for name in ("head", "tail", "narrowest")),
+    # The model of its jobs' run times, where that learns (`cluster_env.worlds.hpc.run_times`);
+    # else 0.
+    ("model", np.int64),
     # Jobs that run, and the next job to arrive.
     *((name, np.int64) for name in ("running", "coming")),
     # The clock of the last arrival or finish, of the decisions before the present ones, and to
@@ -134,6 +138,8 @@ class Episode(NamedTuple):
     free: NDArray[np.int64]
     spare: NDArray[np.int64]  # beside the first waiting job at its reservation
     usage: NDArray[np.float64]  # (users,), processor seconds of finished jobs, which fade
+    groups: NDArray[np.int32]  # (num_jobs, NUM_GROUPS), or of no job where nothing is learned
+    known: NDArray[np.float64]  # (num_jobs, NUM_GROUPS, len(KNOWN)), likewise: a row for a group
     status: Records  # (1,), see `STATUS`
     sums: Records  # (1,), see `SUMS`; in a pool the same record
     site: Any  # None; at a site `cluster_env.worlds.hpc.site_arrays.SiteRows`
@@ -317,6 +323,10 @@ def begin(episode: Episode) -> None:
         episode.start[job] = -1
     for user in range(episode.usage.size):
         episode.usage[user] = 0.0
+    for group in range(episode.known.shape[0]):
+        for k in range(episode.known.shape[1]):
+            for column in range(episode.known.shape[2]):
+                episode.known[group, k, column] = 0.0
     status, parts = episode.status[0], _all_sums(episode)[0]
     status.head, status.tail, status.narrowest = 0, 0, NEVER
     status.time, status.running, status.coming = 0, 0, 0
@@ -376,12 +386,16 @@ def advance(episode: Episode, now: int, tracks: bool, counts: bool, shares: bool
     while running > 0 and episode.ends[0] == now:
         running = _finish_first(episode, now, running, tracks, counts, shares)
     status.running = running
+    if status.model > 0:
+        learn_ended(episode, before)
     # Expected ends that have passed are put off.
     moved = False
     if tracks and running > 0 and episode.expected[running - 1] <= now:
         moved, status.as_planned = raise_outlived(episode, now, counts) > 0, False
     # Jobs arrive.
     while coming < num_jobs and episode.jobs[coming].arrival == now:
+        if status.model > 0:
+            predict_entering(episode, coming)
         if counts:
             # Those that came before it at this instant are not in the queue yet.
             waiting = status.tail - status.head + coming - status.coming
@@ -409,7 +423,36 @@ def _finish_first(
     add_units(episode.free, episode.demand, job, 1)
     if shares:
         count_usage(episode, job, now)
+    episode.running[running - 1] = job  # see `learn_ended`
     return running - 1
+
+
+@njit_inlined
+def learn_ended(episode: Episode, before: int) -> None:
+    """Learns from the run times of jobs that have just ended; so many ran before.
+
+    They stand behind those that run. They count in the order of their numbers: the order in which a
+    heap gives equal ends is nobody's.
+    """
+    ended = episode.running[episode.status[0].running : before]
+    for place in range(ended.size):
+        job, hole = ended[place], place
+        while hole > 0 and ended[hole - 1] > job:
+            ended[hole] = ended[hole - 1]
+            hole -= 1
+        ended[hole] = job
+    for job in ended:
+        record = episode.jobs[job]
+        learn(episode.known, episode.groups[job], record.duration, record.limit)
+
+
+@njit_inlined
+def predict_entering(episode: Episode, job: int) -> None:
+    """Writes what is believed of a job that enters the queue."""
+    record, groups = episode.jobs[job], episode.groups[job]
+    waits, runs = predict(episode.status[0].model, episode.known, groups, record.limit)
+    record.order_estimate, record.log = np.int32(waits), math.log(waits)
+    record.estimate = np.int32(runs)
 
 
 @njit_inlined

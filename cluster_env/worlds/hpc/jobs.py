@@ -14,6 +14,7 @@ from cluster_env.core.batch import Batch
 from cluster_env.core.compiled import new_records, njit_inlined, njit_kernel
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import uniforms as uniforms_of
+from cluster_env.worlds.hpc.run_times import ACTUAL, LEARNED, NUM_GROUPS, groups_of
 
 NOBODY = -1
 
@@ -46,6 +47,7 @@ class Jobs(NamedTuple):
     window: NDArray[np.int64]  # (num_jobsets,), seconds in which the use of the machine gains
     records: Records  # (num_jobs,), see `JOB`
     demand: NDArray[np.int32]  # (num_jobs, num_resources)
+    groups: NDArray[np.int32]  # (num_jobs, NUM_GROUPS), or of no job where nothing is learned
 
 
 def chance_scores(batch: Batch, keys: NDArray[np.uint64] | None) -> NDArray[np.float64]:
@@ -65,18 +67,26 @@ def submits(batch: Batch) -> NDArray[np.int64]:
     return batch.column(lambda one: one.attributes.get("submit", one.arrival), np.int64)
 
 
-def jobs_asked(batch: Batch, fields: np.dtype[Any], demand: NDArray[np.integer]) -> Jobs:
-    """The jobs of a batch, with what all have (`cluster_env.worlds.hpc.events.ASKED`)."""
+def jobs_asked(
+    batch: Batch, fields: np.dtype[Any], demand: NDArray[np.integer], model: int
+) -> Jobs:
+    """The jobs of a batch, with what all have (`cluster_env.worlds.hpc.events.ASKED`).
+
+    Of a model that learns, the batch has a jobset for each episode.
+    """
     records = new_records(batch.first[-1], fields)
     for name in ("arrival", "duration"):
         records[name] = batch.column(name, np.int32)
-    records.order_estimate = _first_of(batch, "order_estimate", "estimate")
-    records.estimate = _first_of(batch, "reserve_estimate", "estimate")
+    asked = () if model == ACTUAL else ("estimate",)
+    records.order_estimate = _first_of(batch, "order_estimate", *asked)
+    records.estimate = _first_of(batch, "reserve_estimate", *asked)
     records.limit = _first_of(batch, "estimate")
     records.user = np.concatenate([users_of(one)[0] for one in batch.jobsets])
     records.log = np.log(np.maximum(records.order_estimate, 1).astype(np.float64))
     records.log_size = np.log(demand[:, 0].astype(np.float64))
-    return Jobs(batch.first, batch.window, records, np.ascontiguousarray(demand, np.int32))
+    groups = groups_of(batch) if model in LEARNED else np.zeros((0, NUM_GROUPS), np.int32)
+    demands = np.ascontiguousarray(demand, np.int32)
+    return Jobs(batch.first, batch.window, records, demands, groups)
 
 
 def num_users(batch: Batch) -> NDArray[np.int64]:

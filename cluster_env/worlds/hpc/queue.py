@@ -18,12 +18,14 @@ from cluster_env.worlds.hpc.rules import (
     AGE_S,
     CHANCE,
     FIXED,
+    NO_FORMULA,
     PACKER,
     PRIORITY,
     SCORED,
     TETRIS,
     RuleTable,
     Scores,
+    fixed_score,
     moving_score,
 )
 from cluster_env.worlds.hpc.seen import look_at, score_job
@@ -58,6 +60,15 @@ def _before_at_site(episode: Episode, job: int, key: float, other: int, other_ke
 
 
 _goes_before = njit_either(_before_in_pool, _before_at_site, "site")
+
+
+@njit_inlined
+def first_key(episode: Episode, rule: RuleTable, job: int) -> float:
+    """The score with which a job enters the queue; that of a moving order follows."""
+    if rule.formula == NO_FORMULA:
+        return rule.score[job]
+    estimate, size = float(episode.jobs[job].order_estimate), float(episode.demand[job, 0])
+    return fixed_score(rule.formula, estimate, size, float(rule.submit[job]), job)
 
 
 @njit_inlined
@@ -366,7 +377,7 @@ def _score(episode: Episode, rule: RuleTable, job: int, now: int, total: float) 
     if is_overdue(episode, job, now, rule.max_wait):
         return OVERDUE
     if rule.kind == FIXED or rule.kind == CHANCE:
-        return rule.score[job]
+        return first_key(episode, rule, job)
     # Who has used as much as is fair has a half, who has used nothing has 1.
     fair_share = 1.0
     if rule.kind == PRIORITY and total > 0:

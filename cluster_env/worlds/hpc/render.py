@@ -58,7 +58,8 @@ class _Scene:
         self.job, self.demand = schedule.job[rows], schedule.demand[rows]
         self.start = schedule.start[rows].astype(np.int64)
         self.arrival = schedule.arrival[rows].astype(np.int64)
-        attributes = {name: column[rows] for name, column in schedule.attributes.items()}
+        jobset = simulator.believed(episode)
+        attributes = {name: column[self.job] for name, column in jobset.attributes.items()}
         run = schedule.duration[rows].astype(np.int64)
         known = {"estimate": run, **attributes}
         self.estimate = known.get("order_estimate", known["estimate"])
@@ -66,7 +67,6 @@ class _Scene:
         expected = self.start + known.get("reserve_estimate", known["estimate"])
         self.runs = (self.start >= 0) & (over > self.now)
         self.ends = np.where(self.runs, np.maximum(expected, self.now + 1), over)
-        jobset = simulator.batch.jobsets[int(schedule.jobset[episode])]
         estimates = jobset.attributes.get("estimate", jobset.duration)
         reach = np.quantile(estimates, _COVERED)
         self.span = next((span for span in _SPANS_S if span >= reach), _SPANS_S[-1])

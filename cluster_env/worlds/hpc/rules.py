@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit_inlined
+from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import Registry, unknown
@@ -38,25 +38,69 @@ FIXED, WFP3, UNICEP, PACKER, TETRIS, PRIORITY, CHANCE, SCORED = range(8)
 Scores = NDArray[np.float64]
 Score = Callable[[Scores, Scores, Scores], Scores]
 
-FIXED_ORDERS: dict[str, Score] = {
-    "fcfs": lambda estimate, size, submit: np.zeros_like(estimate),
-    "lcfs": lambda estimate, size, submit: -np.arange(estimate.size, dtype=np.float64),
-    "sjf": lambda estimate, size, submit: estimate,
-    "ljf": lambda estimate, size, submit: -estimate,
-    "narrow": lambda estimate, size, submit: size,
-    "saf": lambda estimate, size, submit: estimate * size,
-    "wspt": lambda estimate, size, submit: estimate * np.maximum(estimate, SHORTEST_S) * size,
-    "f1": lambda r, n, s: np.log10(r) * n + 870 * np.log10(np.maximum(s, 1)),
-    "f2": lambda r, n, s: np.sqrt(r) * n + 25_600 * np.log10(np.maximum(s, 1)),
-    "f3": lambda r, n, s: r * n + 6_860_000 * np.log10(np.maximum(s, 1)),
-    "f4": lambda r, n, s: r * np.sqrt(n) + 530_000 * np.log10(np.maximum(s, 1)),
-}
-"""From estimates (seconds), processors and times of submission (seconds of the log's own clock);
-`order` enters another one.
+FORMULAS = ("fcfs", "lcfs", "sjf", "ljf", "narrow", "saf", "wspt", "f1", "f2", "f3", "f4")
+"""Fixed orders by the number of their formula, see `fixed_score`.
 
 `f1` to `f4` are those of Carastan-Santos and de Camargo (SC 2017); they depend on when the log
 began, so that they mean little on generated jobs.
 """
+
+FCFS, LCFS, SJF, LJF, NARROW, SAF, WSPT, F1, F2, F3, F4 = range(len(FORMULAS))
+
+NO_FORMULA = -1
+"""Of a fixed order whose scores are known beforehand."""
+
+
+@njit_inlined
+def fixed_score(formula: int, estimate: float, size: float, submit: float, job: int) -> float:
+    """The score of a job under one of `FORMULAS`.
+
+    Estimates and submissions are in seconds, the latter of the log's own clock.
+    """
+    if formula == LCFS:
+        return -float(job)
+    if formula == SJF:
+        return estimate
+    if formula == LJF:
+        return -estimate
+    if formula == NARROW:
+        return size
+    if formula == SAF:
+        return estimate * size
+    if formula == WSPT:
+        return estimate * max(estimate, float(SHORTEST_S)) * size
+    if formula == FCFS:
+        return 0.0
+    late = math.log10(max(submit, 1.0))
+    if formula == F1:
+        return math.log10(estimate) * size + 870.0 * late
+    if formula == F2:
+        return math.sqrt(estimate) * size + 25_600.0 * late
+    if formula == F3:
+        return estimate * size + 6_860_000.0 * late
+    return estimate * math.sqrt(size) + 530_000.0 * late
+
+
+@njit_kernel
+def _fill_scores(formula: int, estimate: Scores, size: Scores, submit: Scores, out: Scores) -> None:
+    for job in range(out.size):
+        out[job] = fixed_score(formula, estimate[job], size[job], submit[job], job)
+
+
+def _by_formula(formula: int) -> Score:
+    def scores(estimate: Scores, size: Scores, submit: Scores) -> Scores:
+        out = np.empty(estimate.size)
+        _fill_scores(formula, estimate, size, submit, out)
+        return out
+
+    return scores
+
+
+FIXED_ORDERS: dict[str, Score] = {
+    name: _by_formula(formula) for formula, name in enumerate(FORMULAS)
+}
+"""From estimates (seconds), processors and times of submission (seconds of the log's own clock);
+`order` enters another one."""
 
 MOVING_ORDERS: Mapping[str, int] = {
     "wfp3": WFP3,
@@ -102,7 +146,9 @@ class RuleTable(NamedTuple):
 
     kind: int  # FIXED, which moving order, CHANCE or SCORED
     mode: int  # index in BACKFILLING
-    score: NDArray[np.float64]  # (num_jobs,), of a fixed order
+    score: NDArray[np.float64]  # (num_jobs,), of a fixed order without a formula
+    formula: int  # of a fixed order, in `FORMULAS`, where run times are learned
+    submit: NDArray[np.int64]  # (num_jobs,), or of no job where there is no formula
     weights: NDArray[np.float64]  # (3,)
     max_wait: int  # seconds after which a job is overdue, 0 for never
 
@@ -114,18 +160,33 @@ class RuleTable(NamedTuple):
         size: NDArray[np.int32],
         submit: NDArray[np.int64],
         max_wait: int = 0,
+        learns: bool = False,
     ) -> "RuleTable":
-        """A rule for jobs with estimates and submissions in seconds, ``(num_jobs,)`` each."""
+        """A rule for jobs with estimates and submissions in seconds, ``(num_jobs,)`` each.
+
+        Raises:
+            InputError: if run times are learned, and somebody else entered the order.
+        """
         score = np.zeros(estimate.size)
-        weights = rule.weights
-        # Fixed orders are worked out here, once; moving ones at each event.
-        if rule.order in FIXED_ORDERS:
+        weights, formula = rule.weights, NO_FORMULA
+        # Fixed orders are worked out here, once; moving ones at each event. Where estimates are
+        # learned meanwhile, a job has its score from when it enters the queue.
+        if learns and rule.order in FIXED_ORDERS:
+            if rule.order not in FORMULAS:
+                raise InputError(
+                    f"the order '{rule.order}' scores all jobs before any has ended, so it cannot "
+                    f"use run times that are learned; take run_times=user, or another order"
+                )
+            formula = FORMULAS.index(rule.order)
+        elif rule.order in FIXED_ORDERS:
             columns = (np.asarray(column, np.float64) for column in (estimate, size, submit))
             score = np.ascontiguousarray(FIXED_ORDERS[rule.order](*columns), np.float64)
         return cls(
             kind=CHANCE if rule.order == "random" else MOVING_ORDERS.get(rule.order, FIXED),
             mode=BACKFILLING.index(rule.backfilling),
             score=score,
+            formula=formula,
+            submit=submit if formula != NO_FORMULA else submit[:0],
             weights=np.array([weights.age, weights.size, weights.fair_share], np.float64),
             max_wait=max_wait,
         )
@@ -134,7 +195,15 @@ class RuleTable(NamedTuple):
 @njit_inlined
 def of_jobs(rule: RuleTable, first: int, last: int) -> RuleTable:
     """A rule for some of the jobs that are loaded."""
-    return RuleTable(rule.kind, rule.mode, rule.score[first:last], rule.weights, rule.max_wait)
+    return RuleTable(
+        rule.kind,
+        rule.mode,
+        rule.score[first:last],
+        rule.formula,
+        rule.submit[first:last],
+        rule.weights,
+        rule.max_wait,
+    )
 
 
 @njit_inlined

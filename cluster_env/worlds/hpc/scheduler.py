@@ -25,7 +25,7 @@ from cluster_env.worlds.hpc.events import (
 )
 from cluster_env.worlds.hpc.jobs import NOBODY, Jobs
 from cluster_env.worlds.hpc.plan import Plan, begin_plan
-from cluster_env.worlds.hpc.queue import enqueue, insert, move_overdue, rank
+from cluster_env.worlds.hpc.queue import enqueue, first_key, insert, move_overdue, rank
 from cluster_env.worlds.hpc.reservations import (
     UNKNOWN,
     delays_nobody,
@@ -73,7 +73,7 @@ def _play(episode: Episode, rule: RuleTable, plan: Plan, max_time: int) -> int:
     mode, fixed, oldest = rule.mode, rule.kind == FIXED, int(np.int64(0))
     tracks = mode >= EASY or rule.max_wait > 0  # reservations need expected ends
     # Orders that stay as they are, and estimates too, let much be remembered from event to event.
-    settled = fixed and (mode < EASY or _agree(episode))
+    settled = fixed and status.model == 0 and (mode < EASY or _agree(episode))
     if mode == CONSERVATIVE:
         begin_plan(plan, episode.capacity)
     while status.coming < num_jobs or status.running > 0:
@@ -96,7 +96,7 @@ def _play(episode: Episode, rule: RuleTable, plan: Plan, max_time: int) -> int:
                 enqueue(episode, first_new, rule.score[first_new])
             continue
         for job in range(first_new, status.coming):
-            enqueue(episode, job, rule.score[job])
+            enqueue(episode, job, first_key(episode, rule, job))
         # Where the narrowest job does not fit, none does; but plans are made all the same.
         shadow = UNKNOWN
         full = episode.free[0] < status.narrowest and mode != CONSERVATIVE

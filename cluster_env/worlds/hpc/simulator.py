@@ -1,12 +1,14 @@
 """Many episodes of a batch-scheduled machine side by side, event by event."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.batch import BatchSimulator, CostTable
+from cluster_env.core.batch import Batch, BatchSimulator, CostTable
 from cluster_env.core.compiled import new_records
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.worlds.hpc.decisions import machine_of, reset_rows, step_rows
 from cluster_env.worlds.hpc.episodes import Rows
@@ -23,6 +25,7 @@ from cluster_env.worlds.hpc.jobs import (
 )
 from cluster_env.worlds.hpc.plan import Plan
 from cluster_env.worlds.hpc.rules import FIXED, Rule, RuleTable
+from cluster_env.worlds.hpc.run_times import LEARNED, RUN_TIMES, USER, learns
 from cluster_env.worlds.hpc.scheduler import choose_by_rule, play_rule
 from cluster_env.worlds.hpc.scorer import Scorer
 from cluster_env.worlds.hpc.scoring import choose_by_scorer, play_scorer
@@ -35,26 +38,44 @@ class HPCSimulator(BatchSimulator):
     jobs: Jobs
     rows: Rows
     _overdue_plan: Plan
+    _asked: Batch
+    """What records of jobs are of: the batch, or where run times are learned, the same episodes
+    with a jobset for each, because what is believed of a job follows from the schedule."""
+    _models: NDArray[np.int64]  # (num_rows,), see `STATUS`
+    _learns: bool
 
     def __init__(self, world: Any) -> None:
         super().__init__(world)
-        self.machine = machine_of(world)
+        self.machine, self._model = machine_of(world), RUN_TIMES.index(world.run_times)
         self._tables: dict[Rule, RuleTable] = {}
         self._keeping: dict[Rule, bool] = {}
         self._scratch: dict[bool, Rows] = {}
 
     def allocate(self) -> None:
         """See `BatchSimulator.allocate`."""
-        batch, self._tables, self._keeping, self._scratch = self.batch, {}, {}, {}
-        self._overdue_plan, layout = self._plan(), self.world.layout
-        self.jobs = jobs_asked(batch, JOB, batch.column("demand", np.int32))
+        self._tables, self._keeping, self._scratch = {}, {}, {}
+        batch, layout = self._set_apart(), self.world.layout
+        self._overdue_plan = self._plan()
+        self.jobs = jobs_asked(batch, JOB, batch.column("demand", np.int32), self._model)
         number_alike(self.jobs, np.empty(1 << (2 * batch.most_jobs + 1).bit_length(), np.int32))
         status = new_records(batch.num_episodes, STATUS)
         status.jobset, status.place = batch.jobset, batch.place
-        status.num_users = num_users(batch)[batch.jobset]
+        status.num_users, status.model = num_users(batch)[batch.jobset], self._models
         most_users = int(self.jobs.records.user.max(initial=0)) + 1
         sizes = (batch.num_places, self.machine.capacity.size, most_users, layout.size)
-        self.rows = Rows.of(status, *sizes, seen=layout.horizon > 0, ranked=False)
+        seen = layout.horizon > 0
+        self.rows = Rows.of(status, *sizes, seen=seen, ranked=False, learns=self._learns)
+
+    def _set_apart(self) -> Batch:
+        """Sees in which episodes run times are learned; returns what records of jobs are of."""
+        batch = self._asked = self.batch
+        learned = [self._model in LEARNED and learns(one) for one in batch.jobsets]
+        self._models = np.where(learned, self._model, 0)[batch.jobset]
+        self._learns = any(learned)
+        if self._learns:
+            each = [batch.jobsets[number] for number in batch.jobset]
+            self._asked = Batch(each, self.objective)
+        return self._asked
 
     def show(self) -> None:
         """See `BatchSimulator.show`."""
@@ -64,7 +85,7 @@ class HPCSimulator(BatchSimulator):
     @property
     def _decided(self) -> tuple[Machine, Jobs, CostTable, Rows]:
         """What decisions one by one are taken in."""
-        return self.machine, self.jobs, self.batch.costs, self.rows
+        return self.machine, self.jobs, self._asked.costs, self.rows
 
     @property
     def states(self) -> NDArray[np.int32]:  # type: ignore[override]  # there when asked for
@@ -147,6 +168,7 @@ class HPCSimulator(BatchSimulator):
             of_jobs.append("at_arrival")
         pairs = [(here[name], there[name]) for name in of_jobs]
         self.batch.copy_places(other.batch, source, target, pairs)
+        self._take_over_predictions(other, source, target)
         # All goes along but where the jobs of a row stand, here and there.
         own = self.rows.status[["jobset", "place"]]
         known = own[target].copy()
@@ -154,11 +176,32 @@ class HPCSimulator(BatchSimulator):
             here[name][target] = there[name][source]
         own[target] = known
 
+    def _take_over_predictions(
+        self, other: "HPCSimulator", source: NDArray[np.int32], target: NDArray[np.int32]
+    ) -> None:
+        """Copies what is known, and what is believed of jobs; all stand where their places are."""
+        if self._learns and other._learns:
+            here, there = self.jobs.records, other.jobs.records
+            pairs = [(here[name], there[name]) for name in ("order_estimate", "estimate", "log")]
+            pairs.append((self.rows.known, other.rows.known))
+            self.batch.copy_places(other.batch, source, target, pairs)
+
+    def believed(self, row: int) -> JobSet:
+        """The jobs of an episode with what was believed of them when they entered the queue."""
+        jobset = self.batch.jobsets[self.batch.jobset[row]]
+        if self._model == USER:
+            return jobset
+        first = self._asked.first[self._asked.jobset[row]]
+        records = self.jobs.records[first : first + jobset.num_jobs]
+        columns = {"order_estimate": records.order_estimate, "reserve_estimate": records.estimate}
+        known = {name: column.copy() for name, column in columns.items()}
+        return replace(jobset, attributes={**jobset.attributes, **known})
+
     def schedule(self) -> Schedule:
         """The jobs that have arrived in each episode, and what became of them."""
         batch, rows = self.batch, self.rows
         # Jobs arrive in the order of their numbers, so that those that have are the first ones.
-        arrival = self.jobs.records.arrival[batch.job_of_place]
+        arrival = batch.column("arrival", np.int32)[batch.job_of_place]
         arrived = arrival <= np.repeat(self.time, batch.num_jobs)
         before = np.concatenate([[0], np.cumsum(arrived)])
         return batch.schedule(
@@ -171,29 +214,33 @@ class HPCSimulator(BatchSimulator):
 
     def submits(self) -> NDArray[np.int64]:
         """See `submits`."""
-        return submits(self.batch)
+        return submits(self._asked)
 
     def _table(self, rule: Rule) -> RuleTable:
         """A rule for the jobs that are loaded."""
         if rule not in self._tables:
             size, estimate = self.jobs.demand[:, 0], self.jobs.records.order_estimate
-            bound = self.world.max_wait
-            self._tables[rule] = RuleTable.of(rule, estimate, size, self.submits(), bound)
+            columns = estimate, size, self.submits()
+            self._tables[rule] = RuleTable.of(rule, *columns, self.world.max_wait, self._learns)
         return self._tables[rule]
 
     def _drawn(self, rule: Rule, keys: NDArray[np.uint64] | None) -> RuleTable:
         """The same for whole episodes: a random order is drawn once, so that it is a fixed one."""
         table = self._table(rule)
         if rule.order == "random":
-            return table._replace(kind=FIXED, score=chance_scores(self.batch, keys))
+            return table._replace(kind=FIXED, score=chance_scores(self._asked, keys))
         return table
 
     def _one_row(self, lines_up: bool = False) -> Rows:
-        """A row in which any episode that is loaded can be played."""
+        """A row in which any episode that is loaded can be played.
+
+        Where run times are learned, nobody knows beforehand which jobs will be alike.
+        """
         if lines_up not in self._scratch:
             most = self.batch.most_jobs + 1  # so that a look behind the last is allowed
             sizes = (most, self.machine.capacity.size, self.rows.usage.shape[1])
-            row = Rows.of(new_records(1, STATUS), *sizes, lines_up=lines_up)
+            status, learns = new_records(1, STATUS), self._learns
+            row = Rows.of(status, *sizes, lines_up=lines_up and not learns, learns=learns)
             self._scratch[lines_up] = row
         return self._scratch[lines_up]
 

@@ -17,7 +17,7 @@ from cluster_env.worlds.hpc.episodes import Rows
 from cluster_env.worlds.hpc.events import Machine
 from cluster_env.worlds.hpc.jobs import Jobs, Records
 from cluster_env.worlds.hpc.plan import Plan
-from cluster_env.worlds.hpc.rules import BACKFILLING, SCORED, Rule, RuleTable
+from cluster_env.worlds.hpc.rules import BACKFILLING, NO_FORMULA, SCORED, Rule, RuleTable
 from cluster_env.worlds.hpc.scorer import JOB_FEATURES, Scorer
 from cluster_env.worlds.hpc.seen import Scoring
 from cluster_env.worlds.hpc.simulator import HPCSimulator
@@ -70,16 +70,16 @@ class SiteSimulator(HPCSimulator):
 
     def allocate(self) -> None:
         """See `BatchSimulator.allocate`."""
-        batch, site = self.batch, self.world.site
+        batch, site = self._set_apart(), self.world.site
         self._tables, self.beginning = {}, EMPTY
         self._overdue_plan = Plan.of(0, 1)  # bookings take its place
         self._requests = Requests.of(site, *batch.jobsets)
         self._layout = layout_of(site, self._requests)
-        self.jobs, self._work = jobs_of(site, batch, self._requests)
+        self.jobs, self._work = jobs_of(site, batch, self._requests, self._model)
         self._room, self._cut = self._scratch_for(False), cuts_for(self._layout, batch)
         self._orders: dict[Rule | Scorer, Order] = {}
         self._copies: dict[bool, Rows] = {}
-        empty = self._rows_for(status_of(batch, self.jobs), 0)
+        empty = self._rows_for(status_of(batch, self.jobs, self._models), 0)
         self.rows = self._results = empty._replace(
             start=np.full(batch.num_places, -1, np.int64),
             site=empty.site._replace(**outcomes_for(batch.num_places), **_NOTHING_SHARED),
@@ -112,7 +112,8 @@ class SiteSimulator(HPCSimulator):
         )
         users = int(self.jobs.records.user.max(initial=0)) + 1
         sizes = (num_places, self.machine.capacity.size, users, layout.size)
-        return Rows.of(status, *sizes, seen=layout.horizon > 0, site=site)
+        seen = layout.horizon > 0
+        return Rows.of(status, *sizes, seen=seen, learns=self._learns, site=site)
 
     @property
     def _decided(self) -> tuple[Machine, Jobs, CostTable, Rows]:
@@ -192,6 +193,7 @@ class SiteSimulator(HPCSimulator):
         _, here, _, rows = self._decided
         _, there, _, others = other._decided
         take_over_rows(self.machine, there, others, source, here, rows, target)
+        self._take_over_predictions(other, source, target)
 
     def play(self, rule: Rule | Scorer, keys: NDArray[np.uint64] | None = None) -> None:
         """Plays all episodes to their ends under a rule or a scorer, see `HPCSimulator.play`.
@@ -360,13 +362,15 @@ class SiteSimulator(HPCSimulator):
         )
 
     def _scored(self, scorer: Scorer) -> Order:
-        num_jobs = int(self.batch.first[-1])
+        num_jobs = int(self._asked.first[-1])
         moving = [JOB_FEATURES.index(name) for name in ("of_free", "fits")]
         return Order(
             rule=RuleTable(
                 kind=SCORED,
                 mode=BACKFILLING.index(scorer.mode),
                 score=np.zeros(num_jobs),
+                formula=NO_FORMULA,
+                submit=np.zeros(0, np.int64),
                 weights=np.zeros(3),
                 max_wait=self.world.max_wait,
             ),

@@ -26,7 +26,6 @@ from cluster_env.objectives import get_objective
 from cluster_env.sites.description import NodeGroup, Site
 from cluster_env.task import Task
 from cluster_env.workloads import part_of
-from cluster_env.workloads.histories import histories
 from cluster_env.workloads.log import LogPart, LogWorkload
 from cluster_env.workloads.windows import filling_time, natural_length
 from cluster_env.worlds.hpc.bounds import read_bound
@@ -186,20 +185,22 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "few seen": {"queue": 4},
     "a horizon": {"horizon": 8, "horizon_step": 60},
     "its end": {"max_time": 4000},
+    "learned run times": {"run_times": "mixed"},
     "a site": {"site": _SITE},
     "a site and a bound": {"site": _SITE, "max_wait": 600},
+    "a site and learned run times": {"site": _SITE, "run_times": "recent"},
 }
-"""Kinds of backfilling, the bound on waits, what a policy sees, an end of time, and nodes."""
+"""Kinds of backfilling, the bound on waits, what a policy sees, an end of time, run times, and
+nodes."""
 
 
 def warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
-    """Draws and corrects estimates, uses a scorer in its three ways, and plays a site.
+    """Draws estimates, uses a scorer in its three ways, and plays a site.
 
     Decisions at a site, which take minutes to compile, are left to who first trains or steps there.
     """
-    rng, one, scorer = np.random.default_rng(0), np.zeros(1, np.int64), Scorer.linear()
+    rng, scorer = np.random.default_rng(0), Scorer.linear()
     LublinWorkload(jobs=8, estimates="tsafrir").sample(rng)
-    histories(one, one, np.ones(1), one)
     simulator = world.simulator()
     simulator.load(jobsets, get_objective("bounded_slowdown"))
     score_states(scorer, world, simulator.states)
@@ -315,9 +316,9 @@ SPEC = WorldSpec(
                 metavar="NAME|SECONDS",
             ),
             "run-times": CliOption(
-                "workload.run_times",
-                "Estimates of the run times in a log: user (the users' own), recent (the mean of "
-                "the user's last two jobs), mixed (between estimates and the past), or actual.",
+                "world.run_times",
+                "Predicted run times: user (the users' estimates), recent (the mean of the user's "
+                "last two jobs), mixed (between estimates and the past), or actual.",
                 metavar="NAME",
             ),
         },
@@ -343,7 +344,7 @@ SPEC = WorldSpec(
         site_families={"real-sites": real_sites},
         transfers=(
             *("processors", "queue", "backfilling", "priority", "kill_at_estimate", "max_time"),
-            *("max_wait", "horizon", "horizon_step", "site"),
+            *("max_wait", "run_times", "horizon", "horizon_step", "site"),
         ),
         policies={
             file.parent.name: file.parent for file in sorted(_SHIPPED.glob("*/weights.json"))

@@ -17,10 +17,11 @@ from cluster_env.sites.description import RESOURCES, Site
 from cluster_env.sites.reading import read_site
 from cluster_env.sites.requests import check_site
 from cluster_env.sites.weights import Weights
-from cluster_env.workloads.run_times import BELIEVED
+from cluster_env.workloads.estimates import BELIEVED
 from cluster_env.worlds.hpc.decisions import REWARDS
 from cluster_env.worlds.hpc.features import context_names, describe, item_names
 from cluster_env.worlds.hpc.rules import BACKFILLING
+from cluster_env.worlds.hpc.run_times import RUN_TIMES
 from cluster_env.worlds.hpc.simulator import HPCSimulator
 from cluster_env.worlds.hpc.site_simulator import SiteSimulator
 from cluster_env.worlds.hpc.state import StateLayout
@@ -118,6 +119,9 @@ class HPC:
         max_time: clock after which an episode is truncated, in seconds.
         max_wait: seconds after which a job that waits is overdue, under every rule and policy; 0:
             never. See `The bound on waits` above.
+        run_times: what a scheduler believes of jobs, ``user``, ``actual``, ``recent`` or ``mixed``
+            (`cluster_env.worlds.hpc.run_times.RUN_TIMES`). Jobs of which something is believed
+            already (`BELIEVED`) stay as they are.
         time_step: seconds that pass where a policy waits; 0: until the next event at which a job
             that it sees fits.
         every_step: whether a policy is asked after every step, and not only where a job fits.
@@ -146,6 +150,7 @@ class HPC:
     kill_at_estimate: bool = False
     max_time: int = LARGEST
     max_wait: int = 0
+    run_times: str = RUN_TIMES[0]
     time_step: int = 0
     every_step: bool = False
     reward: str = "at_start"
@@ -180,6 +185,8 @@ class HPC:
             )
         if self.backfilling not in BACKFILLING:
             raise unknown("kind of backfilling", self.backfilling, BACKFILLING)
+        if self.run_times not in RUN_TIMES:
+            raise unknown("model of run times", self.run_times, RUN_TIMES)
         StateLayout(1, self.queue, self.horizon)
         most = LARGEST // max(self.horizon, 1)
         if not 0 <= self.horizon_step <= most or (self.horizon_step and not self.horizon):

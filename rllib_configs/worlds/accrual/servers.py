@@ -129,12 +129,6 @@ class Setting:
             learning=Learning.of(config.training),
         )
 
-    @property
-    def simulated_steps(self) -> int:
-        """Steps of all experiments under all policies, and of those that learn before."""
-        measured = len(POLICIES) * len(COLUMNS) * self.steps
-        return self.experiments * (measured + len(COLUMNS) * self.learning.steps)
-
     def workload(self, steps: int) -> PoissonWorkload:
         """Arrivals for so long."""
         return PoissonWorkload(

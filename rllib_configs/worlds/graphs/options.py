@@ -9,7 +9,7 @@ class StageScorerOptions(Section):
 
     in_context: bool = False
     """Whether the numbers depend on the size of recent jobs and on how bursty they came, which
-    makes them 33."""
+    makes them 33. Such a scorer can start from one without."""
 
 
 NETWORKS.register("stage_scorer")(

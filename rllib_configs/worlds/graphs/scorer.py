@@ -13,6 +13,7 @@ from rllib_configs.networks.registry import Network, Shapes, Weights, require_ki
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.schema import ExperimentConfig
 
+SCORE, CONTEXTS = "network.score", "network.told_context"
 START = {"log_left": 1.0, "ready": -1.0}
 """The job of the least work left first, within equal shares: what a search begins with."""
 
@@ -48,23 +49,23 @@ class StageScorerNetwork(Network):
         shapes = self.shapes(experiment, world)
         start = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
         for name, weight in START.items():
-            start["network.score"][PRIORITY.index(name)] = weight
+            start[SCORE][PRIORITY.index(name)] = weight
         return {"start": start}
 
     def sampler(self, experiment: ExperimentConfig, weights: Weights, world: World) -> StageScorer:
         """See `StageScorer`."""
         rows = np.zeros((len(CONTEXT), NUM_WEIGHTS))
-        rows[0] = weights["network.score"]
-        if "network.context" in weights:
-            rows[1:] = weights["network.context"]
+        rows[0] = weights[SCORE]
+        if CONTEXTS in weights:
+            rows[1:] = weights[CONTEXTS]
         return StageScorer(Rule("scorer", rows))
 
     def shapes(self, experiment: ExperimentConfig, world: World) -> Shapes:
         """A weight for each feature, and for each in each context."""
         require_kind(world, Graphs, "the network stage_scorer scores stages", "set_scorer")
-        sizes: dict[str, tuple[int, ...]] = {"network.score": (NUM_WEIGHTS,)}
+        sizes: dict[str, tuple[int, ...]] = {SCORE: (NUM_WEIGHTS,)}
         if experiment.training.in_context:
-            sizes["network.context"] = (len(CONTEXT) - 1, NUM_WEIGHTS)
+            sizes[CONTEXTS] = (len(CONTEXT) - 1, NUM_WEIGHTS)
         return sizes
 
 

@@ -18,9 +18,9 @@ class ScorerOptions(ConditionOption):
     """Which jobs may start: only the first in order (strict), any that fits (skip), or any that
     does not delay the first (easy)."""
     run_times: Literal["user", "mixed"] = "user"
-    """Run times that the scorer believes while jobs wait: the users' estimates (user), or half way
-    between them and what jobs of the user took (mixed), by the jobset's own past. Reservations go
-    by the users' estimates."""
+    """Run times that the scorer expects while jobs wait: those of the world (user), or half way
+    between the users' estimates and what jobs that have ended took (mixed). Reservations go by the
+    users' estimates."""
     bilinear: bool = False
     """Whether the weights of a job's features depend on the queue and the machine: 121 weights
     instead of 21."""

@@ -1,16 +1,14 @@
 """Scorers of the HPC world as a network: what a search finds, and simulators play by themselves."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import NOT_ALLOWED
 from cluster_env.core.world import Features, State, World
-from cluster_env.workloads.run_times import USER
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.believed import with_believed
 from cluster_env.worlds.hpc.scorer import JOB_FEATURES, SIZE, STATE_FEATURES, Scorer, from_parts
 from cluster_env.worlds.hpc.scorer_features import scorer_features
 from cluster_env.worlds.hpc.scoring import score_states
@@ -27,12 +25,12 @@ START = {"log_estimate": 1.0, "log_share": 1.0}
 class ScorerSampler(Sampler):
     """Acts with a scorer."""
 
-    def __init__(self, scorer: Scorer, world: HPC, run_times: str = USER) -> None:
+    def __init__(self, scorer: Scorer, world: HPC, run_times: str = "user") -> None:
         self._scorer, self._world, self._run_times = scorer, world, run_times
 
-    def view(self, world: HPC, jobset: JobSet) -> JobSet:
-        """The jobs with the run times that the scorer believes; see `ScorerOptions.run_times`."""
-        return jobset if self._run_times == USER else with_believed(world, jobset)
+    def view(self, world: HPC) -> HPC:
+        """The world with the run times that the scorer expects; see `ScorerOptions.run_times`."""
+        return world if self._run_times == "user" else replace(world, run_times=self._run_times)
 
     def logits(self, states: State) -> NDArray[np.float32]:
         """Minus the scores, and 0 for void where no job may start."""

@@ -30,7 +30,6 @@ from cluster_env.forecasting.starts import (
 from cluster_env.sites.description import Site
 from cluster_env.sites.recorded_jobs import on_site
 from cluster_env.workloads.hashing import hashed_name
-from cluster_env.workloads.histories import ends_in_log
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds.hpc.world import HPC
 from rllib_configs.snapshot import RESOURCES, RUNNING, Queue, SiteJob, Snapshot, StartTime
@@ -201,7 +200,7 @@ class Foreseer:
         if not rows.any():
             raise InputError(f"no job of {log.path} was submitted by then and fits the site")
         estimate, run = np.minimum(log.estimate[rows], LONGEST_S), log.run[rows]
-        end = ends_in_log(log)[rows]
+        end = (log.start + log.run)[rows]
         known = (end <= now) | (now == last)
         attributes = {"estimate": estimate}
         if "user" in log.ids:

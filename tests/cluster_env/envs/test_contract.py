@@ -17,7 +17,7 @@ from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.rules import PAPER_RULES, RELEASED_RULES
 from tests.cluster_env.worlds.step_rules import STEP_RULES
 
-FEW_JOBS = {"Graphs": {"jobs": 16}, "HPC": {"jobs": 16}}
+FEW_JOBS: dict[str, Any] = {"graphs": {"jobs": 16}, "hpc": {"jobs": 16}}
 
 every_id = pytest.mark.parametrize("name", environment_ids())
 
@@ -43,6 +43,12 @@ def every_choice() -> list[Any]:
 every_option = pytest.mark.parametrize(("name", "options"), every_choice())
 
 
+def made(name: str, make: Any = gymnasium.make, **options: Any) -> Any:
+    """An environment of an id, whose episodes are short."""
+    kinds = [kind for kind in WORLDS.names() if name in WORLDS.get(kind).environments.ids]
+    return make(name, workload=FEW_JOBS.get(kinds[0]), **options)
+
+
 def test_ids_are_those_that_results_were_published_under() -> None:
     assert set(environment_ids()) == {
         "Accrual-v0",
@@ -63,15 +69,27 @@ def test_gymnasiums_checker_has_nothing_to_say(name: str, options: dict[str, Any
 
 @every_option
 def test_our_checker_has_nothing_to_say(name: str, options: dict[str, Any]) -> None:
-    env = gymnasium.make(name, **options)
-    check_cluster_env(env, step_rule=STEP_RULES[env.unwrapped.world.kind])
+    env = made(name, **options)
+    check_cluster_env(env, num_episodes=2, step_rule=STEP_RULES[env.unwrapped.world.kind])
+
+
+def test_simulators_are_stepped_with_actions_of_the_type_that_they_are_compiled_for() -> None:
+    """Actions of Python and of numpy's usual type would have each world compiled once more."""
+    one, many = gymnasium.make("DeepRM-v0").unwrapped, gymnasium.make_vec("DeepRM-v0", num_envs=2)
+    for env, actions in ((one, 0), (many, np.zeros(2, np.int64))):
+        env.reset(seed=0)
+        simulator = env.simulator if env is one else env._episodes.simulator
+        given, step = [], simulator.step
+        simulator.step = lambda *each, given=given, step=step: given.append(each) or step(*each)
+        env.step(actions)
+        assert [each.dtype for each in given[0]] == [np.int32, np.int32, np.float64]
 
 
 @every_id
 @pytest.mark.parametrize("action", [0, -1], ids=["first", "void"])
 def test_a_policy_of_one_action_finishes_all_jobs(name: str, action: int) -> None:
     """As a deterministic policy without a mask may be at first."""
-    env = gymnasium.make_vec(name, num_envs=2, workload=FEW_JOBS.get(name.partition("-")[0], {}))
+    env = made(name, gymnasium.make_vec, num_envs=2)
     env.reset(seed=0)
     chosen = np.full(2, range(env.single_action_space.n)[action])
     over = np.zeros(2, np.bool_)

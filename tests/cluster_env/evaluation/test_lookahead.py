@@ -240,17 +240,16 @@ def test_what_cannot_be_played_on_is_refused() -> None:
 
 
 class Expecting:
-    """A rule that expects all jobs to take a minute."""
+    """A rule that expects what jobs that have ended took."""
 
     name = "expecting"
 
     def __init__(self, task: Task) -> None:
         self._rule: Any = get_heuristic("sjf:easy", task.world)
 
-    def view(self, world: Any, jobset: JobSet) -> JobSet:
+    def view(self, world: Any) -> Any:
         """See `ViewingPolicy`."""
-        expected = np.full(jobset.num_jobs, 60, np.int32)
-        return replace(jobset, attributes={**jobset.attributes, "order_estimate": expected})
+        return replace(world, run_times="mixed")
 
     def act(self, states: Any, uniforms: Any) -> Any:
         """See `Policy`."""
@@ -263,19 +262,21 @@ class Expecting:
 
 def test_futures_are_seen_as_the_policy_sees_jobs() -> None:
     task = hpc_task()
+    task = replace(task, workload=replace(task.workload, estimates="over:3"))
     base, lookahead = Expecting(task), Lookahead(task, 4, reach=REACH)
-    jobsets = task.jobsets(Split.TRAIN, [0])
+    rule = RolloutPolicy("r", get_heuristic("sjf:easy", task.world), lookahead)
+    jobsets, seen = task.jobsets(Split.TRAIN, [0]), replace(task, world=base.view(task.world))
     found = evaluate(RolloutPolicy("r", base, lookahead), jobsets, task.world)
-    assert np.array_equal(found.attributes["order_estimate"], np.full(jobsets[0].num_jobs, 60))
-    seen = base.view(task.world, jobsets[0])
-    simulator = played_up_to(task, seen, [])
+    assert np.array_equal(found.start, evaluate(rule, jobsets, seen.world).start)
+    assert not np.array_equal(found.start, evaluate(rule, jobsets, task.world).start)
+    simulator = played_up_to(seen, jobsets[0], [])
     actions = np.array([0, task.world.num_actions - 1], np.int32)
     (compared,) = lookahead.compare(base, simulator, [0], [actions], [1])
     assert compared.gains.shape == (2, 4)
+    known = {**jobsets[0].attributes, "order_estimate": jobsets[0].duration}
+    told = [replace(jobsets[0], attributes=known)]
     with pytest.raises(InputError, match="lack the attribute 'order_estimate'"):
-        evaluate(
-            RolloutPolicy("r", get_heuristic("sjf:easy", task.world), lookahead), [seen], task.world
-        )
+        evaluate(rule, told, task.world)
 
 
 def test_jobs_of_users_are_refused() -> None:

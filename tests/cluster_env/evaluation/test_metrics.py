@@ -55,6 +55,17 @@ def test_use_up_to_the_last_finish() -> None:
     assert summarize(CUT).mean("utilization_to_end") == pytest.approx(13 * 0.375 / 11)
 
 
+def test_of_completion_times_the_slowest_and_a_lower_bound_are_measured() -> None:
+    twenty = one_episode([0] * 20, [0] * 20, list(range(1, 21)), end=20)
+    names = ("completion_p95", "longest_completion", "least_completion")
+    both = concatenate([twenty, DONE])
+    p95, longest, least = (get_metric(name).values(both).tolist() for name in names)
+    assert (p95, longest) == ([19, 6], [20, 6])
+    assert least == [*range(1, 21), 2, 1, 4]
+    too_large = replace(DONE, demand=np.array([[4, 1], [16, 1], [4, 6]], DONE.demand.dtype))
+    assert get_metric("least_completion").values(too_large).tolist() == [2, 2, 6]
+
+
 def test_jobs_are_narrow_medium_or_wide_by_what_they_hold_most_of() -> None:
     demand = [[1, 1], [2, 0], [3, 0], [8, 0], [9, 0], [1, 2], [1, 1]]
     jobs = one_episode([0] * 7, [0] * 7, [20] * 7, end=40)

@@ -44,7 +44,7 @@ def test_with_true_run_times_and_no_arrivals_it_is_the_start_itself(
     jobset = replace(jobset, attributes={**jobset.attributes, **exact})
     world, policy = HPC(site=site), RulePolicy("", Rule(*name.split(":")))
     try:
-        whole = play_whole(jobset, world, policy)
+        _, whole = play_whole(jobset, world, policy)
     except InputError:
         return  # a job for which the calendar or a failed predecessor leaves no time
     last = int(jobset.arrival[-1])

@@ -47,7 +47,7 @@ def moments(
     jobset: JobSet, world: HPC, rule: Rule
 ) -> list[tuple[MachineMoment, SitePast, np.ndarray]]:
     """Every event at which somebody waits, and for how long those still do."""
-    whole = play_whole(jobset, world, RulePolicy("", rule))
+    _, whole = play_whole(jobset, world, RulePolicy("", rule))
     found = []
     for time in np.unique(np.concatenate([jobset.arrival, whole.finish])):
         moment, past = moment_of(jobset, whole, int(time))

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rllib_configs.worlds.accrual.plain import plain_experiment
 from rllib_configs.worlds.accrual.servers import (
     COLUMNS,
     POLICIES,
@@ -14,6 +13,7 @@ from rllib_configs.worlds.accrual.servers import (
     experiment,
     learn_values,
 )
+from tests.cluster_env.worlds.accrual.plain import plain_experiment
 
 SMALL = Setting(rate=0.15, steps=600, experiments=3, learning=Learning(steps=800))
 

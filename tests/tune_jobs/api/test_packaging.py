@@ -178,7 +178,7 @@ def test_extensions_that_are_installed_are_known_without_a_variable(
     pip = (sys.executable, *PIP, "--python", str(environment))
     run(*pip, "install", *OFFLINE, package, cwd=tmp_path)
     shutil.rmtree(package)
-    own = "--policies lcfs,sjf --objective tardiness --set task.world.kind=work_conserving"
+    own = "--policies lcfs,sjf --set task.objective=tardiness --set task.world.kind=work_conserving"
     line = ["-m", "tune_jobs.cli", "compare", *own.split(), "--jobsets", "2", "--out", "out"]
     roots = (REPOSITORY, REPOSITORY / "tune_jobs" / "api")
     shown = run(environment, *line, cwd=tmp_path, paths=roots)

@@ -9,6 +9,8 @@ import pytest
 from tests.tune_jobs.replaying.partitioned_log import SITE, write_partitioned_log
 from tune_jobs import cli
 
+pytestmark = pytest.mark.usefixtures("as_in_plans")
+
 Shown = pytest.CaptureFixture[str]
 
 

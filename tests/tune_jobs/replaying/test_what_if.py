@@ -201,7 +201,8 @@ def test_work_that_disappears_is_said_first(
     log = pd.read_csv(site[0], sep="|")
     main, limit = log.Partition == "main", log.TimelimitRaw * 60
     most = int(limit[main].median())
-    words = [*site, "--change", f"partition.main.max-time={most}s", "--too-long", too_long]
+    words = [*site, "--change", f"partition.main.max-time={most}s"]
+    words += ["--change", f"task.workload.too_long={too_long}"]
     found = asked(capsys, "whatif", *words)
     over = main & (limit > most)
     left = (log.ElapsedRaw - most).clip(lower=0) if too_long == "cap" else log.ElapsedRaw
@@ -221,7 +222,7 @@ def test_work_that_disappears_is_said_first(
 
 
 def test_jobs_are_cut_at_a_site_alone(log: Path, capsys: Out) -> None:
-    words = ["whatif", str(log), *MACHINE, "--change", "load=+10%", "--too-long", "cap"]
+    words = ["whatif", str(log), *MACHINE, "--change", "task.workload.too_long=cap"]
     assert cli.run(cli.metasched, words) == 2
     assert "describe it with --site FILE" in capsys.readouterr().err
 

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from tests.golden import stored
 from tests.tune_jobs.replaying.partitioned_log import PARTITIONS, SITE, write_partitioned_log
 from tune_jobs import cli
+from tune_jobs.figures import pictures
 
 Shown = pytest.CaptureFixture[str]
 POLICIES = ("--policies", "fcfs:easy,sjf:conservative,saf:strict")
@@ -90,6 +92,12 @@ def check(out: Path, machine: int, count: int) -> dict[str, pd.DataFrame]:
 
 
 @pytest.fixture
+def tables_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures take most of the time, and are drawn of the chain of jobs."""
+    monkeypatch.setattr(pictures, "_draw", lambda *_, **__: Figure())
+
+
+@pytest.fixture
 def chain(tmp_path: Path) -> list[str]:
     """A log in which jobs wait for others, and its site, as arguments of commands."""
     (tmp_path / "site.yaml").write_text(CHAIN_SITE)
@@ -139,6 +147,7 @@ def test_jobs_that_wait_for_nothing_but_others_agree_with_the_record(
     assert "nan" not in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("tables_alone")
 def test_a_predecessor_that_the_site_cannot_run_is_none(tmp_path: Path, capsys: Shown) -> None:
     log, site = write_chain(tmp_path / "jobs.txt"), tmp_path / "site.yaml"
     site.write_text(CHAIN_SITE.replace("batch}", "batch, max_time_s: 1800}"))
@@ -149,6 +158,7 @@ def test_a_predecessor_that_the_site_cannot_run_is_none(tmp_path: Path, capsys: 
         assert jobs[jobs["line"] == 3]["eligible"].item() == T + 600
 
 
+@pytest.mark.usefixtures("tables_alone")
 def test_partitions_hold_no_more_than_their_nodes(tmp_path: Path, capsys: Shown) -> None:
     write_partitioned_log(tmp_path / "jobs.txt")
     (tmp_path / "site.yaml").write_text(SITE)
@@ -163,6 +173,7 @@ def test_partitions_hold_no_more_than_their_nodes(tmp_path: Path, capsys: Shown)
             assert held_at_most(shared) <= 16 * 8, name
 
 
+@pytest.mark.usefixtures("tables_alone")
 @pytest.mark.parametrize("site", [True, False])
 def test_runs_of_a_requeued_job(site: bool, tmp_path: Path, capsys: Shown) -> None:
     names = ("job", "kind", "came", "start", "end", "processors")

@@ -13,6 +13,8 @@ from tune_jobs import cli
 from tune_jobs.site.deciding import NO_PAST, Limits, decide
 from tune_jobs.site.journal import open_journal, tick_entry
 
+pytestmark = pytest.mark.usefixtures("as_in_plans")
+
 NOW = 1_800_000_000
 QUEUE = (
     SiteJob("1", RUNNING, "", "ada", "", NOW - 900, NOW - 600, 3600, 16, 0, 0),

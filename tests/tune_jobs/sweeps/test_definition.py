@@ -213,7 +213,7 @@ class TestResources:
 
 
 def test_the_list_of_sweeps_is_explained(capsys):
-    assert cli.run(cli.metasched, ["tune", "--sweeps"]) == 0
+    assert cli.run(cli.metasched, ["tune"]) == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in sweep_names())
 

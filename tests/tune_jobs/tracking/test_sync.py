@@ -42,7 +42,7 @@ def test_sends_what_is_new_and_says_where_to(
         "Sent 2 points and 0 files or folders of 1 run; nothing is left to send.\n",
     )
     monkeypatch.setenv("MLFLOW_TRACKING_URI", local_uri(other))
-    again = sync(recorded, "--from-start").output
+    again = sync(recorded).output
     assert f"to {local_uri(other)}\nSent 0 points" in again
 
 

@@ -39,7 +39,7 @@ WORK = (
     "tune_jobs.replaying.generating.write_table",
     "tune_jobs.runs.training.ray_session",
     "tune_jobs.sweeps.sweeping.ray_session",
-    "tune_jobs.terminal.ray_session._start",
+    "tune_jobs.processes.ray_session._start",
     "tune_jobs.tracking.sending.LocalStore",
     "tune_jobs.tracking.server.mend_addresses",
     "tune_jobs.site.slurm.SlurmBackend.site",

@@ -284,7 +284,7 @@ def test_a_wrong_extension_is_refused(
     [
         "compare --policies sjf",
         "compare --decide --policies runs/good",
-        "adapt runs/scorer --objective makespan",
+        "adapt runs/scorer --task objective=makespan",
         "study runs/scorer",
         "trace good.csv --processors 4",
         "replay good.csv --processors 4",

@@ -21,7 +21,7 @@ WRITING = sorted(
     }
 )
 READS_OR_APPENDS = {
-    *("adapt --trace", "figure --table", "starts --past", "shadow --starts"),
+    *("figure --table", "starts --past", "shadow --starts"),
     *(f"{name} --{option}" for name in ("shadow", "steer") for option in ("out", "simulate")),
     *(f"{name} --repeat" for name in ("shadow", "starts", "steer")),
 }

@@ -34,7 +34,7 @@ else:
 
 @takes_with_world(taken.Figure)
 def figure(options: taken.Figure) -> "Figure":
-    """Draws a figure, as ``metasched figure`` does; ``metasched figure --list`` shows the names.
+    """Draws a figure, as ``metasched figure`` does; ``metasched figure`` shows the names.
 
     What a figure does not use is refused. Without `out` neither image nor table is kept.
 

@@ -89,9 +89,9 @@ def layout_of(site: Site, requests: Requests) -> Layout:
     )
 
 
-def jobs_of(site: Site, batch: Batch, requests: Requests) -> tuple[Jobs, Work]:
+def jobs_of(site: Site, batch: Batch, requests: Requests, model: int) -> tuple[Jobs, Work]:
     """The jobs of a batch."""
-    jobs, columns = jobs_asked(batch, JOB, requests.demand), requests.columns
+    jobs, columns = jobs_asked(batch, JOB, requests.demand, model), requests.columns
     records, demand = jobs.records, jobs.demand
     tiers = np.array([one.tier for one in site.partitions])
     next_first, next_jobs, predecessors = _dependencies(batch)
@@ -131,11 +131,11 @@ def jobs_of(site: Site, batch: Batch, requests: Requests) -> tuple[Jobs, Work]:
     )
 
 
-def status_of(batch: Batch, jobs: Jobs) -> Records:
-    """The records of the episodes of a batch."""
+def status_of(batch: Batch, jobs: Jobs, models: NDArray[np.int64]) -> Records:
+    """The records of the episodes of a batch, with the models of `STATUS`, ``(num_rows,)``."""
     shift = np.array([_shift(one) for one in batch.jobsets], np.int64)
     status = new_records(batch.num_episodes, STATUS)
-    status.jobset, status.place = batch.jobset, batch.place
+    status.jobset, status.place, status.model = batch.jobset, batch.place, models
     status.shift, status.num_users = shift[batch.jobset], num_users(batch)[batch.jobset]
     status.tiered = np.unique(jobs.records.tier).size > 1
     return status

@@ -12,14 +12,16 @@ from cluster_env.worlds.hpc.events import (
     count_usage,
     fade,
     forget,
+    learn_ended,
     next_event,
     note_arrival,
     pop,
+    predict_entering,
     push,
     raise_outlived,
 )
 from cluster_env.worlds.hpc.jobs import NOBODY
-from cluster_env.worlds.hpc.queue import enter
+from cluster_env.worlds.hpc.queue import enter, first_key
 from cluster_env.worlds.hpc.site.bookings import look_ahead
 from cluster_env.worlds.hpc.site.placing import add_units
 from cluster_env.worlds.hpc.site_arrays import FAILURE, NO_SLOT
@@ -192,6 +194,7 @@ def tell_followers(episode: Episode, job: int, now: int) -> None:
 def finish_jobs(episode: Episode, now: int) -> None:
     """Lets all jobs finish that end now."""
     status = episode.status[0]
+    before = status.running
     if status.shares and status.running > 0 and episode.ends[0] <= now:
         fade(episode, now, episode.site.layout.half_life)
     while status.running > 0 and episode.ends[0] == now:
@@ -199,6 +202,9 @@ def finish_jobs(episode: Episode, now: int) -> None:
         episode.site.finish[job] = now
         release(episode, job, now)
         tell_followers(episode, job, now)
+        episode.running[status.running] = job  # see `learn_ended`
+    if status.model > 0:
+        learn_ended(episode, before)
 
 
 @njit_called
@@ -315,9 +321,11 @@ def _let_come(episode: Episode, now: int) -> None:
                 push(site.later, site.later_jobs, status.later, opens, job)
                 status.later += 1
                 continue
+        if status.model > 0:
+            predict_entering(episode, job)
         if status.counts:
             if episode.at_arrival.shape[0] > 0:
                 count_free(episode)
                 note_arrival(episode, job, status.tail - status.head, now)
             count_arrival(episode, job, now, site.cuts[job] == 0)
-        enter(episode, job, site.order.rule.score[job])
+        enter(episode, job, first_key(episode, site.order.rule, job))

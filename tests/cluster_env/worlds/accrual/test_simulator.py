@@ -18,7 +18,9 @@ from cluster_env.worlds.accrual.rules import Rule
 from cluster_env.worlds.accrual.state import CANDIDATE, HEADER
 from cluster_env.worlds.accrual.td import new_learners
 from cluster_env.worlds.accrual.values import RULEBASE, value_of
-from rllib_configs.worlds.accrual.plain import (
+from tests.cluster_env.schedules import assert_same_schedule
+from tests.cluster_env.worlds.accrual.accrual_jobs import jobs, small_jobsets, small_worlds
+from tests.cluster_env.worlds.accrual.plain import (
     Choice,
     PlainLearner,
     PlainServer,
@@ -26,8 +28,6 @@ from rllib_configs.worlds.accrual.plain import (
     nothing,
     smallest,
 )
-from tests.cluster_env.schedules import assert_same_schedule
-from tests.cluster_env.worlds.accrual.accrual_jobs import jobs, small_jobsets, small_worlds
 from tests.cluster_env.worlds.accrual.step_rule import check_pool, complete_until
 from tests.cluster_env.worlds.stepping import choosing, play_to_the_end, step_one
 

@@ -71,7 +71,7 @@ def test_blocks_tile_the_image(cluster: Cluster) -> None:
 def test_images_of_played_episodes_follow_the_definition(
     states: np.ndarray, layout: StateLayout
 ) -> None:
-    chosen = states[:: max(1, len(states) // 40)]
+    chosen = states[:: max(1, len(states) // 40)].copy()
     expected = np.stack([drawn_cell_by_cell(state, layout) for state in chosen])
     assert np.array_equal(image(layout, chosen), expected)
     assert expected.any()

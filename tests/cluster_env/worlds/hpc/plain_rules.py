@@ -2,15 +2,22 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.worlds.hpc.rules import FIXED_ORDERS, Rule
+from tests.cluster_env.worlds.hpc.plain_run_times import PlainRunTimes
 
 
 def plain_starts(
-    jobset: JobSet, rule: Rule, processors: int, max_wait: int = 0, pass_per_event: bool = False
+    jobset: JobSet,
+    rule: Rule,
+    processors: int,
+    max_wait: int = 0,
+    pass_per_event: bool = False,
+    learned: PlainRunTimes | None = None,
 ) -> list[int]:
     """Start of each job of a jobset that asks for processors alone; without a bound if it is 0."""
     arrival, run = jobset.arrival.tolist(), jobset.duration.tolist()
@@ -18,8 +25,7 @@ def plain_starts(
     ordered = jobset.attributes.get("order_estimate", np.array(limit)).tolist()
     estimate = jobset.attributes.get("reserve_estimate", np.array(limit)).tolist()
     size = jobset.demand[:, 0].tolist()
-    columns = [np.asarray(c, float) for c in (ordered, size, jobset.attributes["submit"])]
-    fixed = FIXED_ORDERS[rule.order](*columns) if rule.order in FIXED_ORDERS else None
+    submit = jobset.attributes["submit"]
     start: dict[int, int] = {}
     events = set(arrival)
 
@@ -43,11 +49,18 @@ def plain_starts(
         running = [j for j in start if start[j] + run[j] > now or j in still_running]
         gone = {*start, *not_yet}
         waiting = [j for j in range(len(run)) if arrival[j] <= now and j not in gone]
+        for j in waiting:
+            if learned is not None and arrival[j] == now:
+                ends = [(start[k] + run[k], k) for k in start if start[k] + run[k] <= now]
+                ordered[j], estimate[j] = learned.predict(j, ends)
         if not waiting:
             continue
         free = processors - sum(size[j] for j in running)
 
-        def score(j: int, free: int = free, now: int = now) -> float:
+        columns = [np.asarray(column, float) for column in (ordered, size, submit)]
+        fixed = FIXED_ORDERS[rule.order](*columns) if rule.order in FIXED_ORDERS else None
+
+        def score(j: int, free: int = free, now: int = now, fixed: Any = fixed) -> float:
             if fixed is not None:
                 return float(fixed[j])
             waited, share = now - arrival[j], free / processors * size[j] / processors

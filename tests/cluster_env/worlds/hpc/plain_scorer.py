@@ -7,13 +7,17 @@ import numpy as np
 from cluster_env.core.jobs import JobSet
 from cluster_env.worlds.hpc.scorer import Scorer
 from tests.cluster_env.worlds.hpc.plain_rules import _ended, _expected
+from tests.cluster_env.worlds.hpc.plain_run_times import PlainRunTimes
 
 
-def plain_scored_starts(jobset: JobSet, scorer: Scorer, processors: int) -> list[int]:
+def plain_scored_starts(
+    jobset: JobSet, scorer: Scorer, processors: int, learned: PlainRunTimes | None = None
+) -> list[int]:
     """Start of each job of a jobset that asks for processors alone."""
     plain = _Plain(jobset, scorer, processors)
     now = 0
     while now >= 0:
+        plain.learn(now, learned)
         plain.decide(now)
         now = plain.next_event(now)
     return [plain.start[job] for job in range(jobset.num_jobs)]
@@ -33,6 +37,13 @@ class _Plain:
     def next_event(self, now: int) -> int:
         ends = [self.start[j] + self.run[j] for j in self.start]
         return min((t for t in self.arrival + ends if t > now), default=-1)
+
+    def learn(self, now: int, learned: PlainRunTimes | None) -> None:
+        ends = [(self.start[j] + self.run[j], j) for j in self.start]
+        for job, at in enumerate(self.arrival):
+            if learned is not None and at == now:
+                over = [one for one in ends if one[0] <= now]
+                self.ordered[job], self.reserved[job] = learned.predict(job, over)
 
     def decide(self, now: int) -> None:
         mode = self.scorer.mode

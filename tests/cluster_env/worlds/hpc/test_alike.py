@@ -53,7 +53,7 @@ def all_different(jobset: JobSet) -> JobSet:
     "order", [order for order in ORDERS if order not in ("random", "priority")]
 )
 @given(jobset=crowds(), max_wait=st.sampled_from([0, 0, 3, 9]))
-@settings(max_examples=12)
+@settings(max_examples=4)
 def test_rules(order: str, backfilling: str, jobset: JobSet, max_wait: int) -> None:
     rule = Rule(order, backfilling)
     assert starts(jobset, rule, max_wait) == starts(all_different(jobset), rule, max_wait)

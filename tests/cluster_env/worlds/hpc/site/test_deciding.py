@@ -13,6 +13,7 @@ from cluster_env.objectives import get_objective
 from cluster_env.sites.description import NodeGroup, Outage, Site
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import BACKFILLING, Rule
+from cluster_env.worlds.hpc.run_times import RUN_TIMES
 from cluster_env.worlds.hpc.scorer import MODES, SIZE, Scorer
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, played, small_jobsets
 from tests.cluster_env.worlds.hpc.site.small_sites import jobs_of, sites
@@ -26,10 +27,13 @@ OBJECTIVES = ("slowdown", "bounded_slowdown", "completion_time", "makespan", "ut
 
 @st.composite
 def worlds(draw) -> tuple[HPC, JobSet]:
-    """A site with limits and a calendar, and jobs some of which wait for others."""
+    """A site with limits and a calendar, a model of run times, and jobs that follow others."""
     site = draw(sites(more=True, limits=True, calendar=True))
-    bound = draw(st.sampled_from([0, 0, 3]))
-    return HPC(site=site, queue=64, max_wait=bound), draw(jobs_of(site, follow=True))
+    options = {
+        "max_wait": draw(st.sampled_from([0, 0, 3])),
+        "run_times": draw(st.sampled_from(RUN_TIMES)),
+    }
+    return HPC(site=site, queue=64, **options), draw(jobs_of(site, follow=True))
 
 
 def stepped(world: HPC, jobset: JobSet, rule: Rule | Scorer, objective: str = "slowdown"):

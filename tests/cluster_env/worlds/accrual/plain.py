@@ -1,4 +1,4 @@
-"""The same server in plain Python, one episode at a time: what tests and benchmarks compare with.
+"""The same server in plain Python, one episode at a time: what tests compare with.
 
 It is written from the rules of the world and shares no function with the compiled simulator. It
 steps through every time step, where the compiled one goes from event to event.

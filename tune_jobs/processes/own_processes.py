@@ -13,7 +13,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from cluster_env.core.errors import Failure
 from rllib_configs.extensions import load_extensions
-from tune_jobs.terminal.pieces import LIMIT_S, Found, Piece, Spread
+from tune_jobs.processes.pieces import LIMIT_S, Found, Piece, Spread
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Pieces of work done by tasks of Ray; see `tune_jobs.terminal.spreading`."""
+"""Pieces of work done by tasks of Ray; see `tune_jobs.processes.spreading`."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -11,9 +11,9 @@ from ray.exceptions import RayError, RayTaskError
 
 from cluster_env.core.errors import Failure, InputError
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.terminal.capacity import cpus_for
-from tune_jobs.terminal.pieces import LIMIT_S, Found, Piece, Spread
-from tune_jobs.terminal.ray_session import ray_session
+from tune_jobs.processes.capacity import cpus_for
+from tune_jobs.processes.pieces import LIMIT_S, Found, Piece, Spread
+from tune_jobs.processes.ray_session import ray_session
 
 
 @contextmanager

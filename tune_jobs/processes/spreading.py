@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.terminal.pieces import Spread, here
+from tune_jobs.processes.pieces import Spread, here
+from tune_jobs.processes.ray_session import check_placement, resolve_address
 from tune_jobs.terminal.progress import NoProgress
-from tune_jobs.terminal.ray_session import check_placement, resolve_address
 from tune_jobs.terminal.running import prepare_environment
 
 
@@ -40,13 +40,13 @@ def spreading(
     config = ExperimentConfig.model_validate({"resources": {"num_runners": runners}})
     check_placement(config, address)
     if resolve_address(address) in (None, "local") and not _is_connected():
-        from tune_jobs.terminal.own_processes import own_processes
+        from tune_jobs.processes.own_processes import own_processes
 
         with own_processes(runners) as spread:
             yield spread
         return
     prepare_environment()  # Ray reads it when it is imported
-    from tune_jobs.terminal.ray_tasks import ray_tasks
+    from tune_jobs.processes.ray_tasks import ray_tasks
 
     with ray_tasks(config, address, say or NoProgress().say) as spread:
         yield spread

@@ -1,0 +1,1 @@
+"""Run times as something to learn: distributions of what jobs take of what their users ask for."""
