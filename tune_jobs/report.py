@@ -11,16 +11,13 @@ from tune_jobs.commands.task_command import LogCommand
 def command(options: SiteReport) -> None:
     """Write a page about a job log: what it is, who waits, and what would help.
 
-    FILE is a log as for replay. The page needs no network and no other file. It describes the log,
-    compares what was recorded with policies at one bound on waits, and tells how well start times
-    can be promised, what changes of the machine would do, and how far that can be trusted. Each
-    section ends with its command. What a log does not allow is said on the page.
+    FILE is a log as for replay. The page needs no network and no other file. All policies have one
+    bound on waits. Each section ends with the command that finds its numbers.
 
     \b
     Examples:
       metasched report example
-      metasched report example --policies fcfs:easy,hpc-order --max-wait 5d --out site
-      metasched report example --change processors=+64 --change load=+20%
+      metasched report example --max-wait 5d --change processors=+64 --out site
     """
     from pathlib import Path
 

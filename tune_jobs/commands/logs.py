@@ -129,30 +129,21 @@ class SiteReport(Runners, Log):
     policies: Annotated[
         Sequence[str],
         Flag(
-            "Policies that play the log, as for replay; all have the same bound on waits, that of "
-            "--max-wait or x2. By default five rules and hpc-order.",
+            "Policies as for replay; by default five rules and hpc-order, with --max-wait x2.",
             metavar="NAME,...",
         ),
     ] = field(default=(), kw_only=False)
     change: Annotated[
         Sequence[str],
         Flag(
-            "Changes as for whatif, each alone. By default more and fewer processors, a higher "
-            "load, and no bound on waits.",
+            "Changes as for whatif, each alone; by default of processors, load and max-wait.",
             metavar="KEY=VALUE",
         ),
     ] = ()
     slurm_conf: SlurmConf = None
-    num_instants: Annotated[
-        Moments, Flag("Moments of the log at which start times are foreseen, at least 10.")
-    ] = 40
-    seed: PoliciesSeed = 0
-    decode: DecodeLog = "argmax"
     out: Annotated[
         str | Path,
-        Flag(
-            "Folder for the page, report.html, and all tables (CSV).", type=OutPath(file_okay=False)
-        ),
+        Flag("Folder for report.html and its tables (CSV).", type=OutPath(file_okay=False)),
     ] = Path("report")
     force: Force = False
     progress: Progress = False

@@ -30,6 +30,7 @@ from tune_jobs.tables.report import Report, tables_of
 from tune_jobs.terminal.progress import Progress
 
 MAX_WAIT, DEFAULT_BOUND, NO_BOUND = "max-wait", "x2", "0"
+INSTANTS = 40
 POLICIES = ("fcfs:easy", "sjf:easy", "saf:easy", "wspt:easy", "wspt:skip", "hpc-order")
 LIKE_SITES = ("fcfs:easy", "priority:easy")
 CHANGES = ("processors=+10%", "processors=-10%", "load=+10%", "max-wait=0")
@@ -111,8 +112,8 @@ SECTIONS = (
         "these waits come to recorded ones, the more the sections above deserve belief.",
         ("calibration",),
         (
-            *("calibration/policies", "calibration/by-partition"),
-            *("calibration/by-week", "calibration/by-class"),
+            *("calibration/fidelity", "calibration/fidelity-by-partition"),
+            *("calibration/fidelity-by-week", "calibration/fidelity-by-class"),
         ),
         {"calibration/calibration": "Simulated waits against recorded ones"},
     ),
@@ -163,9 +164,7 @@ def _parts(options: SiteReport, progress: Progress) -> Iterator[tuple[str, Part]
     """Each command with its options; all input is checked before anything is played."""
     free = {name: one for name, one in options.task_options.items() if name != MAX_WAIT}
     policies = options.policies or POLICIES
-    replay = part_of(
-        options, Replay, policies=policies, out=None, num_instants=1000, task_options=free
-    )
+    replay = part_of(options, Replay, policies=policies, out=None, task_options=free)
     choose(replay)
     what_if = part_of(options, WhatIf, out=None, task_options=free)
     for one in options.change:
@@ -184,7 +183,7 @@ def _parts(options: SiteReport, progress: Progress) -> Iterator[tuple[str, Part]
     lines = [command_of("whatif", one) for one in changes]
     found = [_found(compare_changes, one, progress) for one in changes]
     yield "changes", Part(_changes(changes, found), lines)
-    starts = replace(bounded, policies=(), starts=True, num_instants=options.num_instants)
+    starts = replace(bounded, policies=(), starts=True, num_instants=INSTANTS)
     yield "starts", _part("replay", foresee_starts, starts, progress)
     is_said = options.slurm_conf is not None or world.site is not None
     again = replace(replay, policies=() if is_said else LIKE_SITES, calibrate=True)
