@@ -27,7 +27,7 @@ class Section:
         name: its anchor.
         title: the question.
         about: how to read the answer.
-        parts: reports whose sentences and commands stand here.
+        parts: reports whose commands stand here, and their sentences, if in no section before.
         tables: by report and name, ``trace/by-week``; those that are not there are left out.
         pictures: captions, likewise.
     """
@@ -68,6 +68,7 @@ def page(
     """
     # Everything is escaped: names in a log may be a stranger's.
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    first = {part: one.name for one in reversed(sections) for part in one.parts}
     laid_out = [
         {
             "name": one.name,
@@ -75,7 +76,12 @@ def page(
             "about": one.about,
             "tables": list(_tables(one, reports)),
             "pictures": list(_pictures(one, reports)),
-            "remarks": [remark for part in one.parts for remark in reports[part].remarks],
+            "remarks": [
+                remark
+                for part in one.parts
+                if first[part] == one.name
+                for remark in reports[part].remarks
+            ],
             "commands": [line for part in one.parts for line in commands[part]],
         }
         for one in sections
