@@ -46,7 +46,6 @@ def against(schedules: Mapping[str, Schedule], reference: str, num_jobs: int) ->
     }
     before, rows = sides.pop(reference), list[dict[str, Any]]()
     for key, side in sides.items():
-        use = side.use.mean - before.use.mean
         row = {
             "policy": key,
             **estimate_cells("mean_wait", mean_change(before.wait, side.wait, periods)),
@@ -54,7 +53,7 @@ def against(schedules: Mapping[str, Schedule], reference: str, num_jobs: int) ->
         row |= estimate_cells(
             "bounded_slowdown", mean_change(before.slowdown, side.slowdown, periods)
         )
-        row["utilization"] = use
+        row["utilization"] = side.use.mean - before.use.mean
         if periods.enough:
             found = difference_interval(side.use, before.use)
             row |= {"utilization_low": found.low, "utilization_high": found.high}
