@@ -9,10 +9,12 @@ as entry points of the group ``metasched``.
 import importlib
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import entry_points
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.registry import ENTERED
 
 IMPORTS = "METASCHED_IMPORTS"
 """Variable of the environment: packages and modules, separated by commas, that may be imported."""
@@ -28,6 +30,25 @@ _OWN = (
 _loaded: set[str] = set()
 
 
+@dataclass(frozen=True)
+class Extension:
+    """A module that was imported because somebody named it.
+
+    Attributes:
+        module: its name.
+        source: the variable, or the installed package, that names it.
+        things: what it has registered: ``heuristic lcfs``.
+    """
+
+    module: str
+    source: str
+    things: tuple[str, ...]
+
+
+found: list[Extension] = []
+"""All that `load_extensions` has imported so far, without what comes with metasched."""
+
+
 def load_extensions() -> None:
     """Imports all extensions that have not been imported yet.
 
@@ -35,12 +56,14 @@ def load_extensions() -> None:
         InputError: if one cannot be imported.
     """
     for name in (*_OWN, *allowed_imports()):
-        _load(name, f"{IMPORTS} names {name}, which", partial(importlib.import_module, name))
+        where = f"{IMPORTS} names {name}, which"
+        source = "" if name in _OWN else IMPORTS
+        _load(name, where, partial(importlib.import_module, name), source)
     if GROUP not in _loaded:
         for entry in entry_points(group=GROUP):
-            _load(
-                entry.value, f"the entry point {entry.name} names {entry.value}, which", entry.load
-            )
+            where = f"the entry point {entry.name} names {entry.value}, which"
+            package = "" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+            _load(entry.value, where, entry.load, package or GROUP)
         _loaded.add(GROUP)
 
 
@@ -50,9 +73,10 @@ def allowed_imports() -> tuple[str, ...]:
     return tuple(name for name in names if name)
 
 
-def _load(name: str, where: str, load: Callable[[], object]) -> None:
+def _load(name: str, where: str, load: Callable[[], object], source: str) -> None:
     if name in _loaded:
         return
+    before, extensions = len(ENTERED), len(found)
     _loaded.add(name)  # before, because a module may read a config itself
     try:
         load()
@@ -60,3 +84,8 @@ def _load(name: str, where: str, load: Callable[[], object]) -> None:
         _loaded.discard(name)
         what = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise InputError(f"{where} cannot be imported: {what}") from error
+    if source:
+        # It may have had others imported, by reading a config.
+        others = {thing for one in found[extensions:] for thing in one.things}
+        things = tuple(thing for thing in ENTERED[before:] if thing not in others)
+        found.append(Extension(name, source, things))

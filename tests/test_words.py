@@ -20,6 +20,7 @@ OF_LOGS = {  # the load of a log, in whichever world
     "changes.py",
     "description.py",
     "logs.py",
+    "site_report.py",
     "whatif.py",
 }
 OF_WORLDS = {"gymnasium_ids.py"}  # the options of all environments, which a test compares

@@ -23,6 +23,7 @@ GROUPS = {
         "study": "Measure how runs adapt to unseen tasks, for figures.",
     },
     "A site's log": {
+        "report": "Write a page about a log: who waits, and what would help.",
         "trace": "Describe a job log: span, users, sizes, estimates.",
         "replay": "Play a whole job log under policies, and compare them.",
         "whatif": "Compare a log as today with a changed machine or policy.",

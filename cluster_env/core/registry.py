@@ -11,6 +11,9 @@ from cluster_env.core.removed import was_removed
 T = TypeVar("T")
 N = TypeVar("N", int, float)
 
+ENTERED: list[str] = []
+"""All that was registered, in order: ``heuristic sjf``."""
+
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
     """What may have been meant: the name spelled most like it, else those with such a part.
@@ -53,6 +56,7 @@ class Registry(Generic[T]):
             if name in self._things:
                 raise ValueError(f"{self.kind} '{name}' is registered twice")
             self._things[name] = thing
+            ENTERED.append(f"{self.kind} {name}")
             return thing
 
         return enter

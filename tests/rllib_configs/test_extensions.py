@@ -13,6 +13,7 @@ from rllib_configs.options import adjustable_settings, owners
 from rllib_configs.registries import ALGORITHMS, NETWORKS
 from rllib_configs.sections import section_of
 from rllib_configs.task_schema import TaskSection
+from tune_jobs.tracking.provenance import of_a_bug
 
 MODULE = '''
 from dataclasses import dataclass, field
@@ -70,6 +71,7 @@ def extension(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv(extensions.IMPORTS, "tests, my_extension")
     monkeypatch.setattr(extensions, "_loaded", set(extensions._loaded))
+    monkeypatch.setattr(extensions, "found", [])
     for registry in (WORLDS, ALGORITHMS, NETWORKS):
         monkeypatch.setattr(registry, "_things", dict(registry._things))
     yield
@@ -90,6 +92,17 @@ def test_an_algorithm_and_a_network_of_ones_own_have_their_options() -> None:
         load_config("deeprm", ["training.patience=0.25"])
     with pytest.raises(InputError, match=r"training\.patience: .*less than or equal to 1"):
         load_config("deeprm", [*changes, "training.patience=2"])
+
+
+@pytest.mark.usefixtures("extension")
+def test_what_an_extension_has_registered_is_listed() -> None:
+    load_config("deeprm")
+    (one,) = (one for one in extensions.found if one.module == "my_extension")
+    assert one.source == "METASCHED_IMPORTS"
+    things = ("workload ships", "world yard", "algorithm patient", "network wide")
+    assert one.things[-4:] == things  # after what each world has
+    shown = dict(of_a_bug())["extension my_extension"]
+    assert shown.endswith(f"{', '.join(things)} from METASCHED_IMPORTS")
 
 
 @pytest.mark.usefixtures("extension")
@@ -146,7 +159,7 @@ def test_an_extension_that_cannot_be_imported_is_named_each_time(
 
 def test_an_entry_point_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     class Entry:
-        name, value, loads = "mine", "my_package.registrations", 0
+        name, value, dist, loads = "mine", "my_package.registrations", None, 0
 
         def load(self) -> None:
             Entry.loads += 1

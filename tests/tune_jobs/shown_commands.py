@@ -111,7 +111,7 @@ def read_line(place: str, line: str) -> Shown:
 def logs_read(words: tuple[str, ...]) -> list[str]:
     """Logs, and files about their sites, that a command reads."""
     name, *rest = words
-    logs = rest[:1] if name in ("trace", "replay", "whatif") else []
+    logs = rest[:1] if name in ("trace", "replay", "whatif", "report") else []
     for option, value in pairwise([name, *rest, ""]):
         if option in _LOG_OPTIONS and value and not value.startswith("--"):
             logs += value.split(",")

@@ -14,6 +14,7 @@ from tests.conftest import REPOSITORY
 from tests.tune_jobs.shown_commands import Shown, on_page
 from tune_jobs import cli
 from tune_jobs.measuring import protocol
+from tune_jobs.reports.site_report import POLICIES
 from tune_jobs.runs.history import History
 
 SHORTER = {
@@ -55,7 +56,7 @@ def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_readme_tells_one_story() -> None:
     assert [shown.words[0] for shown in STORY] == [
-        *("compare", "trace", "replay", "whatif", "train", "compare", "train", "adapt")
+        *("compare", "report", "replay", "whatif", "train", "compare", "train", "adapt")
     ]
 
 
@@ -79,10 +80,10 @@ def test_the_story_of_the_readme_comes_true(
             assert [row["learned"] for row in rows] == ["False", "False", "False", "True"]
             assert all(float(row["slowdown"]) >= 1 for row in rows)
             assert {(row["window"], row["warmup"]) for row in rows} == {("700", "100")}
-        elif name == "replay":
-            rows = table(inside / word_after(shown, "--out") / "replay.csv")
-            policies = ["as recorded", *word_after(shown, "--policies").split(",")]
-            assert {row["policy"] for row in rows} == {*policies}
+        elif name == "report":
+            rows = table(inside / "report" / "replay" / "replay.csv")
+            assert {row["policy"] for row in rows} == {"as recorded", *POLICIES}
+            assert "Not measured" not in (inside / "report" / "report.html").read_text()
         elif name == "adapt":
             rows = table(inside / word_after(shown, "--out") / "adaptation.csv")
             assert [row["policy"] for row in rows[:5]] == [

@@ -123,6 +123,33 @@ class WhatIf(Runners, Log):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SiteReport(Runners, Log):
+    """A log, and what its site is told about it."""
+
+    policies: Annotated[
+        Sequence[str],
+        Flag(
+            "Policies as for replay; by default five rules and hpc-order, with --max-wait x2.",
+            metavar="NAME,...",
+        ),
+    ] = field(default=(), kw_only=False)
+    change: Annotated[
+        Sequence[str],
+        Flag(
+            "Changes as for whatif, each alone; by default of processors, load and max-wait.",
+            metavar="KEY=VALUE",
+        ),
+    ] = ()
+    slurm_conf: SlurmConf = None
+    out: Annotated[
+        str | Path,
+        Flag("Folder for report.html and its tables (CSV).", type=OutPath(file_okay=False)),
+    ] = Path("report")
+    force: Force = False
+    progress: Progress = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class _NewFile:
     """The file of a log that is written."""
 

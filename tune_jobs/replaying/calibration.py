@@ -85,6 +85,7 @@ def calibrate_log(options: Replay, progress: Progress) -> Report:
     remarks = [known, *words, *chosen.remarks, sentence]
     return Report(
         text=text_of(_head(path, task, jobs), sheets, remarks),
+        sheets=sheets,
         tables=tables_of(sheets) | {FIGURE: partial(frame_of, near.points(waits, best))},
         data={**as_data(sheets), "verdict": answer, "why": why, **more},
         remarks=remarks,

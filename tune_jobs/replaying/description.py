@@ -1,6 +1,6 @@
 """A job log described: what came when, how large, how long, how well estimated, and from whom."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cluster_env.workloads.recorded import RecordedJobs
 from tune_jobs.replaying.outcomes import means_between
-from tune_jobs.tables.columns import COUNT, RATIO, SECONDS, SHARE, TIME, Column
+from tune_jobs.tables.columns import COUNT, RATIO, SECONDS, SHARE, TIME, Column, shown
 from tune_jobs.tables.printing import Sheet
 
 WEEK_S = 7 * 24 * 3600
@@ -62,6 +62,15 @@ def facts(
     found[f"mean wait, {played.words}"] = (float(played.wait.mean()), SECONDS)
     found[f"longest wait, {played.words}"] = (int(played.wait.max()), SECONDS)
     return found
+
+
+def summary(facts: Mapping[str, tuple[object, str]]) -> Sheet:
+    """Facts as a table: each as people read it, and as it is."""
+    rows: _Rows = [
+        {"fact": name, "value": shown(value, unit), "exact": value}
+        for name, (value, unit) in facts.items()
+    ]
+    return Sheet("summary", "The log in a few numbers", ("fact", "value"), rows)
 
 
 def dropped(jobs: RecordedJobs) -> Sheet:

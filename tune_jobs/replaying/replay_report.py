@@ -14,6 +14,7 @@ from cluster_env.workloads.recorded import RecordedJobs
 from tune_jobs.commands import logs
 from tune_jobs.measuring.policy_specs import heuristic_spec
 from tune_jobs.measuring.work import working
+from tune_jobs.replaying.against import against
 from tune_jobs.replaying.crowds import Edges, Stretch
 from tune_jobs.replaying.outcomes import (
     AS_RECORDED,
@@ -74,6 +75,7 @@ def _report(
     remarks: list[str],
 ) -> Report:
     """The tables and pictures of replays of a log."""
+    first = replays[0].name
     outcomes = {one.name: outcome(one.schedule, jobs.resources) for one in replays}
     schedules = {one.name: one.schedule for one in replays}
     workload: Any = task.workload
@@ -94,8 +96,11 @@ def _report(
     if trust is not None:
         best = min(outcomes, key=lambda name: outcomes[name]["mean_wait"])
         remarks += [trust.sentence, *trust.gained(best, outcomes[best]["mean_wait"])]
+    nearest = trust.policy if trust is not None and trust.policy in schedules else first
+    pairs = against(schedules, nearest, jobs.num_jobs)
     sheets = [
         in_all(outcomes, jobs, numbers),
+        *([pairs] if pairs.rows else []),
         *(by_partition(shown, jobs, world.site) if world.site is not None else []),
         by_size(schedules),
         *by_user(schedules, jobs),
@@ -104,6 +109,7 @@ def _report(
     tables, pictures = pictures_of(played, jobs, int(world.capacity[0]), stretch)
     return Report(
         text=text_of(_head(jobs, replays[0].schedule), sheets, remarks),
+        sheets=sheets,
         tables={**tables_of(sheets), LINES: partial(_lines_of, shown, edges_of(stretch)), **tables},
         data={
             "jobs": jobs.num_jobs,

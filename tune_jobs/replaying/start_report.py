@@ -71,6 +71,7 @@ def foresee_starts(options: Replay, progress: Progress) -> Report:
     under = ["\n".join(folded([one])) for one in remarks]
     return Report(
         text="\n\n".join([format_sheet(sheet), *under]),
+        sheets=[sheet],
         tables=tables_of([sheet]),
         data={"jobs": chosen.jobs.num_jobs, "remarks": remarks, **as_data([sheet])},
         remarks=remarks,

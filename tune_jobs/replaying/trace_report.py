@@ -61,13 +61,15 @@ def describe_log(options: Log) -> Report:
         *(sheet for sheet in groups if sheet is not None and len(sheet.rows) > 1),
     ]
     known: dict[str, Any] = {name: value for name, (value, _) in facts.items()}
+    sheets.insert(0, description.summary(facts))
     points = partial(frame_of, description.points(jobs, capacity, played))
     end = int((played.start + jobs.run).max() - jobs.submit[0])
     name = AS_RECORDED if jobs.wait is not None else TODAY
     schedules = {name: jobs_started(jobs, played)}
     tables, pictures = pictures_of(schedules, jobs, capacity[0], Stretch(0, end))
     return Report(
-        text=_text(path, facts, sheets, remarks),
+        text=_text(path, facts, sheets[1:], remarks),
+        sheets=sheets,
         tables={**tables_of(sheets), FIGURE: points, **tables},
         data={"facts": plain([known])[0], "remarks": remarks, **as_data(sheets)},
         remarks=remarks,

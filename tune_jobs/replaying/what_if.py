@@ -73,18 +73,8 @@ def compare_changes(options: WhatIf, progress: Progress) -> Report:
     Raises:
         InputError: if the log, a policy or a change cannot be used; before anything is played.
     """
-    made = tuple(options.change)
-    if not made:
-        raise InputError("nothing is changed; give --change KEY=VALUE, such as processors=+64")
-    now, words = _today(options)
-    sides = {THEN: made}
-    if options.each and len(made) > 1:
-        sides |= {one: (one,) for one in made}
-    cases = [now]
-    for name, changes in sides.items():
-        cases.append(_case(name, options, changed(now.setup, changes, now.task)))
-    for case in cases:
-        check_specs(case.protocol, [case.spec])
+    made, (cases, words) = tuple(options.change), check_changes(options)
+    now = cases[0]
     with working(options.num_runners, progress) as work:
         played = _play_all(cases, work)
     jobs, effects = _effects(now, played)
@@ -102,6 +92,7 @@ def compare_changes(options: WhatIf, progress: Progress) -> Report:
     few = sheets_of(effects, jobs, few=True)
     return Report(
         text=text_of(head, few, [trust.sentence, NOT_KNOWN, *remarks]),
+        sheets=sheets,
         tables=tables_of(sheets) | {FIGURE: partial(frame_of, points(effects, jobs))},
         data={
             "jobs": jobs.num_jobs,
@@ -118,6 +109,27 @@ def compare_changes(options: WhatIf, progress: Progress) -> Report:
         hint=KEEP_HINT,
         written=kept(FIGURE),
     )
+
+
+def check_changes(options: WhatIf) -> tuple[list[_Case], list[str]]:
+    """Today and each side that is to be played, and sentences about today; nothing is played.
+
+    Raises:
+        InputError: if the log, a policy or a change cannot be used.
+    """
+    made = tuple(options.change)
+    if not made:
+        raise InputError("nothing is changed; give --change KEY=VALUE, such as processors=+64")
+    now, words = _today(options)
+    sides = {THEN: made}
+    if options.each and len(made) > 1:
+        sides |= {one: (one,) for one in made}
+    cases = [now]
+    for name, changes in sides.items():
+        cases.append(_case(name, options, changed(now.setup, changes, now.task)))
+    for case in cases:
+        check_specs(case.protocol, [case.spec])
+    return cases, words
 
 
 def _today(options: WhatIf) -> tuple[_Case, list[str]]:

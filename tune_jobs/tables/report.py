@@ -55,6 +55,7 @@ class Report(Mapping[str, pd.DataFrame]):
     Attributes:
         text: as the command prints it, with marks for bold.
         tables: frames by name, each made when it is asked for.
+        sheets: those of the tables that people read, in order.
         data: what the command prints as JSON, and numbers that stand in no table.
         remarks: sentences about the numbers.
         files: other files that `write` keeps, texts by name.
@@ -66,6 +67,7 @@ class Report(Mapping[str, pd.DataFrame]):
 
     text: str
     tables: Mapping[str, Callable[[], pd.DataFrame]]
+    sheets: Sequence[Sheet] = ()
     data: object = None
     remarks: Sequence[str] = ()
     files: Mapping[str, str] = field(default_factory=dict)

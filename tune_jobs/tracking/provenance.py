@@ -13,6 +13,8 @@ from importlib import metadata
 from pathlib import Path
 
 import __main__
+from cluster_env.core.errors import InputError
+from rllib_configs import extensions
 from rllib_configs.secrets import hide_secrets
 
 GIT_TIMEOUT_S = 2.0
@@ -68,6 +70,12 @@ def of_a_bug() -> Iterator[tuple[str, str]]:
         name for name in sorted(os.environ) if name.startswith(("METASCHED_", "RAY_", "MLFLOW_"))
     ]
     yield "variables", ", ".join(names) or "none"
+    try:
+        extensions.load_extensions()
+    except InputError as error:
+        yield "extension", str(error)
+    for one in extensions.found:
+        yield f"extension {one.module}", f"{', '.join(one.things) or 'nothing'} from {one.source}"
 
 
 @cache

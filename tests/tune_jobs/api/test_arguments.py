@@ -102,6 +102,7 @@ def calls():
         "adapt": ("deeprm-operation", ["objective=makespan"]),
         "replay": ("example", ["fcfs:easy"]),
         "whatif": ("example", ["processors=64"]),
+        "report": ("example",),
         "generate": ("jobs.swf",),
         "starts": ("fcfs:easy", "example"),
         "figure": ("deeprm-fig4",),

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 PACKAGES = ("cluster_env", "rllib_configs", "meta", "tune_jobs")
 PIP = ("-m", "pip", "-qq", "--disable-pip-version-check")
 OFFLINE = ("--no-deps", "--no-build-isolation", "--no-index")
-HELD = (".py", ".yaml", ".json", ".typed")
+HELD = (".html", ".py", ".yaml", ".json", ".typed")
 """Endings of what has to be in a wheel, once."""
 COMPILED = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
 
@@ -183,6 +183,10 @@ def test_extensions_that_are_installed_are_known_without_a_variable(
     roots = (REPOSITORY, REPOSITORY / "tune_jobs" / "api")
     shown = run(environment, *line, cwd=tmp_path, paths=roots)
     assert "lcfs" in shown
+    line = ["-m", "tune_jobs.cli", "--version", "--verbose"]
+    listed = run(environment, *line, cwd=tmp_path, paths=roots)
+    for module, thing in (("own_heuristic", "heuristic lcfs"), ("own_order", "heuristic flat")):
+        assert f"extension {module} {thing} from own-extensions 0.1.0" in " ".join(listed.split())
     row = (tmp_path / "out" / "comparison.csv").read_text()
     assert "work_conserving" in row
     assert "tardiness" in row

@@ -24,6 +24,7 @@ RIGHT = {
     "figure": "figure deeprm-fig4",
     "generate": "generate new.csv",
     "replay": "replay site.csv --processors 8",
+    "report": "report site.csv --processors 8 --out new",
     "results": "results deeprm --out new --force",
     "shadow": "shadow fcfs:easy",
     "starts": "starts fcfs:easy --past site.csv",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from metasched.environments import make_env, make_vec_env
     from metasched.exporting import export_onnx
     from metasched.heuristic_policies import heuristics
-    from metasched.logs import generate, replay, starts, trace, whatif
+    from metasched.logs import generate, replay, report, starts, trace, whatif
     from metasched.recorded import bench, figure, join, record, results
     from metasched.training import algorithm_config, choose, resume, train, tune
     from rllib_configs.algorithms.evolution import EvolutionConfig
@@ -61,7 +61,7 @@ _MODULES = {
     "metasched.environments": ("make_env", "make_vec_env"),
     "metasched.exporting": ("export_onnx",),
     "metasched.heuristic_policies": ("heuristics",),
-    "metasched.logs": ("generate", "replay", "starts", "trace", "whatif"),
+    "metasched.logs": ("generate", "replay", "report", "starts", "trace", "whatif"),
     "metasched.recorded": ("bench", "figure", "join", "record", "results"),
     "metasched.training": ("algorithm_config", "choose", "resume", "train", "tune"),
     "meta.maml.algorithm": ("MAMLConfig",),
@@ -106,6 +106,7 @@ __all__ = [  # noqa: RUF022 - in the order of the README
     "trace",
     "replay",
     "whatif",
+    "report",
     "generate",
     "starts",
     "figure",

@@ -6,7 +6,7 @@ import pandas as pd
 
 from metasched.arguments import new_file
 from metasched.functions import shown, takes_with_world
-from tune_jobs.commands.logs import Generate, Replay, Trace, WhatIf
+from tune_jobs.commands.logs import Generate, Replay, SiteReport, Trace, WhatIf
 from tune_jobs.commands.site import Starts
 from tune_jobs.figures.pictures import with_pictures
 from tune_jobs.replaying.calibration import calibrate_log
@@ -15,6 +15,8 @@ from tune_jobs.replaying.replay_report import replay_log
 from tune_jobs.replaying.start_report import foresee_starts
 from tune_jobs.replaying.trace_report import describe_log
 from tune_jobs.replaying.what_if import compare_changes
+from tune_jobs.reports.page import PAGE
+from tune_jobs.reports.site_report import report_site
 from tune_jobs.site.starting import report_starts
 from tune_jobs.tables.report import Report
 
@@ -42,12 +44,12 @@ def replay(options: Replay) -> Report:
         InputError: if the log, the machine or a policy cannot be used; before anything is played.
     """
     if options.calibrate:
-        report = calibrate_log(options, shown(options.progress))
+        found = calibrate_log(options, shown(options.progress))
     elif options.starts:
-        report = foresee_starts(options, shown(options.progress))
+        found = foresee_starts(options, shown(options.progress))
     else:
-        report = replay_log(options, shown(options.progress))
-    return _kept(report, options.out)
+        found = replay_log(options, shown(options.progress))
+    return _kept(found, options.out)
 
 
 @takes_with_world(WhatIf)
@@ -62,6 +64,24 @@ def whatif(options: WhatIf) -> Report:
         InputError: if the log, a policy or a change cannot be used; before anything is played.
     """
     return _kept(compare_changes(options, shown(options.progress)), options.out)
+
+
+@takes_with_world(SiteReport)
+def report(options: SiteReport) -> Report:
+    """Writes a page about a job log, as ``metasched report`` does.
+
+    >>> report("example", out="site", force=True)["replay/against"]
+
+    Tables are named by the function that found them: ``trace/by-week``.
+
+    Raises:
+        InputError: if a page is there, or the log, the machine, a policy or a change cannot be
+            used.
+    """
+    new_file(Path(options.out, PAGE), options.force)
+    found = report_site(options, shown(options.progress))
+    found.write(options.out)
+    return found
 
 
 @takes_with_world(Generate)
@@ -89,9 +109,9 @@ def starts(options: Starts) -> Report:
     return report_starts(options)
 
 
-def _kept(report: Report, out: str | Path | None) -> Report:
+def _kept(found: Report, out: str | Path | None) -> Report:
     """The report with its pictures, written to a folder if one is given."""
-    report = with_pictures(report)
+    found = with_pictures(found)
     if out is not None:
-        report.write(out)
-    return report
+        found.write(out)
+    return found

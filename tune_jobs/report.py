@@ -1,0 +1,37 @@
+"""``metasched report``: all about a job log and its site on one page."""
+
+import click
+
+from tune_jobs.commands import command_line
+from tune_jobs.commands.logs import SiteReport
+from tune_jobs.commands.task_command import LogCommand
+
+
+@command_line.command("report", SiteReport, LogCommand)
+def command(options: SiteReport) -> None:
+    """Write a page about a job log: what it is, who waits, and what would help.
+
+    FILE is a log as for replay. The page needs no network and no other file. All policies have one
+    bound on waits. Each section ends with the command that finds its numbers.
+
+    \b
+    Examples:
+      metasched report example
+      metasched report example --max-wait 5d --change processors=+64 --out site
+    """
+    from pathlib import Path
+
+    from tune_jobs.reports.page import PAGE
+    from tune_jobs.reports.site_report import report_site
+    from tune_jobs.terminal.progress import Progress
+
+    path = Path(options.out, PAGE)
+    if path.exists() and not options.force:
+        raise click.UsageError(f"{path} is there already; --force replaces it")
+    report_site(options, Progress()).show(out=options.out)
+
+
+if __name__ == "__main__":
+    from tune_jobs.terminal.running import run_command
+
+    run_command(command)

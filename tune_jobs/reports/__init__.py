@@ -1,0 +1,1 @@
+"""Reports of several commands on one page."""
