@@ -7,16 +7,18 @@ from tune_jobs.commands.logs import SiteReport
 from tune_jobs.commands.task_command import LogCommand
 
 
-@command_line.command("report", SiteReport, LogCommand)
+class _ReportCommand(LogCommand):
+    lists_world = False
+
+
+@command_line.command("report", SiteReport, _ReportCommand)
 def command(options: SiteReport) -> None:
     """Write a page about a job log: what it is, who waits, and what would help.
 
-    FILE is a log as for replay. The page needs no network and no other file. All policies have one
-    bound on waits. Each section ends with the command that finds its numbers.
+    FILE and options of the world are those of replay.
 
     \b
     Examples:
-      metasched report example
       metasched report example --max-wait 5d --change processors=+64 --out site
     """
     from pathlib import Path

@@ -23,7 +23,6 @@ def command(options: Trace, *, as_json: AsJson = False) -> None:
     Examples:
       metasched trace example
       metasched trace example --out described
-      metasched trace example --json
     """
     from tune_jobs.figures.pictures import with_pictures
     from tune_jobs.replaying.trace_report import describe_log

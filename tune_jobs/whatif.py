@@ -13,7 +13,7 @@ def command(options: WhatIf, *, as_json: AsJson = False) -> None:
     FILE is a log as for replay. The tables show waits, bounded slowdown and utilization now and
     then, with the change and its 95% interval over weeks. Work that disappears with the change is
     said first. They also show them by size, user,
-    account and partition, those first who gain most. The same jobs are compared on both sides. If
+    account and partition, those first who gain most. If
     the log records waits, a grade says how far the answers can be trusted: how near the simulation
     of today comes to what happened. A partition gets nodes like those that it has.
 
@@ -21,7 +21,6 @@ def command(options: WhatIf, *, as_json: AsJson = False) -> None:
     Examples:
       metasched whatif example --change policy=sjf:easy
       metasched whatif example --change processors=+8 --change load=+10%
-      metasched whatif example --change max-wait=5d --change load=0.8
     """
     from tune_jobs.figures.pictures import with_pictures
     from tune_jobs.replaying.what_if import compare_changes

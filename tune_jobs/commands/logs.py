@@ -123,13 +123,13 @@ class WhatIf(Runners, Log):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SiteReport(Runners, Log):
+class SiteReport(Log):
     """A log, and what its site is told about it."""
 
     policies: Annotated[
         Sequence[str],
         Flag(
-            "Policies as for replay; by default five rules and hpc-order, with --max-wait x2.",
+            "Policies as for replay, with --max-wait x2 by default.",
             metavar="NAME,...",
         ),
     ] = field(default=(), kw_only=False)
