@@ -23,7 +23,7 @@ import numpy as np
 import ray  # noqa: F401  It puts the psutil that it brings on the path.
 from scipy.stats import theilslopes
 
-from tune_jobs.benchmarks.tracking import free_port, mlflow_server
+from tests.servers import free_port, mlflow_server
 from tune_jobs.tables.frames import write_table
 
 LIMITS = {"heap_mib": 0.5, "descriptors": 0.1, "threads": 0.1}

@@ -140,7 +140,7 @@ class TestRun:
     @pytest.mark.parametrize("how", ["--run", "--resume"])
     def test_a_start_that_was_killed_is_no_dead_end(self, how, trained, tmp_path):
         lost = tmp_path / "lost"
-        begin = ["deeprm-smoke", "--no-track", "--runs", str(trained.run.path.parent)]
+        begin = ["deeprm-smoke", "--no-track", "--set", f"runs={trained.run.path.parent}"]
         run = create_run(prepare(trained.run.config()), lost)
         run.history.append(1, {"a": 1})
         (lost / "checkpoints").mkdir()

@@ -49,6 +49,7 @@ def test_trace_describes_the_log(log: Path, tmp_path: Path, capsys: Shown) -> No
         *("trace.png", "trace.csv", "times.csv", "sizes.csv", "by-size.csv", "by-week.csv"),
         *("estimates.csv", "by-user.csv", "site.yaml", "schedule-fcfs-easy.csv", "waits.csv"),
         *("gantt-fcfs-easy.png", "waiting-by-user.csv", "waiting-by-user.png", "waits.png"),
+        "summary.csv",
     }
     assert has_content(tmp_path / "out" / "trace.png")
     weeks = read_table(tmp_path / "out" / "by-week.csv", ["week", "load_processors"])

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.servers import mlflow_server
 from tests.waiting import PATIENCE_S, wait_for
-from tune_jobs.benchmarks.tracking import mlflow_server
 from tune_jobs.tracking import Tracker, local_uri
 
 pytestmark = pytest.mark.integration
