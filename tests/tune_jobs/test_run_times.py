@@ -18,7 +18,7 @@ from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.tables.frames import read_frame
 
 LEARNED = ("joint", "joint, 3 steps", "MAML, 3 steps")
-FORMULAS = ("all jobs", "shrunk means", "boosting")
+FORMULAS = ("all jobs", "shrunk means")
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_each_log_has_losses_and_schedules_of_all(made: Path) -> None:
     rows = read_frame(made, run_times.TEXTS, run_times.NUMBERS)
-    assert set(rows["log"]) == {"one", "two"}
+    assert set(rows["log"]) == {"one", "two", run_times.ALL}
+    over, rows = rows[rows["log"] == run_times.ALL], rows[rows["log"] != run_times.ALL]
+    base = over[(over["contender"] == run_times.BASE) & (over["policy"] == "")]
+    assert not base["excess"].any()
     losses = rows[(rows["policy"] == "") & (rows["seen"] == "all")]
     assert losses.groupby("contender").size().to_dict() == {
         **dict.fromkeys(FORMULAS, 2),
@@ -58,6 +61,12 @@ def test_what_users_ask_for_is_the_unit_and_others_are_played(made: Path) -> Non
     rows = read_frame(made, run_times.TEXTS, run_times.NUMBERS)
     played = rows[rows["policy"] == "sjf:easy"]
     assert set(played["contender"]) == {*FORMULAS, *LEARNED, run_times.TRUE}
+    over, played = (played[(played["log"] == run_times.ALL) == which] for which in (True, False))
+    means = np.log(played["ratio"]).groupby([played["contender"], played["log"]]).mean()
+    means = np.exp(means.groupby("contender").mean())
+    assert over.set_index("contender")["ratio"].to_dict() == pytest.approx(
+        means.to_dict(), rel=1e-3
+    )
     numbers = ["ratio", "bounded_slowdown", "mean_wait", "longest_wait", "to_end"]
     assert np.isfinite(played[numbers]).all(axis=None)
     assert played["ratio"].nunique() > 2

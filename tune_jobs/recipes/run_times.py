@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.evaluation import evaluate
+from cluster_env.evaluation.intervals import Pooled, jobset_interval
 from cluster_env.forecasting.past import asked
 from cluster_env.objectives.standard import bounded_slowdown
 from cluster_env.task import Task
@@ -29,7 +31,7 @@ from tune_jobs.recipes.scenarios import files_of
 from tune_jobs.recipes.site_units import MAX_WAIT, REFERENCE, Contender, weeks_of
 from tune_jobs.replaying.choices import WORLD, task_of_log
 from tune_jobs.replaying.outcomes import outcome
-from tune_jobs.tables.frames import Row
+from tune_jobs.tables.frames import Row, estimate_cells
 from tune_jobs.terminal.files import digest
 
 SEEN = (0, 30, 100, 300, 1_000, 3_000, 10_000)
@@ -41,12 +43,26 @@ MOST_JOBS = 100_000
 TEXTS = ("log", "contender", "seen", "policy")
 
 NUMBERS = (
-    *("seed", "jobs", "loss", "pinball"),
-    *("ratio", "bounded_slowdown", "mean_wait", "longest_wait", "to_end"),
+    *("seed", "jobs", "loss", "pinball", "excess", "excess_low", "excess_high"),
+    *(
+        "ratio",
+        "ratio_low",
+        "ratio_high",
+        "bounded_slowdown",
+        "mean_wait",
+        "longest_wait",
+        "to_end",
+    ),
 )
 """Columns of the table, see `collect`; a row has either losses or what came of a schedule."""
 
 TRUE = "true run times"
+
+BASE = "shrunk means"
+"""The formula that losses are compared with."""
+
+ALL = "all logs"
+"""The log of the rows over all of them, which have means and their intervals."""
 
 SHIFTED = "shift"
 """The rows of jobs after all users of a site have changed places, in the middle of its log."""
@@ -63,7 +79,6 @@ LEVELS = np.arange(1, 10) / 10
 """Quantiles that the pinball loss is a mean over."""
 
 _UNIFORM = 1e-3  # of each distribution, so that nobody's score is infinite
-_RECENT = 10_000  # jobs that boosting is fitted to
 
 Probabilities = NDArray[np.float64]  # (num_jobs, BINS)
 
@@ -121,7 +136,26 @@ def collect(request: FigureRequest) -> list[Row]:
         _of_log, paths, pieces, keys=keys, unit="log and seed", name=lambda one, _: one[0].name
     )
     empty: Row = {"policy": "", **dict.fromkeys(NUMBERS, np.nan)}
-    return [{**empty, **row} for rows in found for row in rows]
+    own = [{**empty, **row} for rows in found for row in rows]
+    return [*own, *({**empty, **row} for row in _over_logs(own))]
+
+
+def _over_logs(rows: Sequence[Row]) -> Iterator[Row]:
+    """Means over logs, each the mean of its seeds; losses less those of `BASE`."""
+    place = ["policy", "seen", "contender", "log"]
+    means = pd.DataFrame(rows).groupby(place, sort=False)[["loss", "ratio"]].mean()
+    sorted_losses = means["loss"].sort_index()
+    for (policy, seen, name), one in means.groupby(place[:3], sort=False):
+        head: Row = {"log": ALL, "contender": name, "seen": seen, "policy": policy}
+        one = one.droplevel(place[:3])
+        if policy:
+            found = jobset_interval(Pooled.each(np.log(one["ratio"].to_numpy())))
+            ends = np.exp([found.value, found.low, found.high])
+            yield {**head, **dict(zip(("ratio", "ratio_low", "ratio_high"), ends, strict=True))}
+        else:
+            excess = one["loss"] - sorted_losses.loc[policy, seen, BASE]
+            found = jobset_interval(Pooled.each(excess.to_numpy()))
+            yield {**head, **estimate_cells("excess", found)}
 
 
 @lru_cache(maxsize=2)
@@ -191,11 +225,7 @@ def _formulas(log: Log, shifted: Log) -> dict[str, tuple[Probabilities, Probabil
     """Contenders that learn from the log alone."""
     return {
         name: (function(log), function(shifted))
-        for name, function in (
-            ("all jobs", _all_jobs),
-            ("shrunk means", _nested),
-            ("boosting", _boosting),
-        )
+        for name, function in (("all jobs", _all_jobs), (BASE, _nested))
     }
 
 
@@ -214,24 +244,6 @@ def _nested(log: Log) -> Probabilities:
         found += part[:, None] * shares[:, group]
         left = left - part
     return np.asarray(found + left[:, None] * shares[:, -1], np.float64)
-
-
-def _boosting(log: Log) -> Probabilities:
-    """Gradient boosting on the facts and on means of the shares, fitted anew at each of `SEEN`."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    known, found = log.known, _all_jobs(log)
-    means = known.shares @ CENTERS
-    seen = np.concatenate([known.facts, means, known.shares[:, 1], known.shares[:, 5]], axis=1)
-    for first, last in _stretches(log.jobs.num_jobs):
-        ended = log.ended_before(first)[-_RECENT:]
-        if ended.size < SEEN[3]:
-            continue
-        model = HistGradientBoostingClassifier(max_iter=40, max_leaf_nodes=15, random_state=0)
-        model.fit(seen[ended], known.bin[ended])
-        found[first:last] = 0
-        found[first:last, model.classes_] = model.predict_proba(seen[first:last])
-    return found
 
 
 def _learned(
