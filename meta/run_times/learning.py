@@ -27,20 +27,9 @@ def train_jointly(sites: Sequence[Known], seed: int) -> RunTimeNetwork:
     """One network for all sites, each as important as the others."""
     torch.manual_seed(seed)
     network, rng = RunTimeNetwork(), np.random.default_rng(seed)
-    _minimize(network, list(network.parameters()), sites, rng, _STEPS)
-    return network.eval()
-
-
-def _minimize(
-    network: RunTimeNetwork,
-    parameters: list[Tensor],
-    sites: Sequence[Known],
-    rng: np.random.Generator,
-    steps: int,
-) -> None:
-    optimizer = torch.optim.AdamW(parameters, weight_decay=1e-2)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=steps)
-    for _ in range(steps):
+    optimizer = torch.optim.AdamW(network.parameters(), weight_decay=1e-2)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=_STEPS)
+    for _ in range(_STEPS):
         drawn = [site.rows(rng.integers(0, site.bin.size, _BATCH)) for site in sites]
         batch = Known(*(np.concatenate(part) for part in zip(*drawn, strict=True)))
         loss = loss_of(network, dict(network.named_parameters()), batch)
@@ -48,6 +37,7 @@ def _minimize(
         loss.backward()
         optimizer.step()
         schedule.step()
+    return network.eval()
 
 
 class Meta:

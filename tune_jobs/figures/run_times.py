@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from cluster_env.core.durations import duration
 from tune_jobs.figures.kit.curves import Curve, draw_curves
 from tune_jobs.figures.kit.dots import draw_dots, name_lines
 from tune_jobs.figures.style import MUTED, headline, label_ends, new_figure, style_of, styled
@@ -28,10 +29,11 @@ def draw(table: Path) -> Figure:
             _draw_ratios(axes, rows[rows["policy"] == policy], [*names, TRUE])
             axes.set_title(policy)
         note = (
-            f"each log by what was learned from the others; left: negative log likelihood of a "
-            f"job's run time less that of {BASE}; right: mean bounded slowdown of a week over that "
-            "by the users' estimates, geometric means over weeks. Means and 95% intervals over "
-            f"{num_logs} logs; all at one bound on waits"
+            f"each of {num_logs} logs by what was learned from the others; left: negative log "
+            f"likelihood of a job's run time less that of {BASE}; right: mean bounded slowdown of "
+            "a week over that by the users' estimates, geometric means over weeks, and mean wait, "
+            "longest wait and utilization up to the last finish. Means and 95% intervals over "
+            "logs; all at one bound on waits"
         )
         headline(figure, "Run times that are foreseen, and what that is worth", note)
     return figure
@@ -64,5 +66,14 @@ def _draw_ratios(axes: Axes, rows: pd.DataFrame, names: list[str]) -> None:
     dots = dots.assign(color=[style_of(which)[0] for which in range(len(names))], marker="o")
     axes.axvline(1, color=MUTED, zorder=1)
     draw_dots(axes, dots, "ratio")
-    name_lines(axes, [f"{name}  {one:.2f}" for name, one in dots["ratio"].items()])
+    price = zip(dots["mean_wait"], dots["longest_wait"], dots["to_end"], strict=True)
+    name_lines(
+        axes,
+        [
+            f"{name}  {ratio:.2f}\n{duration(wait)}, {duration(longest)}, {used:.1%}"
+            for (name, ratio), (wait, longest, used) in zip(
+                dots["ratio"].items(), price, strict=True
+            )
+        ],
+    )
     axes.set_xlabel("slowdown ratio")

@@ -40,19 +40,14 @@ SEEN = (0, 30, 100, 300, 1_000, 3_000, 10_000)
 MOST_JOBS = 100_000
 """Of a log that count: its first ones."""
 
+PRICE = ("mean_wait", "longest_wait", "to_end")
+"""What stands beside a slowdown."""
+
 TEXTS = ("log", "contender", "seen", "policy")
 
 NUMBERS = (
     *("seed", "jobs", "loss", "pinball", "excess", "excess_low", "excess_high"),
-    *(
-        "ratio",
-        "ratio_low",
-        "ratio_high",
-        "bounded_slowdown",
-        "mean_wait",
-        "longest_wait",
-        "to_end",
-    ),
+    *("ratio", "ratio_low", "ratio_high", "bounded_slowdown", *PRICE),
 )
 """Columns of the table, see `collect`; a row has either losses or what came of a schedule."""
 
@@ -143,7 +138,7 @@ def collect(request: FigureRequest) -> list[Row]:
 def _over_logs(rows: Sequence[Row]) -> Iterator[Row]:
     """Means over logs, each the mean of its seeds; losses less those of `BASE`."""
     place = ["policy", "seen", "contender", "log"]
-    means = pd.DataFrame(rows).groupby(place, sort=False)[["loss", "ratio"]].mean()
+    means = pd.DataFrame(rows).groupby(place, sort=False)[["loss", "ratio", *PRICE]].mean()
     sorted_losses = means["loss"].sort_index()
     for (policy, seen, name), one in means.groupby(place[:3], sort=False):
         head: Row = {"log": ALL, "contender": name, "seen": seen, "policy": policy}
@@ -151,7 +146,9 @@ def _over_logs(rows: Sequence[Row]) -> Iterator[Row]:
         if policy:
             found = jobset_interval(Pooled.each(np.log(one["ratio"].to_numpy())))
             ends = np.exp([found.value, found.low, found.high])
-            yield {**head, **dict(zip(("ratio", "ratio_low", "ratio_high"), ends, strict=True))}
+            price = {name: float(one[name].mean()) for name in PRICE}
+            ratio = dict(zip(("ratio", "ratio_low", "ratio_high"), ends, strict=True))
+            yield {**head, **ratio, **price}
         else:
             excess = one["loss"] - sorted_losses.loc[policy, seen, BASE]
             found = jobset_interval(Pooled.each(excess.to_numpy()))
@@ -235,7 +232,7 @@ def _all_jobs(log: Log) -> Probabilities:
 
 
 def _nested(log: Log) -> Probabilities:
-    """As `metasched starts` draws run times: each group's shares, drawn to those of a wider one."""
+    """Each group's shares, drawn to those of a wider one, by the counts of `metasched starts`."""
     shares, ended = log.known.shares, np.expm1(log.known.facts[:, 3::2] * 5)
     found, left = np.zeros((log.jobs.num_jobs, BINS)), np.ones(log.jobs.num_jobs)
     for group, most in ((1, 8.0), (5, 20.0), (6, 1000.0)):
@@ -359,8 +356,5 @@ def _worth(log: Log, believed: NDArray[np.int64], base: Mapping[str, Any]) -> It
             "policy": policy,
             "jobs": schedule.job.size,
             "ratio": float(np.exp((weekly - base[policy][1]).mean())),
-            **{
-                name: numbers[name]
-                for name in ("bounded_slowdown", "mean_wait", "longest_wait", "to_end")
-            },
+            **{name: numbers[name] for name in ("bounded_slowdown", *PRICE)},
         }

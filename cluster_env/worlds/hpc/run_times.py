@@ -35,11 +35,11 @@ USER, ACTUAL, RECENT, MIXED = range(len(RUN_TIMES))
 LEARNED = (RECENT, MIXED)
 """Models that learn from the jobs that end."""
 
-KNOWN = ("ended", "mean", "mean_square", "last", "last_but_one")
-"""What is known of a group: how many of its jobs have ended; mean and mean square of
-ln(run time / limit), at most 0; run times in seconds of those that ended last."""
+KNOWN = ("ended", "mean", "last", "last_but_one")
+"""What is known of a group: how many of its jobs have ended; the mean of ln(run time / limit), at
+most 0; run times in seconds of those that ended last."""
 
-ENDED, MEAN, MEAN_SQUARE, LAST, LAST_BUT_ONE = range(len(KNOWN))
+ENDED, MEAN, LAST, LAST_BUT_ONE = range(len(KNOWN))
 
 NUM_GROUPS = 3
 
@@ -119,7 +119,6 @@ def learn(known: NDArray[np.float64], groups: NDArray[np.int32], run: int, limit
     for k in range(NUM_GROUPS):
         group = known[groups[k], k]
         group[ENDED] += 1.0
-        # Means by their increments, so that no sum of all values has to be kept.
+        # The mean by its increments, so that no sum of all values has to be kept.
         group[MEAN] += (ratio - group[MEAN]) / group[ENDED]
-        group[MEAN_SQUARE] += (ratio * ratio - group[MEAN_SQUARE]) / group[ENDED]
         group[LAST_BUT_ONE], group[LAST] = group[LAST], float(run)
