@@ -106,7 +106,7 @@ def _with_partitions(jobs: RecordedJobs, site: Site) -> RecordedJobs:
     if best is not None and (len(names) > 1 or np.isin(best, [*names]).any()):
         texts, index = np.unique(best, return_inverse=True)
         found = np.array([(place | names).get(text, NOTHING) for text in texts])[index]
-    jobs = replace(jobs, attributes={"partition": found})
+    jobs = replace(jobs, attributes={**jobs.attributes, "partition": found})
     missing = found == NOTHING
     if best is not None and missing.any():
         shown = ", ".join(np.unique(best[missing])[:5].tolist())

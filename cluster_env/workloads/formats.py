@@ -9,7 +9,7 @@ from typing import TextIO
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
-from cluster_env.workloads import csv_jobs, pbs
+from cluster_env.workloads import csv_jobs, parquet, pbs
 from cluster_env.workloads.clock import Clock
 from cluster_env.workloads.csv_jobs import read_csv_jobs
 from cluster_env.workloads.files import opened, version_of
@@ -26,8 +26,8 @@ AUTO = "auto"
 """The format that a file seems to have."""
 
 CSV, SWF, SACCT, SACCT_JSON = "csv", "swf", "sacct", "sacct-json"
-JOBCOMP, PBS = "jobcomp", "pbs"
-FORMATS = (AUTO, CSV, SWF, SACCT, SACCT_JSON, JOBCOMP, PBS)
+JOBCOMP, PBS, PARQUET = "jobcomp", "pbs", "parquet"
+FORMATS = (AUTO, CSV, SWF, SACCT, SACCT_JSON, JOBCOMP, PBS, PARQUET)
 """Names of the formats."""
 
 READ_OPTIONS = ("log_format", "time_zone", "columns", "partition", "missing_limits")
@@ -121,6 +121,10 @@ def _read_version(path: Path, modified_ns: int, size: int, reading: _Reading) ->
         )
     elif reading.log_format == SWF:
         jobs = read_swf(path).jobs(reading.missing_limits)
+    elif reading.log_format == PARQUET:
+        clock, findings = Clock.of(reading.time_zone), Findings()
+        records = parquet.read_rows(path, clock, findings)
+        jobs = jobs_of(path, records, findings, reading.missing_limits)
     else:
         clock, findings = Clock.of(reading.time_zone), Findings()
         with opened(path, "the log", newline="\n", errors="replace") as text:
@@ -141,6 +145,8 @@ def _format_of(path: Path, columns: str) -> str:
     version_of(path, "the trace" if is_csv else "the log")
     with opened(path, "the log", newline="\n", errors="replace") as text:
         begin = text.read(_FIRST)
+    if begin.startswith(parquet.BEGIN):
+        return PARQUET
     for name, pattern in _FOREIGN.items():
         if pattern.match(begin):
             raise InputError(

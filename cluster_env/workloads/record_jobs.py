@@ -197,6 +197,7 @@ def _recorded(
     start = np.array([_start(record) for record in records], np.int64)
     line = np.array([record.line for record in records], np.int64)
     limit = np.array([record.limit or 0 for record in records], np.int64)
+    power = np.array([record.power for record in records], np.int64)
     no_limit = [record.no_limit for record in records]
     estimate = estimates_of(limit, run, line, missing_limits, findings, no_limit)
     for k in np.flatnonzero((limit > 0) & (run > limit)):
@@ -229,6 +230,7 @@ def _recorded(
         rows=findings.rows,
         optional=optional,
         details=details,
+        attributes={"power": power} if (power >= 0).any() else {},
     )
 
 

@@ -79,6 +79,7 @@ class Record:
         memory: MiB that it held; None if not recorded.
         account: name, or where there is none the Unix group.
         request: what else it asked for.
+        power: mean W that it drew; -1 if not recorded.
     """
 
     line: int
@@ -101,6 +102,7 @@ class Record:
     partition: str
     element: int = -1
     request: Request = Request()
+    power: int = -1
 
     @property
     def ran(self) -> bool:
