@@ -3,17 +3,25 @@
 python -m tests.cluster_env.worlds.hpc.agreement                  generated jobs, without a log
 python -m tests.cluster_env.worlds.hpc.agreement --logs FOLDER    all NAME.swf.gz of a folder
 python -m tests.cluster_env.worlds.hpc.agreement --logs FOLDER kth-sp2-1996 sdsc-sp2-1998
+python -m tests.cluster_env.worlds.hpc.agreement --logs FOLDER --accasim PYTHON kth-sp2-1996
 
 Each log is compared with EASY in plain Python (`tune_jobs.benchmarks.plain_easy`), which takes
 minutes where thousands of jobs wait. It is also compared with pyss where the folder has pyss's
 schedule of the same jobs: pyss-easy-NAME.swf, as pyss writes it, or pyss-easy-NAME.npz with its
-fields 1 to 3 as arrays, job, submit and wait_easy.
+fields 1 to 3 as arrays, job, submit and wait_easy. With PYTHON, an interpreter that has AccaSim
+(`pip install accasim` in an environment of its own), each log is played there, too.
+
+A line shows the other simulator's mean and longest wait, mean bounded slowdown, and CPU seconds.
 """
 
 import argparse
-from collections.abc import Iterator, Mapping
+import resource
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from time import process_time
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +35,10 @@ from tests.cluster_env.worlds.hpc.hpc_jobs import jobset_of, played
 from tune_jobs.benchmarks.plain_easy import LoopJob, plain_easy, starting
 
 EASY = Rule("fcfs", "easy")
+SKIP = Rule("fcfs", "skip")
 PROCESSORS = 256
 NUM_GENERATED = 5_000
+T = TypeVar("T")
 
 
 PASSES = ("instant", "event")
@@ -36,20 +46,54 @@ PASSES = ("instant", "event")
 
 
 class Agreement(NamedTuple):
-    """How many of the jobs of a log start at the same second in two simulators."""
+    """How many of the jobs of a log start at the same second in two simulators.
+
+    Waits (s) and the mean bounded slowdown are the other simulator's.
+    """
 
     log: str
     other: str
-    scheduling_pass: str
+    ours: str
     num_jobs: int
     num_equal: int
+    mean_wait: float
+    longest_wait: int
+    slowdown: float
+    cpu_s: float
 
     def __str__(self) -> str:
         share = self.num_equal / self.num_jobs
         return (
-            f"{self.log:32} {self.other:12} {self.scheduling_pass:8} {self.num_equal:9,} of "
-            f"{self.num_jobs:9,} {share:10.4%}"
+            f"{self.log:24} {self.other:10} {self.ours:8} {self.num_equal:9,} of "
+            f"{self.num_jobs:9,} {share:9.4%}  wait {self.mean_wait:9,.0f} s, longest "
+            f"{self.longest_wait / 86_400:6.2f} d, slowdown {self.slowdown:7.2f}, "
+            f"{self.cpu_s:.3g} s"
         )
+
+
+def agreement(
+    log: str, other: str, ours: str, jobset: JobSet, starts: NDArray, others: NDArray, cpu_s: float
+) -> Agreement:
+    """Compares starts of ours with those of another simulator; int64 ``(num_jobs,)`` each."""
+    wait, run = others - jobset.arrival, jobset.duration
+    slowdown = np.maximum((wait + run) / np.maximum(run, 10), 1)
+    return Agreement(
+        log,
+        other,
+        ours,
+        jobset.num_jobs,
+        int((starts == others).sum()),
+        float(wait.mean()),
+        int(wait.max()),
+        float(slowdown.mean()),
+        cpu_s,
+    )
+
+
+def timed(play: Callable[[], T]) -> tuple[T, float]:
+    """What a call returns, and its CPU seconds."""
+    begin = process_time()
+    return play(), process_time() - begin
 
 
 def plain_easy_starts(jobset: JobSet, processors: int, pass_per_event: bool = False) -> list[int]:
@@ -94,8 +138,43 @@ def _easy_per_event(jobs: list[LoopJob], processors: int) -> None:
 def with_plain_easy(log: str, jobset: JobSet, processors: int) -> Agreement:
     """Compares with EASY in plain Python."""
     starts = played(HPC(processors=processors), [jobset], EASY).start
-    num_equal = int((starts == np.array(plain_easy_starts(jobset, processors))).sum())
-    return Agreement(log, "plain EASY", "instant", jobset.num_jobs, num_equal)
+    plain, cpu_s = timed(lambda: np.array(plain_easy_starts(jobset, processors)))
+    return agreement(log, "plain EASY", "instant", jobset, starts, plain, cpu_s)
+
+
+def with_accasim(log: str, jobset: JobSet, processors: int, python: str) -> Iterator[Agreement]:
+    """Compares `EASY`, and `SKIP`, which keeps no reservation, with AccaSim's EASY backfilling.
+
+    Jobs are killed at their estimates, and AccaSim's CPU seconds are those of its process.
+    """
+    run = np.minimum(jobset.duration, jobset.attributes["estimate"])
+    columns = jobset.arrival, run, jobset.attributes["estimate"], jobset.demand[:, 0]
+    killed = jobset_of(*columns)
+    world = HPC(processors=processors)
+    easy, cpu_s = timed(lambda: played(world, [killed], EASY).start)
+    skip = played(world, [killed], SKIP).start
+    yield agreement(log, "metasched", "instant", killed, easy, easy, cpu_s)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.swf"
+        path.write_text(
+            "\n".join(
+                f"{k} {arrival} -1 {run} {size} -1 -1 {size} {estimate} -1 1 1 1 1 1 1 -1 -1"
+                for k, (arrival, run, estimate, size) in enumerate(zip(*columns, strict=True), 1)
+            )
+            + "\n"
+        )
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        ran = subprocess.run(
+            [python, Path(__file__).with_name("accasim_starts.py"), path, str(processors)],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    others = np.array(ran.stdout.split(), np.int64)
+    yield agreement(log, "AccaSim", "instant", killed, easy, others, cpu_s)
+    yield agreement(log, "AccaSim", "skip", killed, skip, others, cpu_s)
 
 
 def with_pyss(log: str, path: Path, schedule: Path) -> Iterator[Agreement]:
@@ -110,8 +189,8 @@ def with_pyss(log: str, path: Path, schedule: Path) -> Iterator[Agreement]:
             starts = played(HPC(processors=_processors(file)), [jobset], EASY).start
         else:
             starts = np.array(plain_easy_starts(jobset, _processors(file), True))
-        num_equal = int((starts - jobset.arrival == wait).sum())
-        yield Agreement(log, "pyss", scheduling_pass, jobset.num_jobs, num_equal)
+        others = jobset.arrival + wait
+        yield agreement(log, "pyss", scheduling_pass, jobset, starts, others, float("nan"))
 
 
 def _scheduled(path: Path) -> tuple[NDArray, NDArray, NDArray]:
@@ -149,7 +228,7 @@ def generated() -> Iterator[Agreement]:
         yield with_plain_easy(f"generated, {estimates}", jobset, PROCESSORS)
 
 
-def of_folder(folder: Path, names: list[str]) -> Iterator[Agreement]:
+def of_folder(folder: Path, names: list[str], accasim: str = "") -> Iterator[Agreement]:
     """Compares on logs of a folder, those that are named or all.
 
     Raises:
@@ -166,6 +245,8 @@ def of_folder(folder: Path, names: list[str]) -> Iterator[Agreement]:
         yield with_plain_easy(name, jobset, processors)
         for schedule in sorted(folder.glob(f"pyss-easy-{name}.*")):
             yield from with_pyss(name, logs[name], schedule)
+        if accasim:
+            yield from with_accasim(name, jobset, processors, accasim)
 
 
 def main() -> None:
@@ -175,8 +256,9 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--logs", type=Path)
+    parser.add_argument("--accasim", metavar="PYTHON", default="")
     options = parser.parse_args()
-    found = of_folder(options.logs, options.names) if options.logs else generated()
+    found = of_folder(options.logs, options.names, options.accasim) if options.logs else generated()
     for agreement in found:
         print(agreement, flush=True)
 

@@ -9,7 +9,14 @@ import pytest
 
 from cluster_env.workloads.swf import read_swf
 from tests.cluster_env.worlds.hpc import agreement
-from tests.cluster_env.worlds.hpc.agreement import PASSES, generated, of_folder, with_pyss
+from tests.cluster_env.worlds.hpc.agreement import (
+    PASSES,
+    generated,
+    of_folder,
+    with_accasim,
+    with_pyss,
+)
+from tests.cluster_env.worlds.hpc.hpc_jobs import jobset_of
 from tests.conftest import REPOSITORY
 
 KNOWN_ANSWERS = Path(__file__).parent / "known_answers"
@@ -55,7 +62,7 @@ def test_a_schedule_is_read_as_pyss_writes_it(tmp_path: Path, ending: str) -> No
         lines = [[*f[:2], str(w), *f[3:]] for f, w in zip(fields, wait.tolist(), strict=True)]
         path.write_text("\n".join(" ".join(line) for line in reversed(lines)) + "\n")
     rows = list(with_pyss("same", log, path))
-    assert [row.scheduling_pass for row in rows] == list(PASSES)
+    assert [row.ours for row in rows] == list(PASSES)
     assert [row.num_equal for row in rows] == [8, 12]
     assert "8 of" in str(rows[0])
 
@@ -72,3 +79,15 @@ def test_schedules_of_other_jobs_and_missing_logs_are_refused(tmp_path: Path) ->
         file.write(log.read_bytes())
     with pytest.raises(FileNotFoundError, match=r"no nasa\.swf\.gz in"):
         list(of_folder(tmp_path, ["strict", "nasa"]))
+
+
+def test_another_simulator_plays_the_jobs_as_they_are_killed(tmp_path: Path) -> None:
+    """An interpreter that stands for AccaSim's: each job starts when it is submitted."""
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nawk '{print $2}' \"$2\"\n")
+    python.chmod(0o755)
+    jobset = jobset_of([0, 1, 2, 3], [50, 10, 10, 10], [20, 10, 10, 10], [2, 2, 1, 1])
+    ours, easy, skip = with_accasim("four", jobset, 2, str(python))
+    # The first is killed after 20 s. Then the second starts, and then the others together.
+    assert (ours.mean_wait, ours.longest_wait) == ((0 + 19 + 28 + 27) / 4, 28)
+    assert [easy.num_equal, skip.num_equal, easy.longest_wait] == [1, 1, 0]
