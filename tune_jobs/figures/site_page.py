@@ -12,7 +12,9 @@ import pandas as pd
 from cluster_env.core.durations import duration
 from cluster_env.core.removed import REMOVED
 from rllib_configs.loading import read_yaml
+from tune_jobs.recipes.site_leaderboard import ALL, OVER, leaderboard
 from tune_jobs.recipes.site_units import BUSY, NUMBERS, PREDICTED, REFERENCE, TEXTS
+from tune_jobs.recipes.sites import RULES
 from tune_jobs.replaying.outcomes import SIZES
 from tune_jobs.tables.columns import COUNT, SHARE, shown, with_interval
 from tune_jobs.tables.frames import read_frame
@@ -23,9 +25,16 @@ DEFAULT = "hpc-order"
 
 _WIDTH = 120  # characters of a line of prose
 
+_RATIOS = (
+    "Ratios over busy logs: to the best rule of each log in hindsight, to "
+    f"`{REFERENCE}`, and, in the later half of each log, to the rule that was best in the earlier "
+    "half. Of two 95% intervals, the first has weeks as units, the second logs. Policies whose "
+    "first intervals overlap are ties."
+)
+
 _COLUMNS = (
-    "Utilization (points) and mean wait (ratio) are relative to the best rule. Means of whole logs "
-    "depend on few jobs."
+    "Prices relative to the best rule: points of utilization, waits (mean/p95/longest), slowdowns "
+    "of users and of wide jobs. CPU seconds are of all logs."
 )
 
 _ARCHIVES = Path(__file__).with_name("archives.yaml")
@@ -58,13 +67,17 @@ def page_of(table: Path) -> str:
     rows = read_sites(table)
     logs = rows.drop_duplicates("log")
     policy, why = _shown_policy(rows)
+    leaders, entries = _leaders(table, rows), _read_entries(table)
     parts = [
         "# Rules and policies on real job logs",
         f"    {_command(logs)}",
         _setup(rows, logs),
         "## All logs",
+        textwrap.fill(_RATIOS, _WIDTH),
+        _ratios(leaders),
         textwrap.fill(_COLUMNS, _WIDTH),
-        _over_logs(rows),
+        _prices(leaders, entries),
+        *_others(entries),
         f"![Slowdowns over that of each log's best rule]({table.stem}.png)",
         "## Each log",
         f"Of two values, the second is that of `{policy}`, the learned policy {why}:",
@@ -134,10 +147,9 @@ def _setup(rows: pd.DataFrame, logs: pd.DataFrame) -> str:
         f"{len(logs)} whole logs are replayed under "
         f"{rows['policy'].nunique() - learned - predicted} rules and {learned} learned policies; "
         f"{predicted} of the rules also run with predicted run times (`--run-times mixed`). All "
-        f"have the same bound on waits: {promise}. Ratios compare the mean bounded slowdown of "
-        "each week with that of the log's best rule without predictions, which is chosen on the "
-        "same weeks. They are geometric means; in their intervals, weeks count as "
-        f"independent. A log is *busy* if the mean slowdown of `{REFERENCE}` is at least {BUSY:g}, "
+        f"have the same bound on waits: {promise}. Ratios are geometric means over weeks, of the "
+        f"mean bounded slowdowns of their jobs. The best rule has no predictions. A log is *busy* "
+        f"if the mean slowdown of `{REFERENCE}` is at least {BUSY:g}, "
         f"else *calm*.{_removed(rows)}"
     )
     return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
@@ -151,43 +163,66 @@ def _removed(rows: pd.DataFrame) -> str:
     return text if names else ""
 
 
-def _over_logs(rows: pd.DataFrame) -> str:
-    """A line for each policy: geometric means over logs, and the price on busy ones."""
-    best = rows[rows["policy"] == rows["best_rule"]].set_index("log")
-    rows = rows.assign(
-        points=100 * (rows["utilization"] - rows["log"].map(best["utilization"])),
-        of_wait=rows["mean_wait"] / rows["log"].map(best["mean_wait"]),
-    )
-    head = ["Policy", "Busy logs [95%]", "Highest", "Whole logs", "Utilization, wait"]
-    lines = [[*head, "Calm logs [95%]"]]
-    ranked = rows[rows["kind"] == "busy"] if (rows["kind"] == "busy").any() else rows
-    for policy in _mean_logs(ranked).sort_values(kind="stable").index:
-        own = rows[rows["policy"] == policy]
-        busy, calm = (own[own["kind"] == kind] for kind in ("busy", "calm"))
-        price = ["-", "-", "-"]
-        if len(busy):
-            whole, wait = np.exp(np.log(busy[["ratio_whole", "of_wait"]]).mean())
-            price = [f"{busy['ratio'].max():.2f}", f"{whole:.2f}"]
-            points = round(busy["points"].mean(), 1) + 0.0  # not -0.0
-            price.append(f"{points:+.1f}, {wait:.2f}")
-        ratios = [with_interval(_geometric(some)) for some in (busy, calm)]
-        lines.append([policy, ratios[0], *price, ratios[1]])
+def _leaders(table: Path, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows over logs of the leaderboard; see `leaderboard`."""
+    path = table.with_name(f"{table.stem}-weeks.csv")
+    weeks = read_frame(path, ("log",), ("week", "jobs", *rows["policy"].unique()))
+    board = pd.DataFrame(leaderboard(rows, weeks, RULES))
+    return board[board["log"] == ALL]
+
+
+def _ratios(leaders: pd.DataFrame) -> str:
+    """A line for each policy: its rank, and ratios with both intervals."""
+    lines = [["Policy", "Rank", "Best rule: weeks, logs", f"{REFERENCE}", "Past's choice"]]
+    for _, row in leaders.iterrows():
+        cells = [_twice(row, f"over_{one}") for one in OVER]
+        lines.append([row["policy"], shown(row["rank"], COUNT), *cells])
     return _text(lines)
+
+
+def _twice(row: pd.Series, name: str) -> str:
+    """``0.84 0.77-0.93 0.65-1.10``: with weeks as units, then with logs."""
+    ends = [(row[f"{name}{unit}_low"], row[f"{name}{unit}_high"]) for unit in ("", "_logs")]
+    return " ".join([f"{row[name]:.2f}", *(f"{low:.2f}-{high:.2f}" for low, high in ends)])
+
+
+def _prices(leaders: pd.DataFrame, entries: pd.DataFrame) -> str:
+    """A line for each policy: prices relative to the best rule, training data and CPU."""
+    head = ["Policy", "Utilization", "Waits", "Users", "Wide", "Trained on", "CPU"]
+    lines = [head]
+    for _, row in leaders.iterrows():
+        own = entries[entries["policy"] == row["policy"]]
+        waits = "/".join(shown(row[name]) for name in ("mean_wait", "wait_95", "longest_wait"))
+        others = [shown(row[name]) for name in ("user_slowdown", "bounded_slowdown_wide")]
+        trained = str(own["trained_on"].iloc[0]) if len(own) else "-"
+        seconds = own["cpu_s"].sum() if len(own) else np.nan
+        points = f"{round(row['points'], 1) + 0.0:+.1f}"  # not -0.0
+        lines.append([row["policy"], points, waits, *others, trained, shown(seconds, COUNT)])
+    return _text(lines)
+
+
+def _read_entries(table: Path) -> pd.DataFrame:
+    """What is known of policies, see `ENTRIES`; no row, if the table is older than that."""
+    path = table.with_name(f"{table.stem}-entries.csv")
+    texts, numbers = ("log", "policy", "source", "trained_on", "reason"), ("cpu_s",)
+    if not path.is_file():
+        return pd.DataFrame(columns=[*texts, *numbers])
+    return read_frame(path, texts, numbers)
+
+
+def _others(entries: pd.DataFrame) -> list[str]:
+    """Where policies of others are from, and why some have no row."""
+    own = entries[entries["source"] != "metasched"].drop_duplicates("policy")
+    named = [f"`{row['policy']}` is from {row['source']}." for _, row in own.iterrows()]
+    refused = entries[entries["reason"] != ""].drop_duplicates(["policy", "reason"])
+    lines = [f"- `{row['policy']}`, {row['log']}: {row['reason']}" for _, row in refused.iterrows()]
+    parts = [textwrap.fill(" ".join(named), _WIDTH)] if named else []
+    return [*parts, "Refused or failed:\n\n" + "\n".join(lines)] if lines else parts
 
 
 def _mean_logs(rows: pd.DataFrame) -> pd.Series:
     """Mean ln ratio of each policy."""
     return np.log(rows["ratio"]).groupby(rows["policy"]).mean()
-
-
-def _geometric(rows: pd.DataFrame) -> tuple[float, float, float]:
-    """The geometric mean of some logs' ratios; logs count as independent in its interval."""
-    if rows.empty:
-        return np.nan, np.nan, np.nan
-    logs = np.log(rows[["ratio", "ratio_low", "ratio_high"]].to_numpy())
-    mean = logs[:, 0].mean()
-    below, above = np.sqrt(((logs[:, 1:] - logs[:, :1]) ** 2).sum(axis=0)) / len(logs)
-    return float(np.exp(mean)), float(np.exp(mean - below)), float(np.exp(mean + above))
 
 
 def _each_log(rows: pd.DataFrame, policy: str) -> str:
