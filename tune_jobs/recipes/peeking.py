@@ -12,7 +12,8 @@ from cluster_env.core.world import World
 from cluster_env.evaluation import evaluate
 
 ARRIVALS = (1_000, 10_000)
-"""A moment is chosen among these first arrivals of a log, the one at which most jobs wait."""
+"""A moment is chosen among these first arrivals of a log, of the earlier half at most: the one at
+which most jobs wait."""
 
 _NEVER = np.iinfo(np.int64).max
 
@@ -58,6 +59,7 @@ def _times(job: NDArray[np.int32], at: NDArray[np.int32], num_jobs: int) -> NDAr
 
 def _busiest(jobset: JobSet, start: NDArray[np.int64], most: int) -> int:
     """The arrival, of so many first ones, at which most jobs wait."""
+    most = max(min(most, jobset.num_jobs // 2), 1)
     arrival = jobset.arrival[:most].astype(np.int64)
     started = np.searchsorted(np.sort(start), arrival, side="right")
     return int(arrival[np.argmax(np.arange(1, arrival.size + 1) - started)])
