@@ -16,7 +16,7 @@ from typing import Any
 
 import cloudpickle
 
-from cluster_env.core.errors import Failure, shortened
+from cluster_env.core.errors import Failure, printable, shortened
 from cluster_env.core.json_text import read_json
 from rllib_configs.extensions import load_extensions
 
@@ -91,7 +91,7 @@ def _main(folder: Path) -> None:
         answer = {"error": f"it was stopped at {memory / 2**30:.3g} GiB of memory"}
     except BaseException as error:  # whatever the code of others raises
         text = (str(error).strip() or "no reason").splitlines()[0]
-        answer = {"error": f"{type(error).__name__}: {shortened(text, _SHOWN)}"}
+        answer = {"error": f"{type(error).__name__}: {printable(shortened(text, _SHOWN))}"}
     (folder / "answer").write_text(json.dumps(answer), encoding="utf-8")
 
 

@@ -11,9 +11,9 @@ from cluster_env.core.schedule import Schedule
 from cluster_env.core.world import World
 from cluster_env.evaluation import evaluate
 
-ARRIVALS = (1_000, 10_000)
-"""A moment is chosen among these first arrivals of a log, of the earlier half at most: the one at
-which most jobs wait."""
+ARRIVALS, MOMENTS = 8_000, 8
+"""Of so many first arrivals of a log, at most its earlier half, each of so many parts has a moment:
+that at which most of its jobs wait."""
 
 _NEVER = np.iinfo(np.int64).max
 
@@ -24,7 +24,7 @@ def peeks(
     """A sentence about the first start that depends on the future; empty if none does.
 
     Each time the policy plays the same jobs up to a moment. The jobs that come later are missing,
-    and those that have not ended by then run for other times within their estimates.
+    and those that have not ended by then do so at once, or at the end of their estimates.
 
     Args:
         make: makes the policy anew.
@@ -35,7 +35,7 @@ def peeks(
     """
     start = _times(schedule.job, schedule.start, jobset.num_jobs)
     finish = _times(schedule.job, schedule.finish, jobset.num_jobs)
-    for moment in dict.fromkeys(_busiest(jobset, start, most) for most in ARRIVALS):
+    for moment in _busiest(jobset, start):
         other = _another_future(jobset, start, finish, moment)
         played = evaluate(make(), [other], world, run_seed=run_seed)
         again = _times(played.job, played.start, other.num_jobs)
@@ -57,27 +57,27 @@ def _times(job: NDArray[np.int32], at: NDArray[np.int32], num_jobs: int) -> NDAr
     return times
 
 
-def _busiest(jobset: JobSet, start: NDArray[np.int64], most: int) -> int:
-    """The arrival, of so many first ones, at which most jobs wait."""
-    most = max(min(most, jobset.num_jobs // 2), 1)
-    arrival = jobset.arrival[:most].astype(np.int64)
+def _busiest(jobset: JobSet, start: NDArray[np.int64]) -> list[int]:
+    """The moments."""
+    arrival = jobset.arrival[: max(min(ARRIVALS, jobset.num_jobs // 2), 1)].astype(np.int64)
     started = np.searchsorted(np.sort(start), arrival, side="right")
-    return int(arrival[np.argmax(np.arange(1, arrival.size + 1) - started)])
+    waiting = np.arange(1, arrival.size + 1) - started
+    parts = np.array_split(np.arange(arrival.size), MOMENTS)
+    return [int(arrival[part[np.argmax(waiting[part])]]) for part in parts if part.size]
 
 
 def _another_future(
     jobset: JobSet, start: NDArray[np.int64], finish: NDArray[np.int64], moment: int
 ) -> JobSet:
-    """The jobs up to a moment; those that have not ended by then run for another time."""
+    """The jobs up to a moment, with other run times of those that have not ended by then."""
     some = jobset.select(jobset.arrival <= moment, window=moment + 1)
     count = some.num_jobs
     duration = some.duration.astype(np.int64)
     estimate = np.maximum(some.attributes.get("estimate", duration), duration)
     ran = np.maximum(moment - start[:count], -1) + 1  # at least, as far as anybody can tell
-    draws = np.random.default_rng(0).random(count)
-    # As logarithms, so that short runs are as likely as they are in logs.
-    longer = np.exp(draws * np.log(np.maximum(estimate - ran, 1))).astype(np.int64)
-    other = np.where(finish[:count] > moment, ran + longer, duration)
+    is_long = np.random.default_rng(0).integers(0, 2, count, dtype=bool)
+    changed = np.where(is_long, np.maximum(estimate, ran + 1), ran + 1)
+    other = np.where(finish[:count] > moment, changed, duration)
     return JobSet(
         some.arrival,
         other.astype(np.int32),
