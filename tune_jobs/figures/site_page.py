@@ -26,15 +26,14 @@ DEFAULT = "hpc-order"
 _WIDTH = 120  # characters of a line of prose
 
 _RATIOS = (
-    "Ratios over busy logs: to the best rule of each log in hindsight, to "
-    f"`{REFERENCE}`, and, in the later half of each log, to the rule that was best in the earlier "
-    "half. Of two 95% intervals, the first has weeks as units, the second logs. Policies whose "
-    "first intervals overlap are ties."
+    "Ratios over busy logs: to each log's best rule in hindsight, with 95% intervals over weeks "
+    f"and over logs; to `{REFERENCE}`; and, in later halves of logs, to the best rule of the "
+    "earlier half. Policies whose intervals over weeks overlap are ties."
 )
 
 _COLUMNS = (
     "Prices relative to the best rule: points of utilization, waits (mean/p95/longest), slowdowns "
-    "of users and of wide jobs. CPU seconds are of all logs."
+    "of users and of wide jobs."
 )
 
 _ARCHIVES = Path(__file__).with_name("archives.yaml")
@@ -71,7 +70,7 @@ def page_of(table: Path) -> str:
     parts = [
         "# Rules and policies on real job logs",
         f"    {_command(logs)}",
-        _setup(rows, logs),
+        _setup(rows, logs, entries),
         "## All logs",
         textwrap.fill(_RATIOS, _WIDTH),
         _ratios(leaders),
@@ -82,8 +81,8 @@ def page_of(table: Path) -> str:
         "## Each log",
         f"Of two values, the second is that of `{policy}`, the learned policy {why}:",
         _each_log(rows, policy),
-        f"[{table.name}]({table.name}) has all policies on each log, also by size and by user; "
-        f"[weekly means]({table.stem}-weeks.csv) are in another file.",
+        f"CSV: [numbers]({table.name}), [ratios and ranks]({table.stem}-leaderboard.csv), [weekly "
+        f"means]({table.stem}-weeks.csv), [policies]({table.stem}-entries.csv).",
         "## Where the logs are",
         *_origins(logs),
     ]
@@ -136,8 +135,10 @@ def _command(logs: pd.DataFrame) -> str:
     return " ".join(words)
 
 
-def _setup(rows: pd.DataFrame, logs: pd.DataFrame) -> str:
+def _setup(rows: pd.DataFrame, logs: pd.DataFrame, entries: pd.DataFrame) -> str:
     """What was played, and what the numbers are."""
+    others = entries.loc[entries["source"] != "metasched", "policy"]
+    rows = rows[~rows["policy"].isin(others)]
     learned = rows.loc[rows["learned"] == "True", "policy"].nunique()
     predicted = sum(name.endswith(PREDICTED) for name in rows["policy"].unique())
     bound = logs["bound"].iloc[0]
@@ -172,23 +173,23 @@ def _leaders(table: Path, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ratios(leaders: pd.DataFrame) -> str:
-    """A line for each policy: its rank, and ratios with both intervals."""
-    lines = [["Policy", "Rank", "Best rule: weeks, logs", f"{REFERENCE}", "Past's choice"]]
+    """A line for each policy: its rank, and ratios with their intervals."""
+    lines = [["Policy", "Rank", "Best rule [weeks] [logs]", REFERENCE, "Past's choice"]]
     for _, row in leaders.iterrows():
-        cells = [_twice(row, f"over_{one}") for one in OVER]
-        lines.append([row["policy"], shown(row["rank"], COUNT), *cells])
+        best, fixed, past = (_over_weeks(row, f"over_{one}") for one in OVER)
+        best += f" {row['over_best_logs_low']:.2f}-{row['over_best_logs_high']:.2f}"
+        lines.append([row["policy"], shown(row["rank"], COUNT), best, fixed, past])
     return _text(lines)
 
 
-def _twice(row: pd.Series, name: str) -> str:
-    """``0.84 0.77-0.93 0.65-1.10``: with weeks as units, then with logs."""
-    ends = [(row[f"{name}{unit}_low"], row[f"{name}{unit}_high"]) for unit in ("", "_logs")]
-    return " ".join([f"{row[name]:.2f}", *(f"{low:.2f}-{high:.2f}" for low, high in ends)])
+def _over_weeks(row: pd.Series, name: str) -> str:
+    """``0.84 0.77-0.93``."""
+    return f"{row[name]:.2f} {row[f'{name}_low']:.2f}-{row[f'{name}_high']:.2f}"
 
 
 def _prices(leaders: pd.DataFrame, entries: pd.DataFrame) -> str:
     """A line for each policy: prices relative to the best rule, training data and CPU."""
-    head = ["Policy", "Utilization", "Waits", "Users", "Wide", "Trained on", "CPU"]
+    head = ["Policy", "Utilization", "Waits", "Users", "Wide", "Trained on", "CPU s"]
     lines = [head]
     for _, row in leaders.iterrows():
         own = entries[entries["policy"] == row["policy"]]
@@ -213,10 +214,10 @@ def _read_entries(table: Path) -> pd.DataFrame:
 def _others(entries: pd.DataFrame) -> list[str]:
     """Where policies of others are from, and why some have no row."""
     own = entries[entries["source"] != "metasched"].drop_duplicates("policy")
-    named = [f"`{row['policy']}` is from {row['source']}." for _, row in own.iterrows()]
+    named = [f"`{row['policy']}` ({row['source']})" for _, row in own.iterrows()]
     refused = entries[entries["reason"] != ""].drop_duplicates(["policy", "reason"])
     lines = [f"- `{row['policy']}`, {row['log']}: {row['reason']}" for _, row in refused.iterrows()]
-    parts = [textwrap.fill(" ".join(named), _WIDTH)] if named else []
+    parts = [textwrap.fill(f"From packages: {', '.join(named)}.", _WIDTH)] if named else []
     return [*parts, "Refused or failed:\n\n" + "\n".join(lines)] if lines else parts
 
 
@@ -251,14 +252,13 @@ def _shown_policy(rows: pd.DataFrame) -> tuple[str, str]:
 
 
 def _origins(logs: pd.DataFrame) -> list[str]:
-    """Each log with its machine, its bound and its file's digest; then the archives."""
+    """Each log with its load and its file's digest; then the archives."""
     found = {log: source_of(file) for log, file in zip(logs["log"], logs["file"], strict=True)}
     columns: dict[str, Write] = {
         "Log": lambda row: row["log"],
         "Archive": lambda row: _cell(found[row["log"]]),
         "Jobs": lambda row: shown(row["jobs"], COUNT),
         "Load": lambda row: f"{row['load']:.0%}",
-        "Bound": lambda row: duration(row["max_wait"]) if row["max_wait"] else "none",
         "SHA-256 of the file": lambda row: row["sha256"],
     }
     archives = dict.fromkeys(one for one in found.values() if one is not None)
