@@ -16,6 +16,7 @@ from cluster_env.evaluation import evaluate
 from cluster_env.workloads.formats import read_log
 from cluster_env.workloads.swf import write_swf
 from cluster_env.worlds import get_heuristic, get_spec
+from rllib_configs import extensions
 from tests.conftest import REPOSITORY
 from tests.golden import stored
 from tests.tune_jobs.drawing import texts
@@ -475,6 +476,10 @@ def test_results_of_a_folder_are_made_again_only_when_a_log_has_changed(
     assert results(*args) == 0
     assert len(inside) == 2
     assert {unit.path.name for unit in units} == {"second.swf"}
+    another = extensions.Extension("json", "another-package 0.1.0", ())
+    monkeypatch.setattr(extensions, "found", [*extensions.found, another])
+    assert [results(*args) for _ in range(2)] == [0, 0]
+    assert len(inside) == 3
 
 
 @pytest.mark.parametrize(
