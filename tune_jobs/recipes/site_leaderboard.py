@@ -1,6 +1,7 @@
 """The leaderboard of ``sites``: each policy over three references, made of what was measured."""
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -82,8 +83,8 @@ def _of_log(
         }
 
 
-def _over_logs(policy: str, own: pd.DataFrame) -> dict[str, float | str]:
-    cells: dict[str, float | str] = {"log": ALL, "policy": policy, "logs": len(own)}
+def _over_logs(policy: str, own: pd.DataFrame) -> dict[str, Any]:
+    cells: dict[str, Any] = {"log": ALL, "policy": policy, "logs": len(own)}
     for one in OVER:
         ends = np.log(own[[f"over_{one}", f"over_{one}_low", f"over_{one}_high"]].to_numpy(float))
         mean = ends[:, 0].mean()

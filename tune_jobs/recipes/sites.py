@@ -230,7 +230,7 @@ def _entries(every: Mapping[Log, Played], logs: Sequence[Log]) -> Iterator[Row]:
                 "source": "metasched" if one.entry is None else one.entry.source,
                 "trained_on": _trained_on(one),
                 "cpu_s": found.get("cpu_s", np.nan),
-                "reason": peeking.get(one.name, found.get("reason", "")),
+                "reason": peeking.get(one.name) or str(found.get("reason", "")),
             }
 
 
