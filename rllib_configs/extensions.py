@@ -8,13 +8,16 @@ as entry points of the group ``metasched``.
 
 import importlib
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.registry import ENTERED
+from cluster_env.core.registry import ENTERED, Registry
 
 IMPORTS = "METASCHED_IMPORTS"
 """Variable of the environment: packages and modules, separated by commas, that may be imported."""
@@ -44,9 +47,29 @@ class Extension:
     source: str
     things: tuple[str, ...]
 
+    def files(self) -> list[Path]:
+        """Its own file, or all files of its package but compiled ones."""
+        path = Path(str(sys.modules[self.module.partition(":")[0]].__file__))
+        if path.name != "__init__.py":
+            return [path]
+        parts = sorted(path.parent.rglob("*"))
+        return [one for one in parts if one.is_file() and "__pycache__" not in one.parts]
+
 
 found: list[Extension] = []
 """All that `load_extensions` has imported so far, without what comes with metasched."""
+
+
+def entered(registry: Registry[Any]) -> dict[str, Extension]:
+    """What extensions have entered in a registry, by name; they come after all of metasched's."""
+    load_extensions()
+    by_thing = {thing: one for one in found for thing in one.things}
+    names = []
+    for name in reversed(registry.names()):
+        if f"{registry.kind} {name}" not in by_thing:
+            break
+        names.append(name)
+    return {name: by_thing[f"{registry.kind} {name}"] for name in reversed(names)}
 
 
 def load_extensions() -> None:

@@ -91,7 +91,7 @@ def _show_version(context: click.Context, parameter: click.Parameter, value: boo
         from tune_jobs.tracking.provenance import of_a_bug
 
         for name, text in of_a_bug():
-            click.echo(f"{name:<20}{text}")
+            click.echo(f"{name:<19} {text}")
     context.exit()
 
 

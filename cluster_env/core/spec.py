@@ -380,6 +380,10 @@ class _Worlds(Registry[WorldSpec]):
 WORLDS: Registry[WorldSpec] = _Worlds("world")
 """Worlds by name; `cluster_env.worlds` enters those that come with metasched."""
 
+TRAINING_DATA: Registry[Sequence[str]] = Registry("training data of")
+"""The job logs that policies of others have seen, by the policies' names; no log for a rule, or for
+what was trained on generated jobs alone."""
+
 
 def environment_ids() -> tuple[str, ...]:
     """The ids of all environments of all registered worlds."""

@@ -15,7 +15,10 @@ from tune_jobs.tables.frames import read_frame, write_table
 
 RECORDED = sorted((REPOSITORY / "tune_jobs" / "figures" / "recorded").glob("*.csv"))
 KINDS = [FIGURES.get(name) for name in FIGURES.names()]
-NOT_DRAWN = {"guard", "published-agents", "sites-weeks", "starts"}
+NOT_DRAWN = {
+    *("guard", "published-agents", "starts"),
+    *("sites-entries", "sites-leaderboard", "sites-weeks"),
+}
 """Tables of figures that are gone, and some that stand on pages alone."""
 
 

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import stats
 
 from cluster_env.core.durations import duration
 from cluster_env.core.errors import InputError
@@ -14,6 +16,7 @@ from cluster_env.evaluation import evaluate
 from cluster_env.workloads.formats import read_log
 from cluster_env.workloads.swf import write_swf
 from cluster_env.worlds import get_heuristic, get_spec
+from rllib_configs import extensions
 from tests.conftest import REPOSITORY
 from tests.golden import stored
 from tests.tune_jobs.drawing import texts
@@ -27,6 +30,7 @@ from tune_jobs.figures.site_page import DEFAULT, page_of, read_sites, source_of
 from tune_jobs.figures.sites import draw
 from tune_jobs.recipes import site_units, sites
 from tune_jobs.recipes.request import FigureRequest
+from tune_jobs.recipes.site_leaderboard import ALL, PRICES, leaderboard
 from tune_jobs.recipes.site_units import Contender, Unit, describe
 from tune_jobs.replaying.choices import task_of_log
 from tune_jobs.tables.frames import read_frame
@@ -194,6 +198,65 @@ def test_ratios_are_geometric_means_over_weeks_to_the_best_rule(folder: Path, ma
     assert own["jobs"].sum() == rows["jobs"].iloc[0] == 900
 
 
+def student(values: np.ndarray) -> tuple[float, float]:
+    interval = stats.t.interval(0.95, values.size - 1, values.mean(), stats.sem(values))
+    return float(np.exp(interval[0])), float(np.exp(interval[1]))
+
+
+def test_the_leaderboard_has_three_references(folder: Path, made: Path) -> None:
+    rows = read_sites(made / "sites.csv").set_index(["log", "policy"]).loc["kth-sp2-part"]
+    bound, best = int(rows["max_wait"].iloc[0]), rows["best_rule"].iloc[0]
+    logs = {rule: np.log(weekly(folder / "kth-sp2-part.swf.gz", rule, bound)) for rule in FEW}
+    past = min(FEW, key=lambda rule: float(logs[rule][:2].mean()))
+    over = ("over_best", "over_fixed", "over_past", "over_past_low", "over_past_high")
+    names = (*over, "over_best_logs_low", "wait_95", "rank", "logs")
+    board = read_frame(made / "sites-leaderboard.csv", ("log", "policy", "past_rule"), names)
+    of_log = board[board["log"] == "kth-sp2-part"].set_index("policy")
+    assert set(of_log["past_rule"]) == {past}
+    for rule in FEW:
+        assert of_log["over_fixed"][rule] == pytest.approx(
+            np.exp((logs[rule] - logs["fcfs:easy"]).mean()), rel=1e-3
+        )
+        later = (logs[rule] - logs[past])[2:]
+        assert of_log["over_past"][rule] == pytest.approx(np.exp(later.mean()), rel=1e-3)
+        if rule != past:
+            ends = (of_log["over_past_low"][rule], of_log["over_past_high"][rule])
+            assert ends == pytest.approx(student(later), rel=1e-3)
+        wait_95 = rows["wait_95"][rule] / rows["wait_95"][best]
+        assert of_log["wait_95"][rule] == pytest.approx(wait_95)
+
+
+def test_ranks_are_shared_where_intervals_overlap() -> None:
+    """Two busy logs of four weeks: b is twice a, c is like b with noise, and d lacks a log."""
+    columns = {"a": [2.0] * 8, "b": [4.0] * 8, "c": [4.0, 3.0, 5.0, 4.1] * 2}
+    weeks = pd.DataFrame({"log": ["x"] * 4 + ["y"] * 4, "week": [1, 2, 3, 4] * 2, **columns})
+    weeks = weeks.assign(jobs=[5, 5, 5, 5] * 2, d=[1.0] * 4 + [np.nan] * 4)
+    weeks["fcfs:easy"] = 8.0
+    prices = dict.fromkeys((*PRICES, "utilization"), 1.0)
+    head = {"kind": "busy", "best_rule": "a", **prices}
+    rows = pd.DataFrame(
+        {"log": log, "policy": name, "ratio": ratio, "ratio_low": low, "ratio_high": high, **head}
+        for log in ("x", "y")
+        for name, ratio, low, high in (
+            *(("a", 1, 1, 1), ("b", 2, 1.9, 2.1), ("c", 2.02, 1.6, 2.6)),
+            *(("fcfs:easy", 4, 3.9, 4.1), ("d", 0.5, 0.4, 0.6)),
+        )
+        if (log, name) != ("y", "d")
+    )
+    board = pd.DataFrame(leaderboard(rows, weeks, ["a", "b", "fcfs:easy"]))
+    over = board[board["log"] == ALL].set_index("policy")
+    ranks = {"a": 1, "b": 2, "c": 2, "fcfs:easy": 4}
+    assert over["rank"].dropna().to_dict() == ranks
+    assert list(over.index) == [*ranks, "d"]  # who lacks a log has no rank
+    assert over["logs"].to_dict() == {"a": 2, "b": 2, "c": 2, "fcfs:easy": 2, "d": 1}
+    assert set(board["past_rule"].dropna()) == {"a"}
+    assert over["over_past"]["b"] == over["over_best"]["b"] == pytest.approx(2)
+    # Two logs that agree: no variance between them, and that of weeks is half as wide.
+    assert over["over_best_logs_low"]["b"] == pytest.approx(2)
+    half = np.log(2 / 1.9) / np.sqrt(2)
+    assert over["over_best_low"]["b"] == pytest.approx(2 * np.exp(-half))
+
+
 def test_the_bound_is_twice_the_longest_wait_in_the_earlier_half(folder: Path, made: Path) -> None:
     path = folder / "kth-sp2-part.swf.gz"
     task, jobs, _ = task_of_log(path, [], {}, guess=True)
@@ -216,9 +279,11 @@ def test_another_bound_holds_for_all_logs(
     assert f"--max-wait {said}" in page_of(table)
 
 
-def read_all(folder: Path) -> dict[str, bytes]:
-    names = ("sites.csv", "sites-weeks.csv", "sites.md", "sites.jsonl")
-    return {name: (folder / name).read_bytes() for name in names}
+def read_all(folder: Path) -> dict[str, str]:
+    """All that is made but seconds of CPU, which no two calls share."""
+    names = ("sites.csv", "sites-weeks.csv", "sites-leaderboard.csv", "sites.md", "sites.jsonl")
+    texts = {name: (folder / name).read_text() for name in names}
+    return {name: re.sub(r'"cpu_s": [\d.]+|(?m:  \d+$)', "", text) for name, text in texts.items()}
 
 
 @pytest.mark.integration
@@ -411,6 +476,10 @@ def test_results_of_a_folder_are_made_again_only_when_a_log_has_changed(
     assert results(*args) == 0
     assert len(inside) == 2
     assert {unit.path.name for unit in units} == {"second.swf"}
+    another = extensions.Extension("json", "another-package 0.1.0", ())
+    monkeypatch.setattr(extensions, "found", [*extensions.found, another])
+    assert [results(*args) for _ in range(2)] == [0, 0]
+    assert len(inside) == 3
 
 
 @pytest.mark.parametrize(

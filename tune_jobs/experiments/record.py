@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.json_text import read_json
+from rllib_configs import extensions
 from tune_jobs.experiments.calls import Call
 from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.runs.directory import RunDirectory
@@ -128,10 +129,13 @@ class ExperimentRecord:
     def _given(self, call: Call) -> str:
         """A digest of what the numbers of a call depend on.
 
-        That is how they are made, policies, job logs, and the files of the calls before.
+        That is how they are made, policies, logs, extensions, and the files of the calls before.
         """
+        extensions.load_extensions()
         made = {name: text for name, text in self._made.items() if name != "command"}
         given = sha256(repr(made).encode())
+        for one in extensions.found:
+            given.update(repr([one.source, *map(digest, one.files())]).encode())
         for run in self._runs:
             given.update(run.name.encode())
             given.update(RunDirectory(run).policy_digest().encode())

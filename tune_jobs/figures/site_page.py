@@ -12,7 +12,9 @@ import pandas as pd
 from cluster_env.core.durations import duration
 from cluster_env.core.removed import REMOVED
 from rllib_configs.loading import read_yaml
+from tune_jobs.recipes.site_leaderboard import ALL, OVER, leaderboard
 from tune_jobs.recipes.site_units import BUSY, NUMBERS, PREDICTED, REFERENCE, TEXTS
+from tune_jobs.recipes.sites import RULES
 from tune_jobs.replaying.outcomes import SIZES
 from tune_jobs.tables.columns import COUNT, SHARE, shown, with_interval
 from tune_jobs.tables.frames import read_frame
@@ -23,9 +25,15 @@ DEFAULT = "hpc-order"
 
 _WIDTH = 120  # characters of a line of prose
 
+_RATIOS = (
+    "Ratios over busy logs: to each log's best rule in hindsight, with 95% intervals over weeks "
+    f"and over logs; to `{REFERENCE}`; and, in later halves of logs, to the best rule of the "
+    "earlier half. Policies whose intervals over weeks overlap are ties."
+)
+
 _COLUMNS = (
-    "Utilization (points) and mean wait (ratio) are relative to the best rule. Means of whole logs "
-    "depend on few jobs."
+    "Prices relative to the best rule: points of utilization, waits (mean/p95/longest), slowdowns "
+    "of users and of wide jobs."
 )
 
 _ARCHIVES = Path(__file__).with_name("archives.yaml")
@@ -58,19 +66,23 @@ def page_of(table: Path) -> str:
     rows = read_sites(table)
     logs = rows.drop_duplicates("log")
     policy, why = _shown_policy(rows)
+    leaders, entries = _leaders(table, rows), _read_entries(table)
     parts = [
         "# Rules and policies on real job logs",
         f"    {_command(logs)}",
-        _setup(rows, logs),
+        _setup(rows, logs, entries),
         "## All logs",
+        textwrap.fill(_RATIOS, _WIDTH),
+        _ratios(leaders),
         textwrap.fill(_COLUMNS, _WIDTH),
-        _over_logs(rows),
+        _prices(leaders, entries),
+        *_others(entries),
         f"![Slowdowns over that of each log's best rule]({table.stem}.png)",
         "## Each log",
         f"Of two values, the second is that of `{policy}`, the learned policy {why}:",
         _each_log(rows, policy),
-        f"[{table.name}]({table.name}) has all policies on each log, also by size and by user; "
-        f"[weekly means]({table.stem}-weeks.csv) are in another file.",
+        f"CSV: [numbers]({table.name}), [ratios and ranks]({table.stem}-leaderboard.csv), [weekly "
+        f"means]({table.stem}-weeks.csv), [policies]({table.stem}-entries.csv).",
         "## Where the logs are",
         *_origins(logs),
     ]
@@ -123,8 +135,10 @@ def _command(logs: pd.DataFrame) -> str:
     return " ".join(words)
 
 
-def _setup(rows: pd.DataFrame, logs: pd.DataFrame) -> str:
+def _setup(rows: pd.DataFrame, logs: pd.DataFrame, entries: pd.DataFrame) -> str:
     """What was played, and what the numbers are."""
+    others = entries.loc[entries["source"] != "metasched", "policy"]
+    rows = rows[~rows["policy"].isin(others)]
     learned = rows.loc[rows["learned"] == "True", "policy"].nunique()
     predicted = sum(name.endswith(PREDICTED) for name in rows["policy"].unique())
     bound = logs["bound"].iloc[0]
@@ -134,10 +148,9 @@ def _setup(rows: pd.DataFrame, logs: pd.DataFrame) -> str:
         f"{len(logs)} whole logs are replayed under "
         f"{rows['policy'].nunique() - learned - predicted} rules and {learned} learned policies; "
         f"{predicted} of the rules also run with predicted run times (`--run-times mixed`). All "
-        f"have the same bound on waits: {promise}. Ratios compare the mean bounded slowdown of "
-        "each week with that of the log's best rule without predictions, which is chosen on the "
-        "same weeks. They are geometric means; in their intervals, weeks count as "
-        f"independent. A log is *busy* if the mean slowdown of `{REFERENCE}` is at least {BUSY:g}, "
+        f"have the same bound on waits: {promise}. Ratios are geometric means over weeks, of the "
+        f"mean bounded slowdowns of their jobs. The best rule has no predictions. A log is *busy* "
+        f"if the mean slowdown of `{REFERENCE}` is at least {BUSY:g}, "
         f"else *calm*.{_removed(rows)}"
     )
     return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
@@ -151,43 +164,66 @@ def _removed(rows: pd.DataFrame) -> str:
     return text if names else ""
 
 
-def _over_logs(rows: pd.DataFrame) -> str:
-    """A line for each policy: geometric means over logs, and the price on busy ones."""
-    best = rows[rows["policy"] == rows["best_rule"]].set_index("log")
-    rows = rows.assign(
-        points=100 * (rows["utilization"] - rows["log"].map(best["utilization"])),
-        of_wait=rows["mean_wait"] / rows["log"].map(best["mean_wait"]),
-    )
-    head = ["Policy", "Busy logs [95%]", "Highest", "Whole logs", "Utilization, wait"]
-    lines = [[*head, "Calm logs [95%]"]]
-    ranked = rows[rows["kind"] == "busy"] if (rows["kind"] == "busy").any() else rows
-    for policy in _mean_logs(ranked).sort_values(kind="stable").index:
-        own = rows[rows["policy"] == policy]
-        busy, calm = (own[own["kind"] == kind] for kind in ("busy", "calm"))
-        price = ["-", "-", "-"]
-        if len(busy):
-            whole, wait = np.exp(np.log(busy[["ratio_whole", "of_wait"]]).mean())
-            price = [f"{busy['ratio'].max():.2f}", f"{whole:.2f}"]
-            points = round(busy["points"].mean(), 1) + 0.0  # not -0.0
-            price.append(f"{points:+.1f}, {wait:.2f}")
-        ratios = [with_interval(_geometric(some)) for some in (busy, calm)]
-        lines.append([policy, ratios[0], *price, ratios[1]])
+def _leaders(table: Path, rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows over logs of the leaderboard; see `leaderboard`."""
+    path = table.with_name(f"{table.stem}-weeks.csv")
+    weeks = read_frame(path, ("log",), ("week", "jobs", *rows["policy"].unique()))
+    board = pd.DataFrame(leaderboard(rows, weeks, RULES))
+    return board[board["log"] == ALL]
+
+
+def _ratios(leaders: pd.DataFrame) -> str:
+    """A line for each policy: its rank, and ratios with their intervals."""
+    lines = [["Policy", "Rank", "Best rule [weeks] [logs]", REFERENCE, "Past's choice"]]
+    for _, row in leaders.iterrows():
+        best, fixed, past = (_over_weeks(row, f"over_{one}") for one in OVER)
+        best += f" {row['over_best_logs_low']:.2f}-{row['over_best_logs_high']:.2f}"
+        lines.append([row["policy"], shown(row["rank"], COUNT), best, fixed, past])
     return _text(lines)
+
+
+def _over_weeks(row: pd.Series, name: str) -> str:
+    """``0.84 0.77-0.93``."""
+    return f"{row[name]:.2f} {row[f'{name}_low']:.2f}-{row[f'{name}_high']:.2f}"
+
+
+def _prices(leaders: pd.DataFrame, entries: pd.DataFrame) -> str:
+    """A line for each policy: prices relative to the best rule, training data and CPU."""
+    head = ["Policy", "Utilization", "Waits", "Users", "Wide", "Trained on", "CPU s"]
+    lines = [head]
+    for _, row in leaders.iterrows():
+        own = entries[entries["policy"] == row["policy"]]
+        waits = "/".join(shown(row[name]) for name in ("mean_wait", "wait_95", "longest_wait"))
+        others = [shown(row[name]) for name in ("user_slowdown", "bounded_slowdown_wide")]
+        trained = str(own["trained_on"].iloc[0]) if len(own) else "-"
+        seconds = own["cpu_s"].sum() if len(own) else np.nan
+        points = f"{round(row['points'], 1) + 0.0:+.1f}"  # not -0.0
+        lines.append([row["policy"], points, waits, *others, trained, shown(seconds, COUNT)])
+    return _text(lines)
+
+
+def _read_entries(table: Path) -> pd.DataFrame:
+    """What is known of policies, see `ENTRIES`; no row, if the table is older than that."""
+    path = table.with_name(f"{table.stem}-entries.csv")
+    texts, numbers = ("log", "policy", "source", "trained_on", "reason"), ("cpu_s",)
+    if not path.is_file():
+        return pd.DataFrame(columns=[*texts, *numbers])
+    return read_frame(path, texts, numbers)
+
+
+def _others(entries: pd.DataFrame) -> list[str]:
+    """Where policies of others are from, and why some have no row."""
+    own = entries[entries["source"] != "metasched"].drop_duplicates("policy")
+    named = [f"`{row['policy']}` ({row['source']})" for _, row in own.iterrows()]
+    refused = entries[entries["reason"] != ""].drop_duplicates(["policy", "reason"])
+    lines = [f"- `{row['policy']}`, {row['log']}: {row['reason']}" for _, row in refused.iterrows()]
+    parts = [textwrap.fill(f"From packages: {', '.join(named)}.", _WIDTH)] if named else []
+    return [*parts, "Refused or failed:\n\n" + "\n".join(lines)] if lines else parts
 
 
 def _mean_logs(rows: pd.DataFrame) -> pd.Series:
     """Mean ln ratio of each policy."""
     return np.log(rows["ratio"]).groupby(rows["policy"]).mean()
-
-
-def _geometric(rows: pd.DataFrame) -> tuple[float, float, float]:
-    """The geometric mean of some logs' ratios; logs count as independent in its interval."""
-    if rows.empty:
-        return np.nan, np.nan, np.nan
-    logs = np.log(rows[["ratio", "ratio_low", "ratio_high"]].to_numpy())
-    mean = logs[:, 0].mean()
-    below, above = np.sqrt(((logs[:, 1:] - logs[:, :1]) ** 2).sum(axis=0)) / len(logs)
-    return float(np.exp(mean)), float(np.exp(mean - below)), float(np.exp(mean + above))
 
 
 def _each_log(rows: pd.DataFrame, policy: str) -> str:
@@ -216,14 +252,13 @@ def _shown_policy(rows: pd.DataFrame) -> tuple[str, str]:
 
 
 def _origins(logs: pd.DataFrame) -> list[str]:
-    """Each log with its machine, its bound and its file's digest; then the archives."""
+    """Each log with its load and its file's digest; then the archives."""
     found = {log: source_of(file) for log, file in zip(logs["log"], logs["file"], strict=True)}
     columns: dict[str, Write] = {
         "Log": lambda row: row["log"],
         "Archive": lambda row: _cell(found[row["log"]]),
         "Jobs": lambda row: shown(row["jobs"], COUNT),
         "Load": lambda row: f"{row['load']:.0%}",
-        "Bound": lambda row: duration(row["max_wait"]) if row["max_wait"] else "none",
         "SHA-256 of the file": lambda row: row["sha256"],
     }
     archives = dict.fromkeys(one for one in found.values() if one is not None)

@@ -6,18 +6,22 @@ Both are pure functions of the log's file, the machine, the bound on waits and t
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from cluster_env.core.errors import InputError
-from cluster_env.evaluation import evaluate
+from cluster_env.core.errors import Failure, InputError
+from cluster_env.core.policy import Policy
+from cluster_env.evaluation import PolicyGroup, evaluate
 from cluster_env.evaluation.metrics import size_class, wait
 from cluster_env.objectives.standard import bounded_slowdown
 from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.worlds import get_heuristic
+from rllib_configs.extensions import Extension
 from tune_jobs.measuring.fingerprints import fingerprint
 from tune_jobs.measuring.policy_specs import (
     PolicySpec,
@@ -27,9 +31,12 @@ from tune_jobs.measuring.policy_specs import (
 from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.measuring.trained_runs import content_of, load_runs
 from tune_jobs.measuring.work import Work
+from tune_jobs.processes.limited import Limits, call_apart
+from tune_jobs.recipes.peeking import peeks
 from tune_jobs.replaying.choices import read_as_said, task_of_log
 from tune_jobs.replaying.description import WEEK_S
 from tune_jobs.replaying.outcomes import SIZES, of_groups, outcome
+from tune_jobs.terminal.files import digest
 
 TEXTS = (
     *("log", "file", "sha256", "size_from", "bound", "kind", "best_rule", "best_rule_whole"),
@@ -67,6 +74,12 @@ BUSY = 3.0
 Found = dict[str, Any]
 """What came of a unit: plain data, which a line of JSON holds (with NaN, as Python writes it)."""
 
+PEEKS = "peeks"
+"""Of a policy of others, a sentence about how it uses what has not happened yet."""
+
+START_S, JOB_S, MEMORY = 60.0, 2e-3, 8 << 30
+"""Limits of a policy of others on a log: seconds to start, for each job, and bytes of addresses."""
+
 NO_BOUND = "0"
 MAX_WAIT = "max-wait"
 """Name of the world's option for the bound on waits."""
@@ -82,19 +95,26 @@ class Contender:
         name: as tables show it.
         folder: of a learned policy; None for a rule.
         rule: of a rule that goes by predicted run times, its own name; see `predicting`.
+        entry: of a policy of others, what entered it; None for those of metasched.
     """
 
     name: str
     folder: Path | None = None
     rule: str = ""
+    entry: Extension | None = None
 
     def spec(self) -> PolicySpec:
         """What plays; learned policies choose the likeliest action, as in ``replay``."""
+        if self.entry is not None:
+            return PolicySpec(self.name, self._entered)
         if self.folder is None:
             spec = heuristic_spec(self.rule or self.name)
             return replace(spec, key=self.name, named=not self.rule)
         spec = learned_spec("", load_runs([self.folder], "argmax"), "argmax")
         return replace(spec, key=self.name)
+
+    def _entered(self, protocol: EvaluationProtocol) -> PolicyGroup:
+        return PolicyGroup(self.name, (get_heuristic(self.name, protocol.task.world),))
 
     @classmethod
     def predicting(cls, rule: str) -> "Contender":
@@ -107,7 +127,9 @@ class Contender:
         return ("task.world.run_times=mixed",) if self.rule else ()
 
     def content(self) -> list[str]:
-        """Digests of the files that it consists of; empty for a rule."""
+        """Digests of the files that it consists of; empty for a rule of metasched."""
+        if self.entry is not None:
+            return [self.entry.source, *map(digest, self.entry.files())]
         return [] if self.folder is None else content_of(self.folder)
 
 
@@ -121,6 +143,7 @@ class Unit:
         overrides: changes of the task, ``key=value``.
         options: of the world, by name: the machine as far as somebody said it, and the bound.
         contender: what plays; None to describe the log.
+        num_jobs: of the log, if it is known; policies of others have time for each.
     """
 
     path: Path
@@ -128,6 +151,7 @@ class Unit:
     overrides: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     contender: Contender | None = None
+    num_jobs: int = 0
 
     def key(self) -> str:
         """A digest of all that its numbers depend on; the name of the file is no part of it."""
@@ -146,8 +170,10 @@ class Unit:
         return task, jobs
 
     def find(self) -> Found:
-        """What the unit is made for; see `describe` and `measure`."""
-        return describe(self) if self.contender is None else measure(self, self.contender)
+        """What the unit is made for; see `describe`, `measure` and `measure_apart`."""
+        if self.contender is None:
+            return describe(self)
+        return measure_apart(self) if self.contender.entry else measure(self, self.contender)
 
 
 def describe(unit: Unit) -> Found:
@@ -187,13 +213,22 @@ def measure(unit: Unit, contender: Contender) -> Found:
 
     ``user_slowdown`` and ``user_wait`` are means over users of what each of them has in the mean;
     ``overdue`` counts the jobs that waited longer than the bound. ``weeks`` holds the mean bounded
-    slowdown of the jobs that were submitted in each week, NaN for a week without any.
+    slowdown of the jobs that were submitted in each week, NaN for a week without any. ``cpu_s`` are
+    the seconds that playing took. Of a policy of others that peeks, there is its sentence alone.
     """
     task, jobs = unit.task()
     protocol = EvaluationProtocol(task, num_jobsets=1)
-    policy = contender.spec().make(protocol).members[0]
-    schedule = evaluate(policy, protocol.held_out(), task.world, run_seed=task.seed)
-    found: Found = dict(outcome(schedule, jobs.resources))
+
+    def make() -> Policy:
+        return contender.spec().make(protocol).members[0]
+
+    (jobset,), begin = protocol.held_out(), process_time()
+    schedule = evaluate(make(), [jobset], task.world, run_seed=task.seed)
+    cpu_s = process_time() - begin
+    is_checked = contender.entry is not None
+    if is_checked and (sentence := peeks(make, task.world, jobset, schedule, task.seed)):
+        return {PEEKS: sentence}
+    found: Found = {**outcome(schedule, jobs.resources), "cpu_s": round(cpu_s, 2)}
     sizes = of_groups(schedule, size_class(schedule), len(SIZES))
     for name in ("jobs", *_OF_GROUP):
         found |= {f"{name}_{size}": float(sizes[name][k]) for k, size in enumerate(SIZES)}
@@ -208,6 +243,23 @@ def measure(unit: Unit, contender: Contender) -> Found:
     by_week = pd.Series(slowdown).groupby(week[schedule.job]).mean().reindex(range(week[-1] + 1))
     found["weeks"] = by_week.tolist()
     return found
+
+
+def measure_apart(unit: Unit) -> Found:
+    """`measure` of a policy of others, in a process of its own; or ``reason``, why it failed."""
+    limits = Limits(START_S + JOB_S * unit.num_jobs, MEMORY)
+    try:
+        found: Found = call_apart(_measure, unit, limits)
+    except Failure as error:
+        return {"reason": str(error)}
+    return found
+
+
+def _measure(unit: Unit) -> Found:
+    assert unit.contender is not None
+    found = measure(unit, unit.contender)
+    plain = (value.tolist() if isinstance(value, np.generic) else value for value in found.values())
+    return dict(zip(found, plain, strict=True))
 
 
 def users_of(jobs: RecordedJobs) -> NDArray[np.int64] | None:

@@ -13,20 +13,24 @@ import numpy as np
 import pandas as pd
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.spec import TRAINING_DATA
 from cluster_env.evaluation.intervals import Pooled, jobset_interval
 from cluster_env.worlds import get_spec
 from rllib_configs.changes import change
+from rllib_configs.extensions import entered
 from rllib_configs.loading import parse_config
 from tune_jobs.measuring.comparison import check_specs
 from tune_jobs.measuring.policy_specs import split_names
 from tune_jobs.measuring.protocol import EvaluationProtocol
-from tune_jobs.measuring.trained_runs import find_runs
+from tune_jobs.measuring.trained_runs import find_runs, load_runs, training_jobs
 from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.recipes.scenarios import files_of
+from tune_jobs.recipes.site_leaderboard import leaderboard
 from tune_jobs.recipes.site_units import (
     BUSY,
     MAX_WAIT,
     NO_BOUND,
+    PEEKS,
     PRICE,
     REFERENCE,
     Contender,
@@ -35,7 +39,7 @@ from tune_jobs.recipes.site_units import (
     find_all,
 )
 from tune_jobs.replaying.choices import WORLD
-from tune_jobs.tables.frames import Row, write_table
+from tune_jobs.tables.frames import Row, frame_of, write_table
 from tune_jobs.terminal.files import digest
 
 RULES = (
@@ -53,7 +57,12 @@ what it gains is in the predictions, and how much in the order. They are no refe
 
 DEFAULT_BOUND = "x2"
 
-WEEKS = "sites-weeks.csv"
+WEEKS, LEADERBOARD = "sites-weeks.csv", "sites-leaderboard.csv"
+
+ENTRIES = "sites-entries.csv"
+"""A row for each policy on each log: where the policy is from (``source``), the logs that it has
+seen (``trained_on``), seconds of CPU that playing took (``cpu_s``), and ``reason``, why a policy of
+others has no row in the table."""
 
 _DIGITS = 4  # of weekly means in their file
 
@@ -76,7 +85,8 @@ class Log:
         """The log under a policy, at the bound on waits that was found for it."""
         bound = f"{self.facts['max_wait']}s" if self.facts["max_wait"] else NO_BOUND
         options = {**self.unit.options, MAX_WAIT: bound}
-        return replace(self.unit, options=options, contender=contender)
+        jobs = self.facts["jobs"]
+        return replace(self.unit, options=options, contender=contender, num_jobs=jobs)
 
 
 Played = Mapping[Contender, Found]
@@ -84,9 +94,11 @@ Played = Mapping[Contender, Found]
 
 
 def collect(request: FigureRequest) -> list[Row]:
-    """Plays all logs under all rules, shipped policies and runs; see `site_units.NUMBERS`.
+    """Plays all logs under all rules, shipped policies, runs and policies of installed packages.
 
-    A file beside the table gets the weekly means.
+    See `site_units.NUMBERS`. Files beside the table get the weekly means, and what is known of each
+    policy (`ENTRIES`). A policy of others that fails on a log has no row of that log, and one that
+    peeks on any has none at all. `leaderboard` says what is made of all.
 
     Raises:
         InputError: if no log is named or can be used, a policy cannot act, or what was said of a
@@ -109,12 +121,25 @@ def collect(request: FigureRequest) -> list[Row]:
     replays = [log.under(contender) for log in logs for contender in contenders]
     results = find_all(replays, request.work, "replay")
     of_log = iter(results)
-    played = {log: dict(zip(contenders, of_log, strict=False)) for log in logs}
+    every = {log: dict(zip(contenders, of_log, strict=False)) for log in logs}
     by_name = sorted(logs, key=lambda log: log.name)
-    if request.out is not None:
-        write_table(request.out / WEEKS, pd.concat(_weeks(log, played[log]) for log in by_name))
+    entries = list(_entries(every, by_name))
+    for row in entries:
+        if row["reason"]:
+            request.work.progress.say(f"{row['policy']} on {row['log']}: {row['reason']}")
+    refused = {(row["log"], row["policy"]) for row in entries if row["reason"]}
+    played = {
+        log: {one: found for one, found in own.items() if (log.name, one.name) not in refused}
+        for log, own in every.items()
+    }
     said = str(request.task_options.get(MAX_WAIT, DEFAULT_BOUND))
-    return [row for log in by_name for row in _rows(log, played[log], said)]
+    rows = [row for log in by_name for row in _rows(log, played[log], said)]
+    if request.out is not None:
+        weeks = pd.concat(_weeks(log, played[log]) for log in by_name)
+        write_table(request.out / WEEKS, weeks)
+        write_table(request.out / ENTRIES, entries)
+        write_table(request.out / LEADERBOARD, leaderboard(frame_of(rows), weeks, RULES))
+    return rows
 
 
 def units_of_logs(request: FigureRequest) -> dict[str, Unit]:
@@ -165,17 +190,60 @@ def _by_name(files: Sequence[Path]) -> dict[str, Path]:
 
 
 def _contenders(runs: Sequence[str]) -> list[Contender]:
-    """The rules, the policies that ship for the world, and the runs that were named."""
+    """The rules, what ships for the world, the runs that were named, and policies of others."""
     shipped = get_spec(WORLD).training.policies.values()
     folders = dict.fromkeys([*shipped, *find_runs(split_names(runs))])
     learned = [Contender(folder.name, folder) for folder in folders]
-    return [*map(Contender, RULES), *map(Contender.predicting, BY_PREDICTIONS), *learned]
+    others = [
+        Contender(name, entry=one) for name, one in entered(get_spec(WORLD).heuristics).items()
+    ]
+    return [
+        *map(Contender, RULES),
+        *map(Contender.predicting, BY_PREDICTIONS),
+        *learned,
+        *others,
+    ]
 
 
 def _check(contenders: Sequence[Contender], log: Log) -> None:
     """Finds out on one log whether all can act, before hours are spent."""
     task, _ = log.under(contenders[0]).task()
-    check_specs(EvaluationProtocol(task, num_jobsets=1), [one.spec() for one in contenders])
+    # Those of others are called in processes of their own alone.
+    specs = [one.spec() for one in contenders if one.entry is None]
+    check_specs(EvaluationProtocol(task, num_jobsets=1), specs)
+
+
+def _entries(every: Mapping[Log, Played], logs: Sequence[Log]) -> Iterator[Row]:
+    """The rows of `ENTRIES`."""
+    peeking = {
+        one.name: f"{found[PEEKS]} ({log.name})"
+        for log in reversed(logs)
+        for one, found in every[log].items()
+        if PEEKS in found
+    }
+    for log in logs:
+        for one, found in every[log].items():
+            yield {
+                "table": "sites-entries",
+                "log": log.name,
+                "policy": one.name,
+                "source": "metasched" if one.entry is None else one.entry.source,
+                "trained_on": _trained_on(one),
+                "cpu_s": found.get("cpu_s", np.nan),
+                "reason": peeking.get(one.name) or str(found.get("reason", "")),
+            }
+
+
+def _trained_on(contender: Contender) -> str:
+    """The logs that a policy has seen, as far as its authors say that."""
+    if contender.folder is not None:
+        (run,) = load_runs([contender.folder], "argmax")
+        return training_jobs(run.config)[1]
+    if contender.entry is None:
+        return "none"
+    if contender.name not in TRAINING_DATA.names():
+        return "undeclared"
+    return ", ".join(TRAINING_DATA.get(contender.name)) or "none"
 
 
 def _weeks(log: Log, played: Played) -> pd.DataFrame:

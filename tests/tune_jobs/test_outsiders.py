@@ -1,0 +1,274 @@
+"""Policies of installed packages among the rules: who plays, who peeks, and who fails alone."""
+
+import csv
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cluster_env.core.errors import Failure
+from cluster_env.core.policy import Policy
+from cluster_env.evaluation import evaluate
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.hpc import HPC
+from cluster_env.worlds.hpc.rules import Rule, RulePolicy
+from cluster_env.worlds.hpc.workloads import LublinWorkload
+from tests.conftest import REPOSITORY
+from tests.tune_jobs.test_sites import write_log
+from tune_jobs.processes.limited import Limits, call_apart
+from tune_jobs.recipes.peeking import peeks
+
+PACKAGES = ("package", "maskable_ppo", "kernel_network")
+ENTRIES = ("root-area", "widest", "maskable-ppo", "kernel-network")
+BAD = """
+import time
+from dataclasses import dataclass, replace
+import numpy as np
+from cluster_env.core.spec import Heuristic
+from cluster_env.worlds import get_spec
+from cluster_env.worlds.hpc.rules import Rule, RulePolicy
+
+HEURISTICS = get_spec("hpc").heuristics
+
+@dataclass(frozen=True)
+class Peeks(RulePolicy):
+    def view(self, world):
+        return replace(world, run_times="actual")
+
+class Bad:
+    def __init__(self, name, act):
+        self.name, self.act = name, act
+
+def raises(states, uniforms):
+    raise RuntimeError("no idea what to do")
+
+def hangs(states, uniforms):
+    time.sleep(1000)
+
+def hoards(states, uniforms, kept=[]):
+    while True:
+        kept.append(np.empty(2**27))
+
+make = lambda world: Peeks("peeks", Rule("sjf"))
+HEURISTICS.register("peeks")(Heuristic.unnumbered("peeks", make))
+for act in (raises, hangs, hoards):
+    make = lambda world, act=act: Bad(act.__name__, act)
+    HEURISTICS.register(act.__name__)(Heuristic.unnumbered(act.__name__, make))
+"""
+DRIVER = """
+import sys
+from tune_jobs import cli
+from tune_jobs.figures import registry
+from tune_jobs.recipes import site_units, sites
+registry.num_local_cpus = lambda: 1
+site_units.START_S = 30.0
+sites.RULES, sites.BY_PREDICTIONS = ("fcfs:easy", "sjf:easy"), ()
+sys.exit(cli.run(cli.metasched, sys.argv[1:]))
+"""
+
+
+@dataclass(frozen=True)
+class SeesRunTimes(RulePolicy):
+    """Sorts by what nobody can know."""
+
+    def view(self, world: Any) -> Any:
+        return replace(world, run_times="actual")
+
+
+class SeesLaterJobs:
+    """Changes its rule by how many jobs are still to come."""
+
+    name = "sees-later-jobs"
+
+    def play(self, simulator: Any, keys: Any) -> None:
+        many = simulator.batch.jobsets[0].num_jobs > 250
+        simulator.play(Rule("ljf" if many else "sjf"), keys)
+
+    def act(self, states: Any, uniforms: Any) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("make", "is_caught"),
+    [
+        (lambda world: get_heuristic("sjf:easy", world), False),
+        (lambda world: get_heuristic("random:skip", world), False),
+        (lambda world: get_heuristic("fcfs:conservative", world), False),
+        (lambda world: SeesRunTimes("sees", Rule("sjf")), True),
+        (lambda world: SeesLaterJobs(), True),
+    ],
+)
+@pytest.mark.parametrize("run_times", ["user", "mixed"])
+def test_starts_that_change_with_the_future_are_found(
+    make: Callable[[HPC], Policy], is_caught: bool, run_times: str
+) -> None:
+    world = HPC(processors=64, run_times=run_times)
+    workload = LublinWorkload(processors=64, jobs=300, load=1.2, estimates="tsafrir")
+    jobset = workload.sample(np.random.default_rng(0))
+    users = np.arange(jobset.num_jobs) % 5
+    jobset = replace(jobset, attributes={**jobset.attributes, "user": users})
+    schedule = evaluate(make(world), [jobset], world, run_seed=3)
+    sentence = peeks(lambda: make(world), world, jobset, schedule, 3)
+    assert sentence.startswith("it peeks: job ") == is_caught
+    assert is_caught or not sentence
+
+
+def half(number: float) -> dict[str, float]:
+    print("noise")
+    return {"half": np.float64(number) / 2}
+
+
+def raise_error(number: float) -> None:
+    raise ValueError(f"not {number}\nand more")
+
+
+def sleep(number: float) -> None:
+    subprocess.Popen(["sleep", str(number)])
+    time.sleep(number)
+
+
+def hoard(number: float) -> None:
+    kept = [np.empty(1)]
+    while number:
+        kept.append(np.empty(2**27))
+
+
+def end_at_once(number: float) -> None:
+    os._exit(int(number))
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("function", "seconds", "message"),
+    [
+        (raise_error, 60, "^ValueError: not 7.0$"),
+        (sleep, 2, "^it was stopped after 2 s$"),
+        (hoard, 60, "^it was stopped at 8 GiB of memory$"),
+        (end_at_once, 60, "^its process ended with status 7 and no answer$"),
+    ],
+)
+def test_whatever_a_call_does_ends_with_its_process(
+    function: Callable[[float], None], seconds: float, message: str
+) -> None:
+    with pytest.raises(Failure, match=message):
+        call_apart(function, 7.0, Limits(seconds))
+
+
+@pytest.mark.integration
+def test_a_call_apart_gives_what_it_returns() -> None:
+    assert call_apart(half, 7.0, Limits(60)) == {"half": 3.5}
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the packages, and a module of policies that do what they must not."""
+    folder = tmp_path_factory.mktemp("installed")
+    pip = [sys.executable, "-m", "pip", "-qq", "--disable-pip-version-check"]
+    offline = ["--no-deps", "--no-build-isolation", "--no-index"]
+    for name in PACKAGES:
+        # A copy, because building leaves files behind.
+        copy = shutil.copytree(REPOSITORY / "tests" / "extensions" / name, folder / "src" / name)
+        wheel = [*pip, "wheel", *offline, "--wheel-dir", str(folder), str(copy)]
+        subprocess.run(wheel, check=True, timeout=200)
+    wheels = map(str, folder.glob("*.whl"))
+    site = ["--target", str(folder / "site")]
+    subprocess.run([*pip, "install", *offline, *site, *wheels], check=True, timeout=200)
+    (folder / "site" / "bad_policies.py").write_text(BAD)
+    return folder / "site"
+
+
+def call(site: Path, *arguments: str, imports: str = "") -> str:
+    roots = (site, REPOSITORY, REPOSITORY / "tune_jobs" / "api")
+    variables = {"PYTHONPATH": os.pathsep.join(map(str, roots)), "METASCHED_IMPORTS": imports}
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER, *arguments],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_what_packages_enter_is_listed_and_used_by_other_commands(
+    installed: Path, tmp_path: Path
+) -> None:
+    listed = " ".join(call(installed, "--version", "--verbose").split())
+    for thing in ("heuristic root-area", "heuristic widest", "workload at-once", "objective hour"):
+        assert thing in listed
+    for package in ("own-package", "maskable-ppo-entry", "kernel-network-entry"):
+        assert f"from {package} 0.1.0" in listed
+    own = "--set task.workload.kind=at-once --set task.objective=hour --jobsets 2"
+    line = f"compare --config hpc-smoke --policies root-area,widest {own} --out {tmp_path}"
+    call(installed, *line.split())
+    rows = read(tmp_path / "comparison.csv")
+    assert [row["policy"] for row in rows] == ["root-area", "widest"]
+    assert {(row["metric"], row["jobs"]) for row in rows} == {("hour", "AtOnce")}
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_outsiders_are_on_the_leaderboard_and_fail_alone(installed: Path, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    write_log(logs / "busy.swf", 600, 2.2)
+    made = {}
+    for name, imports in (("good", ""), ("bad", "bad_policies")):
+        line = ["figure", "sites", "--trace", str(logs), "--out", str(tmp_path / name)]
+        said = call(installed, *line, imports=imports)
+        made[name] = read(tmp_path / name / "sites.csv")
+    assert made["bad"] == made["good"]  # who fails has no row, and the others' are the same
+    assert {row["policy"] for row in made["good"]} >= set(ENTRIES)
+    entries = {row["policy"]: row for row in read(tmp_path / "bad" / "sites-entries.csv")}
+    assert entries["widest"]["trained_on"] == "undeclared"
+    assert entries["kernel-network"]["trained_on"] == "none"
+    assert entries["maskable-ppo"]["source"] == "maskable-ppo-entry 0.1.0"
+    assert float(entries["maskable-ppo"]["cpu_s"]) > 0
+    reasons = {name: row["reason"] for name, row in entries.items() if row["reason"]}
+    assert reasons.pop("peeks").startswith("it peeks: job ")
+    assert reasons == {
+        "raises": "RuntimeError: no idea what to do",
+        "hangs": "it was stopped after 31 s",
+        "hoards": "it was stopped at 8 GiB of memory",
+    }
+    page = (tmp_path / "bad" / "sites.md").read_text()
+    for name, reason in reasons.items():
+        assert f"{name} on busy: {reason}" in said
+        assert f"- `{name}`, busy: {reason}" in page
+    board = read(tmp_path / "bad" / "sites-leaderboard.csv")
+    over = [row for row in board if row["log"] == "all busy logs"]
+    assert {row["policy"] for row in over} == {row["policy"] for row in made["good"]}
+    ranks = [float(row["rank"]) for row in over]
+    assert ranks == sorted(ranks)
+    assert ranks[0] == 1
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_the_trained_entries_can_be_trained_anew(tmp_path: Path) -> None:
+    pytest.importorskip("sb3_contrib")
+    for name, steps in (("maskable_ppo", "2048"), ("kernel_network", "1")):
+        folder = REPOSITORY / "tests" / "extensions" / name
+        line = [str(folder / "train.py"), str(tmp_path / f"{name}.npz"), steps]
+        subprocess.run([sys.executable, *line], cwd=REPOSITORY, check=True, timeout=300)
+        committed = np.load(folder / f"{name}_entry" / "weights.npz")
+        trained = np.load(tmp_path / f"{name}.npz")
+        assert {key: trained[key].shape for key in trained} == {
+            key: committed[key].shape for key in committed
+        }
