@@ -1,12 +1,14 @@
-"""Trains the entry by PPO and writes its weights: ``python train.py OUT.npz [ITERATIONS]``.
+"""Trains the entry by PPO and writes its weights: ``python train.py OUT.json [ITERATIONS]``.
 
 Several episodes of each jobset are played. What a decision is worth is the return that follows it
 less the mean of the episodes of its jobset at the same place, as a share of what the jobset costs.
 The paper has a value network instead.
 """
 
+import json
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -87,7 +89,7 @@ def train(out, iterations=ITERATIONS):
     layers = [layer for layer in kernel if isinstance(layer, nn.Linear)]
     arrays = {f"weight{k}": layer.weight.detach().numpy() for k, layer in enumerate(layers)}
     arrays |= {f"bias{k}": layer.bias.detach().numpy() for k, layer in enumerate(layers)}
-    np.savez_compressed(out, **arrays)
+    Path(out).write_text(json.dumps({name: array.tolist() for name, array in arrays.items()}))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""Trains the entry and writes its weights: ``python train.py OUT.npz [STEPS]``."""
+"""Trains the entry and writes its weights: ``python train.py OUT.json [STEPS]``."""
 
+import json
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -38,7 +40,7 @@ def train(out, steps=STEPS):
     for number, layer in enumerate(actor):
         arrays[f"weight{number}"] = layer.weight.detach().numpy().astype(np.float16)
         arrays[f"bias{number}"] = layer.bias.detach().numpy().astype(np.float16)
-    np.savez_compressed(out, **arrays)
+    Path(out).write_text(json.dumps({name: array.tolist() for name, array in arrays.items()}))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ Differences: times are logarithms (`cluster_env.worlds.hpc.features`), since tho
 orders of magnitude. ``HPC-v0`` offers jobs that fit, so that no chosen job blocks the others.
 """
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +26,9 @@ class KernelNetwork:
         self.world = world
         names, _ = world.feature_names
         self.columns = [names.index(name) for name in COLUMNS]
-        with np.load(Path(__file__).with_name("weights.npz")) as file:
-            self.layers = [(file[f"weight{k}"], file[f"bias{k}"]) for k in range(len(UNITS) - 1)]
+        file = json.loads(Path(__file__).with_name("weights.json").read_text())
+        arrays = {name: np.array(of, np.float32) for name, of in file.items()}
+        self.layers = [(arrays[f"weight{k}"], arrays[f"bias{k}"]) for k in range(len(UNITS) - 1)]
 
     def act(self, states, uniforms):
         seen = self.world.features(states)

@@ -1,5 +1,6 @@
 """sb3-contrib's MaskablePPO, trained on ``HPC-v0`` by train.py: its actor alone, with numpy."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +17,9 @@ class MaskablePPOPolicy:
 
     def __init__(self, world):
         self.world = world
-        with np.load(Path(__file__).with_name("weights.npz")) as file:
-            self.layers = [
-                (file[f"weight{k}"].astype(np.float32), file[f"bias{k}"].astype(np.float32))
-                for k in range(3)
-            ]
+        file = json.loads(Path(__file__).with_name("weights.json").read_text())
+        arrays = {name: np.array(of, np.float16).astype(np.float32) for name, of in file.items()}
+        self.layers = [(arrays[f"weight{k}"], arrays[f"bias{k}"]) for k in range(3)]
 
     def act(self, states, uniforms):
         seen = self.world.features(states)
