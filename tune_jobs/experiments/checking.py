@@ -44,7 +44,7 @@ def check_calls(calls: Sequence[Call], out: Path) -> None:
     for call in calls:
         if call.run is None:
             check_reach(call, out)
-        context = call.context()
+        values = call.values()
         try:
             if call.run is not None:
                 preset, *settings = call.texts("config", "set")
@@ -53,7 +53,7 @@ def check_calls(calls: Sequence[Call], out: Path) -> None:
                 loaded.add((preset, *settings))
                 continue
             if call.name == "figure":
-                figure = call.command.options_in(context.params)
+                figure = call.command.options_in(values)
                 again, track = "table" in call.options, bool(call.options.get("track"))
                 for name in call.texts("name"):
                     check_options(name, given_fields(figure), again, track)

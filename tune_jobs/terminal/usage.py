@@ -63,7 +63,8 @@ def _as_setting(name: str, value: str, options: list[str]) -> str:
 
 def _as_argument(name: str, command: click.Command) -> str:
     """Asks whether the function in Python was meant; empty where it has no such argument."""
-    untyped = {param.opts[0]: param.name for param in getattr(command, "untyped", ())}
+    fields = getattr(command, "fields", ())
+    untyped = {f"--{one.option}": one.name for one in fields if not one.is_typed}
     said = untyped.get(name)
     return f": did you mean metasched.{command.name}({said}=VALUE)?" if said else ""
 
