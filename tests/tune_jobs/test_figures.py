@@ -69,6 +69,7 @@ GIVEN = {
 """An option each, many with the value that it has by default."""
 
 
+@pytest.mark.usefixtures("as_in_plans")
 @pytest.mark.parametrize("name", FIGURES.names())
 def test_a_figure_takes_the_options_that_it_uses_and_refuses_others(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -99,10 +100,10 @@ def test_all_that_a_figure_does_not_use_is_named_at_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = ["figure", "utility-fig2", "--runs", "no-such-run", "--rows", "no-such"]
-    words += ["--decode", "argmax", "--episodes", "7", "--time-limit", "3", "--jobsets", "2"]
+    words += ["--decode", "argmax", "--jobsets", "2"]
     assert cli.run(cli.metasched, words) == 2
     assert (
-        "the figure utility-fig2 does not use --runs, --rows, --episodes, --decode, --time-limit; "
+        "the figure utility-fig2 does not use --runs, --rows, --decode; "
         "it uses --config, --set, options of the world, --jobsets, --seed"
     ) in capsys.readouterr().err
 

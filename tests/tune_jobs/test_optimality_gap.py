@@ -24,6 +24,8 @@ from tune_jobs.recipes.deeprm import IN_HINDSIGHT
 from tune_jobs.recipes.hindsight import _complete
 from tune_jobs.tables.frames import number, read_table, write_table
 
+pytestmark = pytest.mark.usefixtures("as_in_plans")
+
 JOBSETS = 5
 Cells = dict[str, str]
 

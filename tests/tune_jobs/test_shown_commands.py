@@ -121,7 +121,7 @@ def left_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 choose_adviser(args[0].policy)
             elif name == "results":
                 for call in args[0].values():
-                    call.context()
+                    call.values()
                 return 0
             raise click.exceptions.Exit(0)
 

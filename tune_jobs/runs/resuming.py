@@ -64,7 +64,7 @@ def find_resumption(path: Path, overrides: Changes = ()) -> Resumption:
         tracking = config.tracking.model_copy(update={"uri": None})
         config = config.model_copy(update={"tracking": tracking})
         logger.warning(
-            "%s was recorded at %s, too; add --tracking-uri to send records there again",
+            "%s was recorded at %s, too; set MLFLOW_TRACKING_URI to send records there again",
             run.path,
             hide_secrets(before.tracking.uri),
         )
