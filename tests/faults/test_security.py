@@ -22,9 +22,9 @@ import torch
 from click.testing import CliRunner
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import config_text, load_config
+from rllib_configs.config.loading import config_text, load_config
+from rllib_configs.config.secrets import hide_secrets, holds_secret
 from rllib_configs.policy_files import load_policy
-from rllib_configs.secrets import hide_secrets, holds_secret
 from tests.tune_jobs.sweeps.tiny import sweep
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import cli, sync

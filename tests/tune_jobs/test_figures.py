@@ -8,7 +8,7 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.worlds import WORLDS, get_spec
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import cli

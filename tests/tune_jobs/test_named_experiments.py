@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tests.conftest import REPOSITORY
 from tune_jobs import cli
 from tune_jobs.experiments.calls import ALONE

@@ -11,8 +11,8 @@ import torch
 import yaml
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import load_config, write_config
-from rllib_configs.registries import prepare
+from rllib_configs.config.loading import load_config, write_config
+from rllib_configs.config.registries import prepare
 from tests.conftest import REPOSITORY
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tests.waiting import PATIENCE_S, started, wait_for

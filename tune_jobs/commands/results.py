@@ -22,7 +22,7 @@ from tune_jobs.commands.flags import (
 from tune_jobs.commands.shared import FILE, OUT_FOLDER, At, Force, Progress, Warmup, World
 
 if TYPE_CHECKING:
-    from rllib_configs.changes import Changes
+    from rllib_configs.config.changes import Changes
 
 SUBJECTS = ("simulator", "replay", "sampling", "training", "runners")
 

@@ -27,8 +27,8 @@ from tune_jobs.terminal.options import OutPath, keep_force
 
 if TYPE_CHECKING:
     from cluster_env.task import Task
-    from rllib_configs.changes import Changes
-    from rllib_configs.schema import ExperimentConfig
+    from rllib_configs.config.changes import Changes
+    from rllib_configs.config.schema import ExperimentConfig
 
 T = TypeVar("T")
 

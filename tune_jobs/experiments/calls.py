@@ -19,14 +19,13 @@ from typing import Any
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.registry import unknown
 from cluster_env.worlds import WORLDS
-from rllib_configs.extensions import load_extensions
+from rllib_configs.config.extensions import load_extensions
 from tune_jobs.cli import COMMANDS, find_command
 from tune_jobs.commands.command_line import OptionsCommand
 from tune_jobs.commands.flags import Argument, Field
 from tune_jobs.commands.task_command import TaskCommand
-from tune_jobs.commands.values import value_of
+from tune_jobs.commands.values import Scalar, value_of
 from tune_jobs.experiments import joining
-from tune_jobs.experiments.definition import Scalar
 from tune_jobs.runs.directory import RunDirectory
 from tune_jobs.terminal.output import show
 from tune_jobs.terminal.running import run_call

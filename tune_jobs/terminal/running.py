@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
-from rllib_configs.secrets import hide_secrets
+from rllib_configs.config.secrets import hide_secrets
 from tune_jobs.terminal.signals import heard
 
 PACKAGES = ("cluster_env", "rllib_configs", "meta", "tune_jobs")

@@ -8,9 +8,9 @@ import click
 from cluster_env.core.registry import nearest
 from cluster_env.core.removed import was_removed
 from cluster_env.worlds import WORLDS, get_spec, shipped_policies
-from rllib_configs.explaining import settings_named
-from rllib_configs.extensions import load_extensions
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.explaining import settings_named
+from rllib_configs.config.extensions import load_extensions
+from rllib_configs.config.schema import ExperimentConfig
 
 _EXTRA = re.compile(r"unexpected extra arguments? \((.+)\)")
 _TAKE_POLICIES = ("--policies", "--policy")

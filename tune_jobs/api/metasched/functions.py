@@ -13,9 +13,9 @@ from cluster_env.core.policy import Policy
 from cluster_env.core.registry import unknown
 from cluster_env.task import Task
 from cluster_env.worlds import WORLDS
-from rllib_configs.changes import Changes
-from rllib_configs.extensions import load_extensions
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.changes import Changes
+from rllib_configs.config.extensions import load_extensions
+from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.commands.flags import Field, Flag, OptionValue, declared, split
 from tune_jobs.terminal.progress import NoProgress, Progress
 
