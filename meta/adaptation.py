@@ -24,13 +24,13 @@ from meta.maml.options import MAMLOptions, maml_options
 from meta.maml.rewards import RewardSums
 from meta.maml.steps import Parameters, StepOptions
 from meta.study import StudyPlan
+from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.task_schema import TaskSection
 from rllib_configs.networks.conditions import seen_world
 from rllib_configs.networks.registry import Weights, make_sampler, network_of, require_shapes
 from rllib_configs.networks.sampling import SamplingPolicy
 from rllib_configs.policy_files import Decode, LearnedPolicy, read_weights, write_policy
 from rllib_configs.runners.rollout import Rollouts, rollout
-from rllib_configs.schema import ExperimentConfig
-from rllib_configs.task_schema import TaskSection
 
 DEFAULT_RATE = 1.0
 """Inner rate of a run that has learned none and whose config says nothing."""

@@ -5,9 +5,9 @@ Needs no PyTorch, so that a command that refuses its options does so at once.
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.world import World, differences
-from rllib_configs.loading import preset_names
-from rllib_configs.registries import NETWORKS
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.loading import preset_names
+from rllib_configs.config.registries import NETWORKS
+from rllib_configs.config.schema import ExperimentConfig
 
 MAX_STEPS = 1000
 """Most steps of an adaptation, so that no two seeds share a jobset."""

@@ -14,13 +14,13 @@ from cluster_env.task import Task
 from meta.adaptation import sample_step, single_threaded
 from meta.checks import MAX_STEPS, check_numbers
 from meta.study import StudyPlan
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.learning.advantages import returns_to_go, subtract_decision_baseline
 from rllib_configs.learning.losses import policy_gradient_loss
 from rllib_configs.learning.optimizers import RootMeanSquare
 from rllib_configs.networks.registry import Weights, make_sampler, network_of
 from rllib_configs.policy_files import LearnedPolicy, read_weights
 from rllib_configs.runners.rollout import Rollouts
-from rllib_configs.schema import ExperimentConfig
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ from ray.rllib.algorithms.algorithm import Algorithm
 
 from rllib_configs.algorithms.batched import METRICS
 from rllib_configs.algorithms.config import BatchedConfig
-from rllib_configs.registries import ALGORITHMS, found
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.registries import ALGORITHMS, found
+from rllib_configs.config.schema import ExperimentConfig
 
 
 def algorithm_config(config: ExperimentConfig) -> BatchedConfig:

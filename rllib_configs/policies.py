@@ -6,6 +6,7 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core import DEFAULT_MODULE_ID
 
 from rllib_configs.algorithms.batched import module_weights
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.policy_files import (
     Decode,
     LearnedPolicy,
@@ -13,7 +14,6 @@ from rllib_configs.policy_files import (
     starting_weights,
     write_policy,
 )
-from rllib_configs.schema import ExperimentConfig
 
 
 def learned_policy(

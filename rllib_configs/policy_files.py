@@ -20,11 +20,11 @@ from cluster_env.core.removed import was_removed
 from cluster_env.core.world import State, World
 from cluster_env.objectives import Objective
 from cluster_env.worlds import policy_in, shipped_policies
-from rllib_configs.loading import parse_config, read_yaml, write_config
+from rllib_configs.config.loading import parse_config, read_yaml, write_config
+from rllib_configs.config.registries import CONVERSIONS, found
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.registry import Weights, make_sampler, network_of
 from rllib_configs.networks.sampling import Sampler
-from rllib_configs.registries import CONVERSIONS, found
-from rllib_configs.schema import ExperimentConfig
 
 Decode = Literal["sample", "argmax"]
 
@@ -318,7 +318,7 @@ def starting_weights(
         config: of the run.
         path: see `load_policy`. Only a critic may be missing there, what a scorer is told, its
             weights of classes, and what maml learns beside the network; they then start anew. Some
-            networks can begin as another one, see `rllib_configs.registries.CONVERSIONS`.
+            networks can begin as another one, see `rllib_configs.config.registries.CONVERSIONS`.
         own: weights of the run by name.
 
     Raises:

@@ -16,10 +16,10 @@ from cluster_env.evaluation import get_metric
 from cluster_env.objectives import Objective, mixture
 from cluster_env.task import Task
 from rllib_configs.conditioned import draw_weights, objectives_of
+from rllib_configs.config.options import TrainingSection
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.learning.evolution import CandidateJudge, Limit, Vector
 from rllib_configs.networks.registry import Shapes, network_of
-from rllib_configs.options import TrainingSection
-from rllib_configs.schema import ExperimentConfig
 
 _OF_OBJECTIVE = 2  # last key of the stream that objectives come from
 

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from cluster_env.core.seeding import Split
 from rllib_configs.algorithms.ppo import steps_of
 from rllib_configs.builders import algorithm_config
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.registries import NETWORKS
 from rllib_configs.learning.flat import flat_parameters
-from rllib_configs.loading import load_config
 from rllib_configs.networks.linear import products
 from rllib_configs.networks.registry import make_sampler, network_of
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss
-from rllib_configs.registries import NETWORKS
 from rllib_configs.runners.sampling import iteration_units
 from rllib_configs.runners.sums import total
 from rllib_configs.runners.unit_runner import UnitEnvRunner

@@ -9,8 +9,8 @@ import pytest
 from cluster_env.core.registry import Registry
 from cluster_env.core.spec import WORLDS
 from cluster_env.objectives import OBJECTIVES
-from rllib_configs import extensions
-from rllib_configs.registries import ALGORITHMS, HOOKS, NETWORKS
+from rllib_configs.config import extensions
+from rllib_configs.config.registries import ALGORITHMS, HOOKS, NETWORKS
 from tests.conftest import REPOSITORY
 
 EXAMPLES = sorted((REPOSITORY / "tests" / "extensions").glob("own_*.py"))

@@ -12,9 +12,9 @@ import gymnasium
 import pytest
 
 import cluster_env  # noqa: F401  registers the environments
-import rllib_configs.loading  # noqa: F401  registers what comes with metasched
+import rllib_configs.config.loading  # noqa: F401  registers what comes with metasched
 from cluster_env.envs import check_cluster_env
-from rllib_configs import extensions
+from rllib_configs.config import extensions
 from tests.registries import EXAMPLES, OF_EXTENSIONS, own_registrations
 from tests.waiting import run_python
 from tune_jobs import cli

@@ -22,7 +22,7 @@ from cluster_env.envs import check_cluster_env
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import OBJECTIVES, get_objective
 from cluster_env.task import Task
-from rllib_configs import extensions
+from rllib_configs.config import extensions
 from tests.conftest import REPOSITORY
 from tests.registries import own_registrations
 from tests.waiting import run_python

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import click
 
+from tune_jobs.commands.command_line import OptionsCommand
 from tune_jobs.terminal.options import CONTEXT
 from tune_jobs.terminal.running import add_debug_option, run
 
@@ -47,6 +48,13 @@ GROUPS = {
 COMMANDS = {name: about for group in GROUPS.values() for name, about in group.items()}
 
 
+def find_command(name: str) -> OptionsCommand:
+    """The command of a name of `COMMANDS`, imported now."""
+    command = importlib.import_module(f"tune_jobs.{name}").command
+    assert isinstance(command, OptionsCommand)
+    return command
+
+
 class LazyGroup(click.Group):
     """A group that imports the module of a command when that command is called."""
 
@@ -58,8 +66,7 @@ class LazyGroup(click.Group):
         """The command of that name, imported now."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"tune_jobs.{cmd_name}")
-        return add_debug_option(module.command)
+        return add_debug_option(find_command(cmd_name))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

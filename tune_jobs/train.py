@@ -12,7 +12,7 @@ from tune_jobs.terminal.options import first_comment, print_list
 
 
 def _presets() -> list[tuple[str, str]]:
-    from rllib_configs.loading import PRESETS, preset_names
+    from rllib_configs.config.loading import PRESETS, preset_names
 
     listed = [(name, first_comment(PRESETS / f"{name}.yaml")) for name in preset_names()]
     return sorted(listed, key=lambda preset: not preset[1].startswith("First choice"))
@@ -78,8 +78,8 @@ def command(
 
 
 def _print_settings(preset: object, changes: Sequence[str]) -> None:
-    from rllib_configs.loading import load_config
-    from rllib_configs.settings import list_settings, settings_of
+    from rllib_configs.config.loading import load_config
+    from rllib_configs.config.settings import list_settings, settings_of
 
     found = settings_of(load_config(str(preset), changes)) if preset else list_settings()
     print_list((f"{setting.key}={setting.default}", setting.explanation) for setting in found)

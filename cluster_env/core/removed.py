@@ -48,6 +48,16 @@ REMOVED = {
     "option of adapt objective": "give --task objective=NAME",
     **dict.fromkeys((f"option of {k} list" for k in ("figure", "results")), _LISTED),
     "option of tune sweeps": _LISTED,
+    **dict.fromkeys(
+        ("option of train tracking-uri", "option of tune tracking-uri"),
+        "set MLFLOW_TRACKING_URI, or give --set tracking.uri=URI",
+    ),
+    **dict.fromkeys(
+        ("option of compare address", "option of study address"),
+        "set RAY_ADDRESS to HOST:PORT or auto",
+    ),
+    "option of shadow nodes-every": "sinfo is called once a minute",
+    "option of steer squeue-timeout": "a shorter --watchdog gives squeue less time",
     "command specialists": "'metasched study RUN --specialists N' trains them",
     "command guard": "'metasched compare --policies RUN --decide' decides",
     "command choose": "the function metasched.choose of Python judges runs by their seed",

@@ -26,8 +26,8 @@ from rllib_configs.algorithms.batched import (
     module_weights,
 )
 from rllib_configs.algorithms.config import BatchedConfig
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.runners.dispatch import Iteration
-from rllib_configs.schema import ExperimentConfig
 
 logger = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from meta.maml.module import NETWORK, RATES, MetaSetScorerModule, block
 from meta.maml.options import maml_options
 from meta.maml.stages import TaskSample
 from meta.maml.steps import StepOptions, outer_loss, scorer_of
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.learning.flat import flat_gradient
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss
-from rllib_configs.schema import ExperimentConfig
 
 Networks = Callable[[World], nn.Module]
 

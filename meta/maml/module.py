@@ -12,9 +12,9 @@ from torch import nn
 
 from cluster_env.core.world import World
 from meta.maml.steps import Parameters
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.conditions import seen_world
 from rllib_configs.networks.registry import network_named
-from rllib_configs.schema import ExperimentConfig
 
 NETWORK, RATES, ENTROPY = "network.", "rates.", "entropy_coefficient"
 

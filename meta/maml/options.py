@@ -7,11 +7,11 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from cluster_env.core.errors import InputError
-from rllib_configs.options import ClippedOptions
-from rllib_configs.registries import ALGORITHMS, Algorithm
-from rllib_configs.schema import ExperimentConfig
-from rllib_configs.sections import ADJUSTABLE, Count, Positive, Share
-from rllib_configs.task_schema import TaskSection
+from rllib_configs.config.options import ClippedOptions
+from rllib_configs.config.registries import ALGORITHMS, Algorithm
+from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.sections import ADJUSTABLE, Count, Positive, Share
+from rllib_configs.config.task_schema import TaskSection
 
 
 class MAMLOptions(ClippedOptions):

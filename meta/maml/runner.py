@@ -14,12 +14,12 @@ from meta.maml.options import maml_options
 from meta.maml.stages import StageSampler, TaskSample
 from meta.maml.steps import Parameters
 from meta.tasks import get_distribution, training_tasks, warmup_of
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.learning.flat import flat_parameters, load_flat
 from rllib_configs.networks.registry import FeatureNames, network_named
 from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.runners.sums import Part
 from rllib_configs.runners.units import Arrays
-from rllib_configs.schema import ExperimentConfig
 
 
 @dataclass(frozen=True)

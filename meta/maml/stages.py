@@ -18,10 +18,10 @@ from meta.maml.first_order import FirstOrder
 from meta.maml.options import MAMLOptions
 from meta.maml.rewards import RewardSums, world_in_context
 from meta.maml.steps import Parameters, StepOptions
+from rllib_configs.config.options import TrainingSection
 from rllib_configs.networks.conditions import seen_world
 from rllib_configs.networks.registry import network_named
 from rllib_configs.networks.sampling import SamplingPolicy
-from rllib_configs.options import TrainingSection
 from rllib_configs.runners.rollout import Rollouts, rollout
 
 

@@ -23,8 +23,8 @@ from meta.panda.specifications import (
     panda_of,
     specification_places,
 )
-from rllib_configs.options import TrainingSection
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.options import TrainingSection
+from rllib_configs.config.schema import ExperimentConfig
 
 FORBIDDEN = -1e9  # finite, so that a row with nothing allowed gives no NaN
 TREES = ("tree", "unclustered")

@@ -9,8 +9,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.world import World
 from meta.panda.advisor import build_advisor
 from meta.panda.sampler import AdvisedSampler
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.registry import Network, Shapes, Weights
-from rllib_configs.schema import ExperimentConfig
 
 _DRAWING_NOTHING = ("evolution", "offline")  # algorithms that learn from what is likeliest
 

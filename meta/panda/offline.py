@@ -11,7 +11,7 @@ from meta.panda.advisor import PolicyAdvisor, build_advisor
 from meta.panda.records import Records
 
 if TYPE_CHECKING:
-    from rllib_configs.schema import ExperimentConfig
+    from rllib_configs.config.schema import ExperimentConfig
 
 BATCH = 1024
 """Consumers of a step."""

@@ -16,10 +16,10 @@ from rllib_configs.algorithms.batched import (
     module_weights,
 )
 from rllib_configs.algorithms.config import BatchedConfig
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.learning.flat import flat_gradient, load_flat
 from rllib_configs.runners.sums import Part
 from rllib_configs.runners.units import Arrays
-from rllib_configs.schema import ExperimentConfig
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,14 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import field_validator
 
-from rllib_configs.registries import ALGORITHMS, CONVERSIONS, NETWORKS, Algorithm, NetworkEntry
-from rllib_configs.sections import Count, Positive, Section, Share, Width
+from rllib_configs.config.registries import (
+    ALGORITHMS,
+    CONVERSIONS,
+    NETWORKS,
+    Algorithm,
+    NetworkEntry,
+)
+from rllib_configs.config.sections import Count, Positive, Section, Share, Width
 
 if TYPE_CHECKING:
     from cluster_env.worlds.panda.world import Panda

@@ -16,11 +16,11 @@ from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.spec import WorldSpec, get_heuristic
 from cluster_env.evaluation import check_warmup
 from cluster_env.task import Task
-from rllib_configs.extensions import IMPORTS, allowed_imports
-from rllib_configs.loading import parse_section, read_yaml
-from rllib_configs.ranges import TaskRanges, ranges_of
-from rllib_configs.sections import Section, WholeNumber, validated
-from rllib_configs.task_schema import TaskSection
+from rllib_configs.config.extensions import IMPORTS, allowed_imports
+from rllib_configs.config.loading import parse_section, read_yaml
+from rllib_configs.config.ranges import TaskRanges, ranges_of
+from rllib_configs.config.sections import Section, WholeNumber, validated
+from rllib_configs.config.task_schema import TaskSection
 
 _FOLDER = Path(__file__).parent / "families"
 _OF_JOBSETS = 1  # last key of the stream that a task's seed comes from

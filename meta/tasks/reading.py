@@ -9,10 +9,10 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.task import Task
 from meta.tasks.distribution import TaskSplit, get_distribution
-from rllib_configs.changes import change, changed_keys, flattened, parse_override
-from rllib_configs.loading import parse_section, read_yaml
-from rllib_configs.machines import machine_changes
-from rllib_configs.task_schema import TaskSection
+from rllib_configs.config.changes import change, changed_keys, flattened, parse_override
+from rllib_configs.config.loading import parse_section, read_yaml
+from rllib_configs.config.machines import machine_changes
+from rllib_configs.config.task_schema import TaskSection
 
 _SAMPLE = "objectives:3, my_task.yaml, or objective=makespan"
 

@@ -15,15 +15,15 @@ from ray.rllib.core.rl_module.rl_module import RLModule, RLModuleSpec
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
-from rllib_configs.changes import change
-from rllib_configs.loading import load_config, make_config
+from rllib_configs.config.changes import change
+from rllib_configs.config.loading import load_config, make_config
+from rllib_configs.config.options import training_section
+from rllib_configs.config.registries import CHOICES, prepare
+from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.task_schema import TaskSection
 from rllib_configs.networks.registry import network_of
-from rllib_configs.options import training_section
-from rllib_configs.registries import CHOICES, prepare
 from rllib_configs.runners.unit_runner import UnitEnvRunner
 from rllib_configs.runners.units import UnitWork
-from rllib_configs.schema import ExperimentConfig
-from rllib_configs.task_schema import TaskSection
 
 WRITTEN = {
     "lr": "training.lr",

@@ -81,7 +81,7 @@ class BatchedPPO(UnitAlgorithm):
 
 
 class PPOConfig(BatchedConfig):
-    """Config of `BatchedPPO`; options are those of `rllib_configs.options.PPOOptions`."""
+    """Config of `BatchedPPO`; options are those of `rllib_configs.config.options.PPOOptions`."""
 
     algorithm_class = BatchedPPO
     default_learner = AdamLearner

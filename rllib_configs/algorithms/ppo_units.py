@@ -11,6 +11,7 @@ from ray.rllib.core.columns import Columns as Names
 from cluster_env.core.seeding import Purpose, generator
 from cluster_env.core.world import Features, Mask, State
 from rllib_configs.algorithms.batched import episode_sums
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.learning.advantages import advantages_by_clock
 from rllib_configs.learning.agents import advantages_of_agents
 from rllib_configs.learning.equalizing import Equalizer, Spreads
@@ -24,7 +25,6 @@ from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.sampling import SampleUnit, UnitSampler
 from rllib_configs.runners.sums import Part
 from rllib_configs.runners.units import Arrays
-from rllib_configs.schema import ExperimentConfig
 
 Vector = NDArray[np.float32]
 KEPT_BYTES = 1 << 26

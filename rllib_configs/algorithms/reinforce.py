@@ -17,6 +17,7 @@ from rllib_configs.algorithms.batched import (
     module_weights,
 )
 from rllib_configs.algorithms.config import BatchedConfig
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.learning.advantages import returns_to_go, subtract_decision_baseline
 from rllib_configs.learning.flat import flat_gradient
 from rllib_configs.learning.losses import policy_gradient_loss
@@ -27,7 +28,6 @@ from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.sampling import SampleUnit, UnitSampler, iteration_units
 from rllib_configs.runners.sums import Part
 from rllib_configs.runners.units import Arrays
-from rllib_configs.schema import ExperimentConfig
 
 
 class ReinforceWork:

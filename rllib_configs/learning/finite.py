@@ -57,7 +57,7 @@ def judge_skipped(skipped: Iterable[tuple[str, ...]], on_nan: str, iteration: in
 
     Args:
         skipped: by their broken parameters; see `FiniteUpdates`.
-        on_nan: see `rllib_configs.schema.TrainingSection`.
+        on_nan: see `rllib_configs.config.schema.TrainingSection`.
         iteration: counted from 1.
 
     Raises:

@@ -7,8 +7,8 @@ from cluster_env.objectives import Objective
 from rllib_configs.conditioned import Condition, ConditionedWorld, condition_of
 
 if TYPE_CHECKING:
-    from rllib_configs.options import TrainingSection
-    from rllib_configs.schema import ExperimentConfig
+    from rllib_configs.config.options import TrainingSection
+    from rllib_configs.config.schema import ExperimentConfig
 
 
 def told(training: "TrainingSection", objective: Objective) -> Condition:

@@ -19,10 +19,10 @@ from cluster_env.core.observation import Observation, allowed_mask
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.spec import spec_of
 from cluster_env.core.world import Mask, State, World
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.learning.losses import symexp
 from rllib_configs.networks.registry import Network, Shapes, Weights
 from rllib_configs.networks.sampling import Sampler
-from rllib_configs.schema import ExperimentConfig
 
 _FORBIDDEN = -1e9  # finite, so that a row with nothing allowed gives no NaN
 _PIECE = 1024  # rows whose values are computed at once

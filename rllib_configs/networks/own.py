@@ -11,9 +11,9 @@ from torch import nn
 
 from cluster_env.core.seeding import Purpose, generator
 from cluster_env.core.world import State, World
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.registry import Network, Shapes, Weights
 from rllib_configs.networks.sampling import Sampler
-from rllib_configs.schema import ExperimentConfig
 
 Make = Callable[[Any, World], nn.Module]
 

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.world import World
 from cluster_env.objectives import Objective
+from rllib_configs.config.registries import NETWORKS, found
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.conditions import with_objective
 from rllib_configs.networks.sampling import Sampler, SamplingPolicy
-from rllib_configs.registries import NETWORKS, found
-from rllib_configs.schema import ExperimentConfig
 
 if TYPE_CHECKING:
     from ray.rllib.core.rl_module.torch import TorchRLModule
 
-    from rllib_configs.options import TrainingSection
+    from rllib_configs.config.options import TrainingSection
 
 Weights = Mapping[str, NDArray[np.float32]]
 Shapes = Mapping[str, tuple[int, ...]]

@@ -14,12 +14,12 @@ from cluster_env.core.world import World
 from cluster_env.evaluation import evaluate, get_metric, nonnegative_cost
 from cluster_env.evaluation.metrics import episode_means
 from cluster_env.objectives import Objective
+from rllib_configs.config.options import candidate_groups
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.learning.evolution import LEAST_COST
-from rllib_configs.options import candidate_groups
 from rllib_configs.policy_files import policy_of
 from rllib_configs.runners.sums import Part
 from rllib_configs.runners.units import Arrays
-from rllib_configs.schema import ExperimentConfig
 from rllib_configs.search_problem import (
     SearchProblem,
     limits_of,

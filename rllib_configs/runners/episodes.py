@@ -19,10 +19,10 @@ from ray.rllib.utils.metrics import (
 
 from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.core.world import State, World
+from rllib_configs.config.registries import NETWORKS
 from rllib_configs.networks.registry import Weights
 from rllib_configs.networks.sampling import Draws
 from rllib_configs.policy_files import Decode, LearnedPolicy, policy_of
-from rllib_configs.registries import NETWORKS
 from rllib_configs.runners.rollout import Rollouts, rollout
 
 SIDE_BY_SIDE = 16

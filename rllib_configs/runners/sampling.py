@@ -9,9 +9,9 @@ import numpy as np
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.task import Task
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.runners.rollout import Rollouts, rollout, split
-from rllib_configs.schema import ExperimentConfig
 
 EPISODES = 600
 """As many are sampled side by side at most, where units are smaller; more are not faster."""

@@ -3,10 +3,10 @@
 import numpy as np
 
 from cluster_env.core.seeding import Split
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.learning.evolution import CandidateSearch, Judged
 from rllib_configs.networks.registry import Weights, network_of
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, judged_by_all, units_of
-from rllib_configs.schema import ExperimentConfig
 from rllib_configs.search_problem import joined, judge_of, split_up
 
 

@@ -27,7 +27,7 @@ from cluster_env.evaluation import evaluate
 from cluster_env.objectives import OBJECTIVES, get_objective, mixture
 from cluster_env.task import build_workload
 from cluster_env.workloads import sample_jobsets
-from rllib_configs.loading import load_config, preset_names
+from rllib_configs.config.loading import load_config, preset_names
 from tests.cluster_env.schedules import assert_same_schedule
 from tests.cluster_env.worlds.stepping import choosing, play_to_the_end
 from tests.registries import own_registrations

@@ -7,8 +7,8 @@ metasched train deeprm --set training.algorithm=whole_return
 import numpy as np
 
 from rllib_configs.algorithms.reinforce import ReinforceConfig, ReinforceWork
-from rllib_configs.options import ReinforceOptions
-from rllib_configs.registries import ALGORITHMS, Algorithm
+from rllib_configs.config.options import ReinforceOptions
+from rllib_configs.config.registries import ALGORITHMS, Algorithm
 
 
 class WholeReturnWork(ReinforceWork):

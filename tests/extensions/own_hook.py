@@ -8,7 +8,7 @@ import json
 from functools import cache
 from importlib.util import find_spec
 
-from rllib_configs.registries import HOOKS
+from rllib_configs.config.registries import HOOKS
 
 
 @HOOKS.register("tensorboard")

@@ -7,9 +7,9 @@ metasched train deeprm-ppo --set training.network=linear --set training.void=-1
 import torch
 from torch import nn
 
+from rllib_configs.config.registries import NETWORKS, NetworkEntry
+from rllib_configs.config.sections import Section
 from rllib_configs.networks.own import network_of_features
-from rllib_configs.registries import NETWORKS, NetworkEntry
-from rllib_configs.sections import Section
 
 
 class LinearOptions(Section):

@@ -14,7 +14,7 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.core.json_text import parse_json, read_json
 from cluster_env.workloads.formats import read_log
-from rllib_configs.loading import load_config, write_config
+from rllib_configs.config.loading import load_config, write_config
 from rllib_configs.policy_files import read_weights
 from tests.conftest import REPOSITORY
 

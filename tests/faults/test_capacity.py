@@ -15,7 +15,7 @@ import pytest
 import ray
 
 from cluster_env.core.errors import Failure, InputError
-from rllib_configs.loading import load_config, parse_section
+from rllib_configs.config.loading import load_config, parse_section
 from tests.waiting import PATIENCE_S, wait_for
 from tune_jobs import cli
 from tune_jobs.processes import capacity

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cluster_env.core.errors import Failure
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tune_jobs.runs import checkpoints
 from tune_jobs.runs.checkpoints import Checkpoints
 from tune_jobs.runs.directory import create_run

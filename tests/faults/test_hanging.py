@@ -10,7 +10,7 @@ import pytest
 
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.runners.dispatch import Runners, Timeouts
 from rllib_configs.runners.unit_runner import UnitEnvRunner
 from tests.rllib_configs.training import assert_equal

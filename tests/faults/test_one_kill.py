@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from meta.adaptation import untrained_policy
-from rllib_configs.loading import load_config, write_config
+from rllib_configs.config.loading import load_config, write_config
 from rllib_configs.policy_files import write_policy
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tests.waiting import PATIENCE_S

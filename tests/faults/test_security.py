@@ -22,12 +22,13 @@ import torch
 from click.testing import CliRunner
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import config_text, load_config
+from rllib_configs.config.loading import config_text, load_config
+from rllib_configs.config.secrets import hide_secrets, holds_secret
 from rllib_configs.policy_files import load_policy
-from rllib_configs.secrets import hide_secrets, holds_secret
 from tests.tune_jobs.sweeps.tiny import sweep
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import cli, sync
+from tune_jobs.commands.training import Tune
 from tune_jobs.measuring.markdown import _name
 from tune_jobs.runs.checkpoints import MANIFEST, Checkpoints
 from tune_jobs.runs.resuming import find_resumption
@@ -188,7 +189,7 @@ def test_no_run_of_a_stranger_names_where_credentials_go(
     with sqlite3.connect(local_store(tmp_path / "runs")) as database:
         for table, column in (("runs", "artifact_uri"), ("experiments", "artifact_location")):
             database.execute(f"UPDATE {table} SET {column} = ?", (f"mlflow-artifacts://{host}/x",))
-    given = ["compare", "--policies", f"sjf,{run}", "--jobsets", "2", "--episodes", "1"]
+    given = ["compare", "--policies", f"sjf,{run}", "--jobsets", "2"]
     assert cli.run(cli.metasched, given) == 0
     hint = f"metasched sync {run} --tracking-uri URI"
     assert hint in capsys.readouterr().err
@@ -210,7 +211,7 @@ def test_no_run_or_sweep_of_a_stranger_says_it_when_it_is_resumed(
     run.mkdir()
     (run / "config.yaml").write_text(text)
     assert find_resumption(run).config.tracking.uri is None
-    assert f"recorded at {planted}, too; add --tracking-uri" in caplog.text
+    assert f"recorded at {planted}, too; set MLFLOW_TRACKING_URI" in caplog.text
     mine = find_resumption(run, {"tracking.uri": "sqlite:///mine.db"}).config
     assert mine.tracking.uri == "sqlite:///mine.db"
 
@@ -226,8 +227,9 @@ def test_no_run_or_sweep_of_a_stranger_says_it_when_it_is_resumed(
         raise InputError("enough")
 
     monkeypatch.setattr(launching, "run_sweep", stop)
-    for more, uri in ([], None), (["--tracking-uri", "sqlite:///mine.db"], "sqlite:///mine.db"):
-        assert cli.run(cli.metasched, ["tune", "--resume", str(folder.path), *more]) == 2
+    for uri in (None, "sqlite:///mine.db"):
+        with pytest.raises(InputError, match="enough"):
+            launching.launch_sweep(Tune(resume=folder.path, tracking_uri=uri), lambda *_: None)
         preset, settings = resumed[-1].sweep.preset, resumed[-1].sweep.settings
         assert load_config(preset).tracking.uri == planted
         assert load_config(preset, settings).tracking.uri == uri
@@ -372,7 +374,14 @@ def test_an_address_with_a_password_is_refused_and_not_repeated(
     capsys: pytest.CaptureFixture, tmp_path: Path
 ) -> None:
     uri = f"http://me:{PLANTED}@127.0.0.1:9"
-    given = ["train", "deeprm-smoke", "--tracking-uri", uri, "--run", str(tmp_path / "run")]
+    given = [
+        "train",
+        "deeprm-smoke",
+        "--set",
+        f"tracking.uri={uri}",
+        "--run",
+        str(tmp_path / "run"),
+    ]
     assert cli.run(cli.metasched, given) == 2
     error = capsys.readouterr().err
     assert "set MLFLOW_TRACKING_URI in the environment" in error

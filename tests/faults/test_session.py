@@ -13,7 +13,7 @@ SESSIONS = """
 import time
 from pathlib import Path
 import ray
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tune_jobs.processes.ray_session import ray_session
 
 def found():

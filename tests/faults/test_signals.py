@@ -93,7 +93,7 @@ def test_sigterm_while_ray_starts_is_no_crash() -> None:
     code = (
         "import os, signal, sys\n"
         "import click, ray\n"
-        "from rllib_configs.loading import load_config\n"
+        "from rllib_configs.config.loading import load_config\n"
         "from tune_jobs.terminal import signals\n"
         "from tune_jobs.processes.ray_session import ray_session\n"
         "from tune_jobs.terminal.running import run\n"

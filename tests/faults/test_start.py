@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import load_config, write_config
+from rllib_configs.config.loading import load_config, write_config
 from tests.waiting import PATIENCE_S
 from tune_jobs import cli
 from tune_jobs.processes import ray_session

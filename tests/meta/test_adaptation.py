@@ -19,9 +19,9 @@ from meta.adaptation import (
 from meta.costs import baseline_of, costs_on, heuristic_costs
 from meta.maml.options import MAMLOptions
 from meta.tasks import Task
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.policy_files import load_policy, write_policy
-from rllib_configs.schema import ExperimentConfig
 from tests.tune_jobs.untrained_runs import SMALL_TASK
 
 STEP = {"num_episodes": 8, "num_jobsets": 2}

@@ -10,7 +10,7 @@ from cluster_env.evaluation import evaluate, nonnegative_cost
 from cluster_env.worlds import get_heuristic
 from meta.costs import mean_cost
 from meta.tasks import Task, describe
-from rllib_configs.task_schema import TaskSection
+from rllib_configs.config.task_schema import TaskSection
 from tests.cluster_env.schedules import schedule_of
 
 

@@ -15,13 +15,13 @@ from meta.maml.algorithm import update_plan
 from meta.maml.runner import OuterStep, iteration_tasks
 from rllib_configs.algorithms.ppo import steps_of
 from rllib_configs.builders import algorithm_config
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.learning.flat import flat_parameters
-from rllib_configs.loading import load_config
 from rllib_configs.runners.dispatch import Iteration, Timeouts
 from rllib_configs.runners.sampling import iteration_units
 from rllib_configs.runners.unit_runner import UnitEnvRunner
 from rllib_configs.runners.units import Answer, Request
-from rllib_configs.schema import ExperimentConfig
 from tests.meta.maml.test_algorithm import config_of as maml_config
 from tests.rllib_configs.runners.test_dispatch import (
     Group,

@@ -12,7 +12,7 @@ from meta.adaptation import untrained_policy
 from meta.costs import Cost, baselines_of, costs_on, heuristics_for
 from meta.study import Measured, StudyPlan, choose_rate, measure
 from meta.tasks import FamilySection, Task
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tests.tune_jobs.untrained_runs import SMALL_TASK
 
 CONFIG = load_config("deeprm-ppo", [*SMALL_TASK, "training.hidden=8"])

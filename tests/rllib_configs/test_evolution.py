@@ -13,14 +13,14 @@ from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import Rule
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.registry import network_of
 from rllib_configs.policies import learned_policy, save_policy
 from rllib_configs.policy_files import load_policy
-from rllib_configs.registries import prepare
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, judged_by_all, units_of
 from rllib_configs.runners.searching import search_here
-from rllib_configs.schema import ExperimentConfig
 from rllib_configs.search_problem import SearchProblem, joined, judge_of, reference_of
 from tests.rllib_configs.training import (
     assert_equal,

@@ -7,7 +7,8 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.worlds.deeprm import DeepRM
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.registries import NETWORKS
 from rllib_configs.networks.registry import make_sampler
 from rllib_configs.networks.set_scorer import SetScorer, SetScorerOptions
 from rllib_configs.policy_files import (
@@ -17,7 +18,6 @@ from rllib_configs.policy_files import (
     read_weights,
     write_policy,
 )
-from rllib_configs.registries import NETWORKS
 
 CONFIG = load_config("deeprm-ppo", ["training.hidden=8", "training.skip_connection=true"])
 

@@ -18,15 +18,15 @@ from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.learning.equalizing import Equalizer, Spreads
 from rllib_configs.learning.losses import clipped_loss, symexp, symlog
-from rllib_configs.loading import load_config
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.policies import save_policy, start_from
 from rllib_configs.policy_files import LearnedPolicy, load_policy
 from rllib_configs.runners.sampling import SampleUnit, UnitSampler, iteration_units
-from rllib_configs.schema import ExperimentConfig
 from tests.rllib_configs.training import (
     assert_equal,
     assert_same_numbers,

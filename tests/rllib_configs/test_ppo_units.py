@@ -10,9 +10,9 @@ from ray.rllib.core.columns import Columns
 from rllib_configs.algorithms.ppo import steps_of
 from rllib_configs.algorithms.ppo_units import PPOWork, share_of
 from rllib_configs.builders import algorithm_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.learning.flat import flat_gradient, flat_parameters, load_flat
 from rllib_configs.learning.losses import log_probabilities_of, symlog
-from rllib_configs.loading import load_config
 from rllib_configs.runners.episodes import spaces_of
 from rllib_configs.runners.sampling import iteration_units
 

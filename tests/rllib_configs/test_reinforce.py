@@ -10,11 +10,11 @@ from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.workloads import sample_jobsets
 from rllib_configs.builders import build_algorithm
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.policies import learned_policy, save_policy
 from rllib_configs.policy_files import load_policy
 from rllib_configs.runners.sampling import iteration_units
-from rllib_configs.schema import ExperimentConfig
 from tests.rllib_configs.training import (
     assert_equal,
     assert_same_numbers,

@@ -8,7 +8,7 @@ import numpy as np
 
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig
 from tests.rllib_configs.dying import end_in_round
 
 Trained = tuple[dict[str, Any], list[dict[str, Any]]]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from tune_jobs.commands.command_line import OptionsCommand
+from tune_jobs.commands.command_line import OptionsCommand, parameter
 
 
 @pytest.fixture(scope="module")
@@ -13,7 +13,8 @@ def as_in_plans() -> Iterator[None]:
     """A command line takes what else only Python and plans of results can say."""
 
     def get_params(command: OptionsCommand, context: click.Context) -> list[click.Parameter]:
-        return [*click.Command.get_params(command, context), *command.untyped]
+        untyped = [parameter(one) for one in command.fields if not one.is_typed]
+        return [*click.Command.get_params(command, context), *untyped]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(OptionsCommand, "get_params", get_params)

@@ -14,10 +14,10 @@ from cluster_env.core.seeding import Split
 from meta.adaptation import untrained_policy
 from meta.panda.advisor import initial_advisor
 from meta.panda.records import record_episodes
-from rllib_configs.loading import load_config, preset_names, write_config
+from rllib_configs.config.loading import load_config, preset_names, write_config
+from rllib_configs.config.registries import prepare
 from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import write_policy
-from rllib_configs.registries import prepare
 from tests.conftest import REPOSITORY
 from tune_jobs import cli
 from tune_jobs.measuring.trained_runs import is_heuristic

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from meta.adaptation import untrained_policy
-from rllib_configs.loading import load_config, parse_section, write_config
+from rllib_configs.config.loading import load_config, parse_section, write_config
 from rllib_configs.policy_files import write_policy
 from tests.tune_jobs.sweeps.tiny import Quiet
 from tune_jobs import cli

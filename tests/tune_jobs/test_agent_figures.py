@@ -8,7 +8,7 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.worlds.panda.consumers import Consumers
 from meta.panda.advisor import initial_advisor
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.policy_files import write_policy
 from tests.tune_jobs.drawing import all_texts
 from tune_jobs.figures import advisors as drawn_advisors

@@ -42,7 +42,7 @@ def test_the_line_of_a_call_is_that_which_a_shell_takes():
     assert str(call) == (
         "metasched compare --policies 'hpc-*' --guard --set a=1 --set 'b=x y' --processors 4"
     )
-    typed = Call("compare", {**options, "jobsets": 20}).context().params
+    typed = Call("compare", {**options, "jobsets": 20}).values()
     assert typed["task_options"] == {"processors": "4"}
     assert (typed["guard"], typed["decide"], typed["num_jobsets"]) == (True, False, 20)
     assert typed["changes"] == ("a=1", "b=x y")

@@ -10,7 +10,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, get_metric
 from cluster_env.evaluation.metrics import episode_means
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import load_policy, read_weights, write_policy
 from rllib_configs.search_problem import FIXED, SearchProblem

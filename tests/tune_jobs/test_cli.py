@@ -13,7 +13,7 @@ import click
 import pytest
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import preset_names
+from rllib_configs.config.loading import preset_names
 from tests.waiting import PATIENCE_S, started, wait_for
 from tune_jobs import cli
 

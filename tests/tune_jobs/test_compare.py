@@ -19,7 +19,7 @@ from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic, get_spec
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tests.tune_jobs.recording_tracker import record_with
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs.compare import command

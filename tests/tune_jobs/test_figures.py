@@ -8,7 +8,7 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.worlds import WORLDS, get_spec
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import cli
@@ -69,6 +69,7 @@ GIVEN = {
 """An option each, many with the value that it has by default."""
 
 
+@pytest.mark.usefixtures("as_in_plans")
 @pytest.mark.parametrize("name", FIGURES.names())
 def test_a_figure_takes_the_options_that_it_uses_and_refuses_others(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -99,10 +100,10 @@ def test_all_that_a_figure_does_not_use_is_named_at_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = ["figure", "utility-fig2", "--runs", "no-such-run", "--rows", "no-such"]
-    words += ["--decode", "argmax", "--episodes", "7", "--time-limit", "3", "--jobsets", "2"]
+    words += ["--decode", "argmax", "--jobsets", "2"]
     assert cli.run(cli.metasched, words) == 2
     assert (
-        "the figure utility-fig2 does not use --runs, --rows, --episodes, --decode, --time-limit; "
+        "the figure utility-fig2 does not use --runs, --rows, --decode; "
         "it uses --config, --set, options of the world, --jobsets, --seed"
     ) in capsys.readouterr().err
 

@@ -13,7 +13,7 @@ from cluster_env.evaluation import METRICS, evaluate, summarize
 from cluster_env.evaluation.withholding import find_withheld
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import World, get_heuristic, get_spec
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tune_jobs.experiments.tables import markdown_of

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tune_jobs.runs.directory import RunDirectory, create_run
 from tune_jobs.runs.history import History
 from tune_jobs.runs.resuming import find_continuation, find_resumption

@@ -24,8 +24,8 @@ from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from cluster_env.worlds.hpc.bounds import read_bound
-from rllib_configs.loading import load_config
-from rllib_configs.task_schema import TaskSection
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.task_schema import TaskSection
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import cli, compare, generate
 from tune_jobs.measuring import comparison, protocol

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rllib_configs.loading import load_config
-from rllib_configs.registries import HOOKS
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.registries import HOOKS
 from tests.registries import own_registrations
 from tests.tune_jobs.sweeps.tiny import Quiet, sweep
 from tune_jobs.runs.resuming import find_resumption

@@ -12,7 +12,7 @@ from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, get_metric, summarize
 from cluster_env.evaluation.intervals import Estimate
 from cluster_env.worlds import get_heuristic
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tune_jobs.measuring.all_weeks import worse_by
 from tune_jobs.measuring.comparison import compare

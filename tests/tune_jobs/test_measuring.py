@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tests.tune_jobs.elsewhere import elsewhere
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tune_jobs.figures import FIGURES

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from cluster_env.worlds import WORLDS
-from rllib_configs.settings import list_settings
+from rllib_configs.config.settings import list_settings
 from tune_jobs import cli
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -14,7 +14,7 @@ from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, summarize
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tests.tune_jobs.drawing import texts
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tune_jobs.experiments.tables import markdown_of
@@ -23,6 +23,8 @@ from tune_jobs.figures import optimality_gap
 from tune_jobs.recipes.deeprm import IN_HINDSIGHT
 from tune_jobs.recipes.hindsight import _complete
 from tune_jobs.tables.frames import number, read_table, write_table
+
+pytestmark = pytest.mark.usefixtures("as_in_plans")
 
 JOBSETS = 5
 Cells = dict[str, str]

@@ -15,7 +15,7 @@ from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.log import DeepRMLog
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.policy_files import load_policy
 from tests.cluster_env.worlds.deeprm.random_trace import make_trace
 from tests.tune_jobs.untrained_runs import make_run

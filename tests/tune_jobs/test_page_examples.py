@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rllib_configs import extensions
-from rllib_configs.registries import ALGORITHMS
+from rllib_configs.config import extensions
+from rllib_configs.config.registries import ALGORITHMS
 from tests.conftest import REPOSITORY
 from tests.shown_outputs import shown_outputs
 from tests.tune_jobs.shown_commands import PAGES

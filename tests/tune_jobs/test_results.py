@@ -11,8 +11,8 @@ import torch
 import yaml
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import load_config, write_config
-from rllib_configs.registries import prepare
+from rllib_configs.config.loading import load_config, write_config
+from rllib_configs.config.registries import prepare
 from tests.conftest import REPOSITORY
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tests.waiting import PATIENCE_S, started, wait_for
@@ -77,14 +77,14 @@ TINY_RUN = TINY["runs"][0]
         ({"runs": [{**TINY_RUN, "name": "tiny"}], "seeds": [0, 1]}, "share the folder"),
         ({"steps": [{"call": "bogus"}]}, "'bogus' cannot be called: unknown command 'bogus'"),
         ({"steps": [compare("sjf", "{out}/x", jobstes=3)]}, "did you mean 'jobsets'"),
-        ({"steps": [compare("sjf", "{out}/x", jobsets=0)]}, "'--jobsets': 0 is not in the range"),
+        ({"steps": [compare("sjf", "{out}/x", jobsets=0)]}, "jobsets: input should be greater"),
         (
             {"steps": [compare("sjf", "{out}/x", jobsets=2.5)]},
-            "'--jobsets': '2.5' is not a valid integer",
+            "jobsets: input should be a valid integer",
         ),
-        ({"steps": [compare("sjf", "{out}/x", at=[0.7, 1.1])]}, "at takes one value"),
-        ({"steps": [compare("sjf", "{out}/x", decode="best")]}, "'--decode': 'best' is not one of"),
-        ({"steps": [{"call": "generate"}]}, "Missing argument 'FILE'"),
+        ({"steps": [compare("sjf", "{out}/x", at=[0.7, 1.1])]}, "at: it takes one value"),
+        ({"steps": [compare("sjf", "{out}/x", decode="best")]}, "decode: input should be 'sample'"),
+        ({"steps": [{"call": "generate"}]}, "path is missing"),
         ({"steps": [compare("sgf", "{out}/x")]}, "run directory 'sgf'"),
         ({"steps": [compare("sjf", "{out}/x", config="nope")]}, "unknown preset 'nope'"),
         ({"steps": [{"call": "figure", "options": {"name": "fig"}}]}, "unknown figure 'fig'"),

@@ -10,7 +10,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, get_metric, summarize
 from cluster_env.evaluation.lookahead import Lookahead, RolloutPolicy
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.policy_files import load_policy
 from tune_jobs.compare import command
 from tune_jobs.measuring.rollout_specs import rollout_spec

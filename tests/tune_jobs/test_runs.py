@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster_env.core.errors import InputError
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import MANIFEST, Checkpoint, Checkpoints, as_checkpoint
 from tune_jobs.runs.directory import create_run, discard_run, open_run
 from tune_jobs.runs.history import History

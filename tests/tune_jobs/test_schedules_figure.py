@@ -11,7 +11,7 @@ from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import Summary, evaluate, summarize
 from cluster_env.worlds import get_heuristic
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.policy_files import load_policy
 from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run

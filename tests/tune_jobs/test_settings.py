@@ -6,9 +6,9 @@ from functools import cache
 import pytest
 import yaml
 
-from rllib_configs.loading import load_config, preset_names
-from rllib_configs.registries import ALGORITHMS, NETWORKS, prepare
-from rllib_configs.settings import list_settings, settings_of
+from rllib_configs.config.loading import load_config, preset_names
+from rllib_configs.config.registries import ALGORITHMS, NETWORKS, prepare
+from rllib_configs.config.settings import list_settings, settings_of
 from tune_jobs import cli
 from tune_jobs.tracking.values import flatten
 

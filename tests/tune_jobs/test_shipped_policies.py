@@ -9,7 +9,7 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.worlds import get_spec, shipped_policies
-from rllib_configs.loading import load_config, preset_names
+from rllib_configs.config.loading import load_config, preset_names
 from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import load_policy, read_weights, write_policy
 from tests.tune_jobs.replaying.site_log import write_site_log

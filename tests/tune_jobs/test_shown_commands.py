@@ -22,7 +22,7 @@ import pytest
 
 from cluster_env.core.durations import seconds_of
 from cluster_env.workloads.shipped import shipped_logs
-from rllib_configs.registries import prepare
+from rllib_configs.config.registries import prepare
 from tests.conftest import REPOSITORY
 from tests.registries import EXAMPLES, OF_EXTENSIONS, own_registrations
 from tests.tune_jobs.replaying.slurm_export import write_export
@@ -121,7 +121,7 @@ def left_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 choose_adviser(args[0].policy)
             elif name == "results":
                 for call in args[0].values():
-                    call.context()
+                    call.values()
                 return 0
             raise click.exceptions.Exit(0)
 

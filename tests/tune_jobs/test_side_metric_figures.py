@@ -10,7 +10,7 @@ from cluster_env.evaluation import evaluate, get_metric
 from cluster_env.evaluation.intervals import seeds_interval
 from cluster_env.evaluation.metrics import episode_means
 from cluster_env.worlds import get_heuristic
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tests.tune_jobs.drawing import all_texts
 from tune_jobs.figures import ratios as drawn_ratios
 from tune_jobs.recipes import ratios

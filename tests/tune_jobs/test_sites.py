@@ -16,7 +16,7 @@ from cluster_env.evaluation import evaluate
 from cluster_env.workloads.formats import read_log
 from cluster_env.workloads.swf import write_swf
 from cluster_env.worlds import get_heuristic, get_spec
-from rllib_configs import extensions
+from rllib_configs.config import extensions
 from tests.conftest import REPOSITORY
 from tests.golden import stored
 from tests.tune_jobs.drawing import texts

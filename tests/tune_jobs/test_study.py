@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from meta.study import StudyPlan
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tests.tune_jobs.recording_tracker import record_with
 from tests.tune_jobs.untrained_runs import make_run
 from tests.tune_jobs.untrained_scorers import (

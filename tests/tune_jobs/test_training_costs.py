@@ -10,7 +10,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.evaluation import get_metric
 from cluster_env.workloads.swf import write_swf
 from cluster_env.worlds import get_spec
-from rllib_configs.loading import load_config, write_config
+from rllib_configs.config.loading import load_config, write_config
 from tests.tune_jobs.drawing import texts
 from tune_jobs.figures.cunha import draw_logs
 from tune_jobs.figures.learning_curves import draw, draw_lengths, draw_times

@@ -9,7 +9,7 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from meta.adaptation import untrained_policy
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.policy_files import write_policy
 from rllib_configs.worlds.accrual.servers import COLUMNS, POLICIES, POOL_POLICIES, Setting
 from tune_jobs.figures.registry import make_figure

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cluster_env.worlds import get_heuristic
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tune_jobs.runs.validation import Validation
 
 

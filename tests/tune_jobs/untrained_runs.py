@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from cluster_env.worlds.deeprm.state import StateLayout
-from rllib_configs.loading import load_config, write_config
+from rllib_configs.config.loading import load_config, write_config
 from rllib_configs.worlds.deeprm.lookups import LookupLayout
 from tune_jobs.runs.history import History
 

@@ -6,9 +6,9 @@ import numpy as np
 import yaml
 
 from meta.adaptation import untrained_policy
-from rllib_configs.loading import load_config, write_config
+from rllib_configs.config.loading import load_config, write_config
+from rllib_configs.config.registries import prepare
 from rllib_configs.policy_files import write_policy
-from rllib_configs.registries import prepare
 from tests.tune_jobs.untrained_runs import SMALL_TASK
 
 NARROW = (*SMALL_TASK, "training.hidden=8")

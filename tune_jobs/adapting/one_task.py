@@ -14,9 +14,9 @@ import click
 from cluster_env.core.errors import InputError
 from meta.checks import check_numbers, require_features, require_scorer
 from meta.tasks import Task, read_task
-from rllib_configs.changes import changed_keys
+from rllib_configs.config.changes import changed_keys
+from rllib_configs.config.task_schema import TaskSection
 from rllib_configs.policy_files import read_policy_config
-from rllib_configs.task_schema import TaskSection
 from tune_jobs.commands.adapting import Adapt
 from tune_jobs.commands.shared import Keep
 from tune_jobs.measuring.choices import steady_operation

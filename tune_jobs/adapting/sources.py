@@ -8,9 +8,9 @@ from cluster_env.core.errors import InputError
 from meta.adaptation import MetaPolicy, load_meta_policy, untrained_policy
 from meta.fine_tuning import ReinforcePolicy, load_reinforce_policy
 from meta.maml.options import MAMLOptions
+from rllib_configs.config.registries import NETWORKS
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.policy_files import read_weights
-from rllib_configs.registries import NETWORKS
-from rllib_configs.schema import ExperimentConfig
 
 SCRATCH = "scratch"
 

@@ -10,7 +10,7 @@ from cluster_env.core.policy import PlayedPolicy
 from cluster_env.core.spec import build_world, get_heuristic
 from cluster_env.core.world import Simulator
 from cluster_env.objectives import get_objective
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tune_jobs.benchmarks.measuring import Entry, Work, rates
 from tune_jobs.benchmarks.plain_easy import LoopJob, plain_easy
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tune_jobs.benchmarks.measuring import Entry
 from tune_jobs.tables.frames import frame_of
 from tune_jobs.tables.report import Report

@@ -14,10 +14,10 @@ from meta.maml.runner import iteration_tasks
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.algorithms.evolution import Evolution
 from rllib_configs.builders import build_algorithm
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.runners.sampling import iteration_units
 from rllib_configs.runners.units import Request, Round
-from rllib_configs.schema import ExperimentConfig
 from tune_jobs.benchmarks.measuring import Entry
 from tune_jobs.benchmarks.training import without_warm_up
 from tune_jobs.processes.ray_session import ray_session, without_ray_chatter

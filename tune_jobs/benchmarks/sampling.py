@@ -17,7 +17,7 @@ from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
 from rllib_configs.builders import algorithm_config
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.networks.registry import make_sampler
 from rllib_configs.runners.sampling import UnitSampler, iteration_units
 from rllib_configs.runners.unit_runner import UnitEnvRunner

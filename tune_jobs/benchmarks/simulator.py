@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.task import Task
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.worlds.deeprm.plain import PlainCluster
 from tune_jobs.benchmarks.measuring import Entry, Work, rates
 

@@ -14,9 +14,10 @@ from tune_jobs.commands.flags import (
     Flag,
     Numbers,
     Seed,
+    Several,
     StepsOfAdaptation,
 )
-from tune_jobs.commands.shared import OUT_FOLDER, ClusterRunners, HeldOut, Keep, Progress, Steps
+from tune_jobs.commands.shared import OUT_FOLDER, ClusterRunners, Keep, Progress, Steps
 
 if TYPE_CHECKING:
     from cluster_env.task import Task
@@ -72,12 +73,16 @@ class Study(ClusterRunners, Steps):
         40
     )
     task_seed: Annotated[Seed, Flag("Seed of the tasks.", typed=False)] = 0
+    num_episodes: Annotated[Several, Flag("Episodes of a step.", typed=False)] = 20
+    num_jobsets: Annotated[Count, Flag("Jobsets of a step.", typed=False)] = 4
     num_seeds: Annotated[Count, Flag("Adaptations of each task.")] = 3
     steps: Annotated[
         Sequence[int],
         Flag("Steps after which to evaluate.", metavar="K,...", type=Numbers(int)),
     ] = (0, 1, 2, 3, 5, 10)
-    num_held_out: HeldOut = 100
+    num_held_out: Annotated[Count, Flag("Held-out jobsets of a task.", "evaluate", typed=False)] = (
+        100
+    )
     keep: Annotated[
         Keep,
         Flag(
@@ -120,5 +125,7 @@ class Study(ClusterRunners, Steps):
         str | Path,
         Flag("Folder for the rows, one file for each run and family.", type=OUT_FOLDER),
     ] = Path("adaptation")
-    track: Annotated[bool, Flag("Record means and rows in MLflow, beside the runs.")] = False
+    track: Annotated[
+        bool, Flag("Record means and rows in MLflow, beside the runs.", typed=False)
+    ] = False
     progress: Progress = False

@@ -1,18 +1,17 @@
 """Commands made of dataclasses, see `tune_jobs.commands`."""
 
 import inspect
-import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import click
 from annotated_types import Interval
 
 from tune_jobs.commands.flags import Argument, Field, Flag, ParamType, PythonOnly, declared, split
-from tune_jobs.terminal.options import CONTEXT, OF_PLAN, POSITIVE, ZERO_OR_MORE, count
+from tune_jobs.terminal.options import CONTEXT, POSITIVE, ZERO_OR_MORE, count
 from tune_jobs.terminal.output import stdout_for_json
 
 OPTIONS, OUTPUT = "Options", "Output"
@@ -26,15 +25,13 @@ class OptionsCommand(click.Command):
 
     Attributes:
         taken: the dataclass of its options, if it has one.
-        untyped: options that plans of ``metasched results`` have, and command lines do not.
+        fields: what it takes, with what plans of ``metasched results`` say and nobody types.
+        call: calls it with values by the names of fields.
     """
 
     taken: type | None = None
-    untyped: Sequence[click.Parameter] = ()
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """The parameters, in a plan with those that nobody types."""
-        return [*super().get_params(ctx), *(self.untyped if ctx.meta.get(OF_PLAN) else ())]
+    fields: Sequence[Field]
+    call: Callable[..., Any]
 
     def options_in(self, values: Mapping[str, Any]) -> Any:
         """The dataclass of values that the command line has, by name; others are left out."""
@@ -72,10 +69,10 @@ def command(
     """
 
     def decorate(run: Callable[..., Any]) -> OptionsCommand:
-        of_fields = [] if options is None else list(declared(options))
         own_heading = OPTIONS if options is None else OUTPUT
-        typed = [one for one in of_fields if getattr(one.declaration, "typed", True)]
-        params = [*map(parameter, typed), *map(parameter, _parameters(run, own_heading))]
+        own = _parameters(run, own_heading)
+        taken = [*(() if options is None else declared(options)), *own]
+        taken = [one for one in taken if not isinstance(one.declaration, PythonOnly)]
 
         def call(**values: Any) -> Any:
             with stdout_for_json() if values.get("as_json") else nullcontext():
@@ -89,13 +86,11 @@ def command(
         made = cls(
             name,
             callback=call,
-            params=[one for one in params if one is not None],
+            params=[parameter(one) for one in taken if one.is_typed],
             help=inspect.cleandoc(run.__doc__ or ""),
             context_settings=CONTEXT,
         )
-        made.taken = options
-        untyped = map(parameter, (one for one in of_fields if one not in typed))
-        made.untyped = [one for one in untyped if one is not None]
+        made.taken, made.fields, made.call = options, taken, call
         return made
 
     return decorate
@@ -110,15 +105,10 @@ def _parameters(run: Callable[..., Any], heading: str) -> Iterator[Field]:
             yield Field(one.name, kind, declaration, default, heading)
 
 
-def parameter(field: Field) -> click.Parameter | None:
-    """The option or argument of a field; none if it is for Python alone."""
-    said, default, kind = field.declaration, field.default, _without_none(field.kind)
-    if isinstance(said, PythonOnly):
-        return None
-    is_several = _is_sequence(kind) and not getattr(said.type, "reads_all", False)
-    kind = get_args(kind)[0] if is_several else kind
-    several = is_several or (isinstance(said, Flag) and said.several)
-    required = default is MISSING
+def parameter(field: Field) -> click.Parameter:
+    """The option or argument of a field."""
+    said, default, kind = field.declaration, field.default, field.kind_of_one
+    several, required = field.is_several, default is MISSING
     # A default of None would stand for what is missing.
     chosen: dict[str, Any] = {} if required or several else {"default": default}
     if isinstance(said, Argument):
@@ -130,7 +120,8 @@ def parameter(field: Field) -> click.Parameter | None:
             nargs=-1 if several else 1,
             **chosen,
         )
-    name = said.name or name_of_option(field.name)
+    assert isinstance(said, Flag)
+    name = field.option
     flags, is_flag = f"--{name}", kind is bool and said.type is None
     if is_flag and default is None:
         flags = f"--{name}/--no-{name}"
@@ -151,23 +142,6 @@ def parameter(field: Field) -> click.Parameter | None:
     )
     option.heading = field.heading or OPTIONS  # type: ignore[attr-defined]
     return option
-
-
-def name_of_option(field: str) -> str:
-    """The name that an option has if none is given: ``jobsets`` of ``num_jobsets``."""
-    return field.removeprefix("num_").removesuffix("_s").replace("_", "-")
-
-
-def _without_none(kind: Any) -> Any:
-    if get_origin(kind) not in (Union, types.UnionType):
-        return kind
-    parts = [one for one in get_args(kind) if one is not types.NoneType]
-    return Union[tuple(parts)]  # noqa: UP007 - of parts that are known here only
-
-
-def _is_sequence(kind: Any) -> bool:
-    origin = get_origin(kind)
-    return isinstance(origin, type) and issubclass(origin, Sequence)
 
 
 def _type_of(kind: Any) -> ParamType:

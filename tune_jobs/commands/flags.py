@@ -1,14 +1,15 @@
 """What an annotation of a field says: the option, or the argument, that it is on a command line."""
 
 import math
-from collections.abc import Iterator
+import types
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 import click
 from annotated_types import Interval
 
-from tune_jobs.terminal.options import MOST
+from tune_jobs.terminal.options import MOST, OutPath
 
 if TYPE_CHECKING:
     ParamType = click.ParamType[Any]
@@ -95,14 +96,21 @@ class Numbers(ParamType):
         if not isinstance(value, str):
             return tuple(value)
         try:
-            numbers = tuple(self._number(part.strip()) for part in value.split(",") if part.strip())
+            return self.read(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+    def read(self, text: str) -> tuple[float, ...]:
+        """The numbers of a text; raises `ValueError` if it has others, or none."""
+        try:
+            numbers = tuple(self._number(part.strip()) for part in text.split(",") if part.strip())
         except ValueError:
             numbers = ()
         if not numbers or not all(map(math.isfinite, numbers)):
             some = (
                 "whole numbers like 0,1,3" if self._kind is int else "numbers like 0.7,1.1 or 70%"
             )
-            self.fail(f"values are {some}, not '{_shortened(value)}'", param, ctx)
+            raise ValueError(f"values are {some}, not '{_shortened(text)}'")
         return numbers
 
     def _number(self, text: str) -> float:
@@ -121,18 +129,21 @@ class Time(ParamType):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
         """Its seconds."""
+        try:
+            return self.read(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+    def read(self, text: str | float) -> float:
+        """Its seconds; raises `ValueError` if it is no time, or too short a one."""
         from cluster_env.core.durations import seconds_of  # takes a second, so not for --help
-        from cluster_env.core.errors import InputError
 
         try:
-            seconds = float(value)
+            seconds = float(text)
         except ValueError:
-            try:
-                seconds = float(seconds_of(value))
-            except InputError as error:
-                self.fail(str(error), param, ctx)
+            seconds = float(seconds_of(str(text)))
         if not self._least_s <= seconds < math.inf:
-            self.fail(f"{value} is no time from {self._least_s:g} s", param, ctx)
+            raise ValueError(f"{text} is no time from {self._least_s:g} s")
         return seconds
 
 
@@ -159,6 +170,50 @@ class Field:
     declaration: Declaration
     default: Any
     heading: str = ""
+
+    @property
+    def option(self) -> str:
+        """What it is called without dashes: ``jobsets`` of ``num_jobsets``."""
+        said = self.declaration
+        if isinstance(said, Argument):
+            return self.name
+        own = said.name if isinstance(said, Flag) else ""
+        return own or self.name.removeprefix("num_").removesuffix("_s").replace("_", "-")
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether a command line has it."""
+        return not isinstance(self.declaration, Flag) or self.declaration.typed
+
+    @property
+    def is_written(self) -> bool:
+        """Whether it is a file or folder that the command writes."""
+        return isinstance(getattr(self.declaration, "type", None), OutPath)
+
+    @property
+    def is_several(self) -> bool:
+        """Whether it may be given more than once."""
+        said = self.declaration
+        return self._is_list or (isinstance(said, Flag) and said.several)
+
+    @property
+    def kind_of_one(self) -> Any:
+        """The type of one value."""
+        kind = _without_none(self.kind)
+        return get_args(kind)[0] if self._is_list else kind
+
+    @property
+    def _is_list(self) -> bool:
+        origin = get_origin(_without_none(self.kind))
+        reads_all = getattr(getattr(self.declaration, "type", None), "reads_all", False)
+        return isinstance(origin, type) and issubclass(origin, Sequence) and not reads_all
+
+
+def _without_none(kind: Any) -> Any:
+    if get_origin(kind) not in (Union, types.UnionType):
+        return kind
+    parts = [one for one in get_args(kind) if one is not types.NoneType]
+    return Union[tuple(parts)]  # noqa: UP007 - of parts that are known here only
 
 
 def split(annotation: Any) -> tuple[Any, Declaration | None]:

@@ -22,7 +22,7 @@ from tune_jobs.commands.flags import (
 from tune_jobs.commands.shared import FILE, OUT_FOLDER, At, Force, Progress, Warmup, World
 
 if TYPE_CHECKING:
-    from rllib_configs.changes import Changes
+    from rllib_configs.config.changes import Changes
 
 SUBJECTS = ("simulator", "replay", "sampling", "training", "runners")
 
@@ -68,7 +68,9 @@ class Figure(World, _Figure):
     num_jobsets: Annotated[Count | None, Flag("Unseen jobsets at each value, by default 1000.")] = (
         None
     )
-    num_episodes: Annotated[Count | None, Flag("Episodes of each jobset, by default 1.")] = None
+    num_episodes: Annotated[
+        Count | None, Flag("Episodes of each jobset, by default 1.", typed=False)
+    ] = None
     seed: Annotated[
         Seed | None,
         Flag("Seed of the jobsets and of the policies' random numbers, by default 0."),
@@ -82,8 +84,8 @@ class Figure(World, _Figure):
         Flag(
             "Time to search for the best schedule of a jobset, for figures that need it; by "
             "default 12s.",
-            metavar="TIME",
             type=Time(0.001),
+            typed=False,
         ),
     ] = None
     num_runners: Annotated[

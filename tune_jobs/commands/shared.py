@@ -27,8 +27,8 @@ from tune_jobs.terminal.options import OutPath, keep_force
 
 if TYPE_CHECKING:
     from cluster_env.task import Task
-    from rllib_configs.changes import Changes
-    from rllib_configs.schema import ExperimentConfig
+    from rllib_configs.config.changes import Changes
+    from rllib_configs.config.schema import ExperimentConfig
 
 T = TypeVar("T")
 
@@ -127,7 +127,7 @@ class Evaluation(World):
 
     warmup: Warmup = None
     num_jobsets: Annotated[Count, Flag("Unseen jobsets at each value.")] = 1000
-    num_episodes: Annotated[Count, Flag("Episodes of each jobset.")] = 1
+    num_episodes: Annotated[Count, Flag("Episodes of each jobset.", typed=False)] = 1
     seed: Annotated[Seed, Flag("Seed of the jobsets and of the policies' random numbers.")] = 0
     decode: Annotated[
         Literal["sample", "argmax", "tuned"],
@@ -168,8 +168,9 @@ class ClusterRunners(Runners):
     address: Annotated[
         str | None,
         Flag(
-            "Ray cluster for the runners, or auto; by default they run on this machine.",
-            metavar="HOST:PORT",
+            "Ray cluster for the runners, or auto; by default RAY_ADDRESS, else they run on this "
+            "machine.",
+            typed=False,
         ),
     ] = None
 
@@ -249,7 +250,7 @@ class Training:
         str | None,
         Flag(
             "MLflow server or other database that gets a copy; by default MLFLOW_TRACKING_URI.",
-            metavar="URI",
+            typed=False,
         ),
     ] = None
 

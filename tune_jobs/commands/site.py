@@ -149,15 +149,6 @@ class Shadow(Futures, Live):
 
     policy: Policy
     max_wait: Annotated[str, MAX_WAIT] = "0"
-    nodes_every_s: Annotated[
-        float,
-        Flag(
-            "Time between two calls of sinfo; 0: one in each tick. In between, the free nodes "
-            "follow from the jobs that squeue lists in each tick.",
-            metavar="TIME",
-            type=TIME,
-        ),
-    ] = 60
     starts: Annotated[
         Path | None,
         Flag(
@@ -207,14 +198,6 @@ class Steer(Live):
             type=SOME_TIME,
         ),
     ] = 300.0
-    squeue_timeout_s: Annotated[
-        float | None,
-        Flag(
-            "Time that squeue may take. By default 60s, or less with a shorter --watchdog.",
-            metavar="TIME",
-            type=SOME_TIME,
-        ),
-    ] = None
     as_root: Annotated[
         bool, Flag("Act as root, if there is no account with AdminLevel=Operator.")
     ] = False

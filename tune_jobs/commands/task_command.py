@@ -99,7 +99,7 @@ class TaskCommand(OptionsCommand):
         config = ctx.meta.get(_CONFIG, default)
         if config is None:
             return None
-        from rllib_configs.loading import load_config
+        from rllib_configs.config.loading import load_config
 
         return load_config(config).task.world.kind
 
@@ -137,7 +137,7 @@ class LiveCommand(LogCommand):
 
 def _worlds() -> "list[tuple[str, WorldSpec]]":
     from cluster_env.worlds import WORLDS
-    from rllib_configs.extensions import load_extensions
+    from rllib_configs.config.extensions import load_extensions
 
     load_extensions()
     return [(name, WORLDS.get(name)) for name in WORLDS.names()]

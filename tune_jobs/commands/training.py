@@ -10,8 +10,8 @@ from tune_jobs.commands.flags import Argument, Count, CountOrZero, Flag, PythonO
 from tune_jobs.commands.shared import FOLDER, Progress, Training
 
 if TYPE_CHECKING:
-    from rllib_configs.changes import Changes
-    from rllib_configs.schema import ExperimentConfig
+    from rllib_configs.config.changes import Changes
+    from rllib_configs.config.schema import ExperimentConfig
 
 _NEW_FOLDER = click.Path(path_type=Path)
 

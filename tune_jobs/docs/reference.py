@@ -9,9 +9,9 @@ import metasched
 from cluster_env.evaluation import METRICS
 from cluster_env.objectives import OBJECTIVES
 from cluster_env.worlds import WORLDS
-from rllib_configs.extensions import load_extensions
-from rllib_configs.loading import PRESETS, preset_names
-from rllib_configs.settings import list_settings
+from rllib_configs.config.extensions import load_extensions
+from rllib_configs.config.loading import PRESETS, preset_names
+from rllib_configs.config.settings import list_settings
 from tune_jobs.cli import GROUPS
 from tune_jobs.cli import metasched as program
 from tune_jobs.terminal.options import first_comment

@@ -10,26 +10,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
-import click
-
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.registry import unknown
 from cluster_env.worlds import WORLDS
-from rllib_configs.extensions import load_extensions
-from tune_jobs.cli import COMMANDS, metasched
+from rllib_configs.config.extensions import load_extensions
+from tune_jobs.cli import COMMANDS, find_command
 from tune_jobs.commands.command_line import OptionsCommand
+from tune_jobs.commands.flags import Argument, Field
 from tune_jobs.commands.task_command import TaskCommand
+from tune_jobs.commands.values import Scalar, value_of
 from tune_jobs.experiments import joining
-from tune_jobs.experiments.definition import Scalar
 from tune_jobs.runs.directory import RunDirectory
-from tune_jobs.terminal.options import OF_PLAN
-from tune_jobs.terminal.running import run
+from tune_jobs.terminal.output import show
+from tune_jobs.terminal.running import run_call
 from tune_jobs.terminal.signals import StopRequest
 from tune_jobs.tracking.provenance import as_command
 
@@ -38,6 +37,7 @@ Options = Mapping[str, Scalar | Sequence[Scalar]]
 ALONE = {"join": joining.command}
 """Calls that are no commands, but functions in Python."""
 
+_WORLD = "task_options"  # the field that takes options of the world
 _SHOWN = 80  # characters of a call, so that what is wrong with it has room
 _POLL_S = 0.1
 _LAST_LINES_S = 10.0
@@ -62,19 +62,16 @@ class Call:
         """
         if self.name in ALONE:
             return ALONE[self.name]
-        command = metasched.get_command(click.Context(metasched), self.name)
-        if command is None:
+        if self.name not in COMMANDS:
             raise self.refusal(str(unknown("command", self.name, COMMANDS)))
-        assert isinstance(command, OptionsCommand)
-        return command
+        return find_command(self.name)
 
     @cached_property
     def words(self) -> tuple[str, ...]:
         """The command line that does the same, without ``metasched``."""
-        arguments = {one.name for one in self.command.params if isinstance(one, click.Argument)}
-        words, flagged = [self.name], list[str]()
+        fields, words, flagged = self.fields, [self.name], list[str]()
         for name, value in self.options.items():
-            if name in arguments:
+            if name in fields and isinstance(fields[name].declaration, Argument):
                 words += self.texts(name)
             elif value is True:
                 flagged.append(f"--{name}")
@@ -86,24 +83,21 @@ class Call:
         """That line as a shell takes it, or the call in Python of what has no such line."""
         if self.is_typed:
             return shlex.join(("metasched", *self.words))
-        values = self.context().params
-        values |= values.get("task_options", {})
-        names = {name: str(param.name) for name, param in self.params.items()}
-        own = [names.get(name, name) for name in self.options]
-        options = ", ".join(f"{name}={_plain(values[name])!r}" for name in own)
+        values = self.values()
+        values |= {name.replace("-", "_"): text for name, text in values.pop(_WORLD, {}).items()}
+        options = ", ".join(f"{name}={_plain(value)!r}" for name, value in values.items())
         return f"metasched.{self.name}({options})"
 
     @property
     def is_typed(self) -> bool:
         """Whether a command line can do the same."""
-        untyped = {param.opts[0][2:] for param in self.command.untyped}
+        untyped = {name for name, field in self.fields.items() if not field.is_typed}
         return self.name not in ALONE and not untyped & self.options.keys()
 
     @property
-    def params(self) -> dict[str, click.Parameter]:
+    def fields(self) -> dict[str, Field]:
         """All that the command takes in a plan, by name without dashes."""
-        every = (*self.command.params, *self.command.untyped)
-        return {param.opts[0].lstrip("-"): param for param in every}
+        return {field.option: field for field in self.command.fields}
 
     def texts(self, *names: str) -> list[str]:
         """Values of some options, as texts."""
@@ -130,40 +124,37 @@ class Call:
         line = shlex.join([self.name, *(f"{key}={value}" for key, value in self.options.items())])
         return InputError(f"'{shortened(line, _SHOWN)}' cannot be called: {problem}")
 
-    def context(self) -> click.Context:
-        """The command with its options, each of the type that the command declares.
+    def values(self) -> dict[str, Any]:
+        """What the command is called with: values by names of its fields, each of its type.
 
         Raises:
             InputError: if it has no such option, misses one, or a value has another type.
         """
-        params = self.params
-        worlds = []
-        if isinstance(self.command, TaskCommand):
-            load_extensions()
-            specs = [WORLDS.get(name) for name in WORLDS.names()]
-            worlds = [
-                one for spec in specs for one in self.command.options_of(spec) if one not in params
-            ]
+        fields, of_world = self.fields, self._options_of_worlds()
         values: dict[str, Any] = {}
-        for name in self.options.keys() - worlds:
-            param, texts = params.get(name), self.texts(name)
-            if param is None:
-                known = [*params, *worlds]
+        for name, given in self.options.items():
+            if name in fields:
+                try:
+                    values[fields[name].name] = value_of(fields[name], given)
+                except ValueError as error:
+                    raise self.refusal(f"{name}: {error}") from None
+            elif name in of_world:
+                values.setdefault(_WORLD, {})[name] = self.texts(name)[0]
+            else:
+                known = [*fields, *of_world]
                 raise self.refusal(str(unknown(f"option of {self.name}", name, known)))
-            many = param.nargs == -1 or getattr(param, "multiple", False)
-            if len(texts) != 1 and not many:
-                raise self.refusal(f"{name} takes one value")
-            values[str(param.name)] = texts if many else texts[0]
-        plan = click.Context(self.command)
-        plan.meta[OF_PLAN] = True
-        try:
-            context = self.command.make_context(self.name, [], parent=plan, default_map=values)
-        except click.UsageError as error:
-            raise self.refusal(error.format_message()) from None
-        if worlds:
-            of_worlds = {name: self.texts(name)[0] for name in self.options if name in worlds}
-            context.params["task_options"] = of_worlds
-        return context
+        for name, field in fields.items():
+            if field.default is MISSING and name not in self.options:
+                raise self.refusal(f"{name} is missing")
+        return values
+
+    def _options_of_worlds(self) -> set[str]:
+        """Names of the options of worlds that the command takes."""
+        if not isinstance(self.command, TaskCommand):
+            return set()
+        load_extensions()
+        specs = map(WORLDS.get, WORLDS.names())
+        return {name for spec in specs for name in self.command.options_of(spec)}
 
     def carry_out(self) -> int:
         """Calls the command in this process; returns its exit status."""
@@ -171,9 +162,9 @@ class Call:
         def call() -> Any:
             line = ["metasched", *self.words] if self.is_typed else [str(self)]
             with as_command(line):
-                return self.command.invoke(self.context())
+                return self.command.call(**self.values())
 
-        return run(click.Command(self.name, callback=call), [], f"metasched {self.name}")
+        return run_call(call, f"metasched {self.name}")
 
     def start(self, captured: bool) -> subprocess.Popen[str]:
         """Calls the command in a process of its own, with a group of its own.
@@ -218,7 +209,7 @@ def carry_out_all(calls: Mapping[str, Call], at_once: int = 1) -> int:
                 while waiting and len(running) < at_once:
                     name, call = waiting.pop(0)
                     begins = f"  begins; {len(waiting)} more wait" if captured else f"{call}"
-                    click.secho(f"{name}{begins}", bold=True)
+                    show(f"{name}{begins}", bold=True)
                     process, reader = call.start(captured), None
                     if captured:
                         reader = Thread(target=_pass_on, args=(process, name), daemon=True)
@@ -251,7 +242,7 @@ def _pass_on(process: subprocess.Popen[str], name: str) -> None:
     assert process.stdout is not None
     with process.stdout as lines:
         for line in lines:
-            click.echo(f"{name}  {line.rstrip()}")
+            show(f"{name}  {line.rstrip()}")
 
 
 if __name__ == "__main__":

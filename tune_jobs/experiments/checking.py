@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import load_config, read_config
-from rllib_configs.registries import prepare
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.loading import load_config, read_config
+from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.experiments.calls import Call
 from tune_jobs.experiments.reach import check_begun, check_reach
 from tune_jobs.experiments.record import RECORD
@@ -44,7 +44,7 @@ def check_calls(calls: Sequence[Call], out: Path) -> None:
     for call in calls:
         if call.run is None:
             check_reach(call, out)
-        context = call.context()
+        values = call.values()
         try:
             if call.run is not None:
                 preset, *settings = call.texts("config", "set")
@@ -53,7 +53,7 @@ def check_calls(calls: Sequence[Call], out: Path) -> None:
                 loaded.add((preset, *settings))
                 continue
             if call.name == "figure":
-                figure = call.command.options_in(context.params)
+                figure = call.command.options_in(values)
                 again, track = "table" in call.options, bool(call.options.get("track"))
                 for name in call.texts("name"):
                     check_options(name, given_fields(figure), again, track)

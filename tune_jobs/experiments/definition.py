@@ -6,12 +6,12 @@ from typing import Annotated
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from rllib_configs.loading import find_yaml, parse_section, read_yaml
-from rllib_configs.sections import Count, Section, WholeNumber
+from rllib_configs.config.loading import find_yaml, parse_section, read_yaml
+from rllib_configs.config.sections import Count, Section, WholeNumber
+from tune_jobs.commands.values import Scalar
 
 NAMED = Path(__file__).parent / "named"
 
-Scalar = bool | int | float | str
 Seeds = Annotated[tuple[WholeNumber, ...], Field(min_length=1)]
 _SAID_ELSEWHERE = {"seed": "seeds", "training.iterations": "iterations"}
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.registry import unknown
+from tune_jobs.commands.values import Scalar
 from tune_jobs.experiments.calls import Call, Options
 from tune_jobs.experiments.definition import (
     Experiment,
-    Scalar,
     experiment_names,
     load_experiment,
 )

@@ -6,16 +6,12 @@ because reading a checkpoint can run code.
 """
 
 import os
-from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
-
-import click
 
 from cluster_env.core.errors import InputError
 from tune_jobs.experiments.calls import Call
 from tune_jobs.runs.directory import RunDirectory
-from tune_jobs.terminal.options import OutPath
 
 CALLS = frozenset(
     (
@@ -39,18 +35,14 @@ def check_reach(call: Call, out: Path) -> None:
     Raises:
         InputError: if it would do anything else.
     """
-    written = {str(param.name) for param in _written_by(call.command)}
+    written = {one.option for one in call.command.fields if one.is_written}
     if call.name not in CALLS:
         raise call.refusal(f"a plan calls commands that evaluate: {', '.join(sorted(CALLS))}")
     for name in call.options.keys() & set(_ELSEWHERE):
         raise call.refusal(f"a plan does not say where something is sent, as --{name} does")
-    for text in call.texts(*(name for name in call.options if name.replace("-", "_") in written)):
+    for text in call.texts(*(name for name in call.options if name in written)):
         if not is_inside(Path(text), out):
             raise call.refusal(f"it would write to {text}, which is not in {out}")
-
-
-def _written_by(command: click.Command) -> Iterable[click.Parameter]:
-    return (param for param in command.params if isinstance(param.type, OutPath))
 
 
 def check_begun(run: Path, num_iterations: int) -> None:

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.json_text import read_json
-from rllib_configs import extensions
+from rllib_configs.config import extensions
 from tune_jobs.experiments.calls import Call
 from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.runs.directory import RunDirectory

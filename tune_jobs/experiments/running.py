@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import click
-
 from tune_jobs.commands.results import Results
 from tune_jobs.experiments.calls import Call, carry_out_all
 from tune_jobs.experiments.checking import check_calls, check_place, check_runs, check_trained
@@ -14,6 +12,7 @@ from tune_jobs.experiments.listing import list_calls
 from tune_jobs.experiments.reach import note_begun
 from tune_jobs.experiments.record import ExperimentRecord
 from tune_jobs.terminal.options import first_comment
+from tune_jobs.terminal.output import show
 
 REFUSED = 2
 """Exit status of a command that cannot be carried out as it was called."""
@@ -49,7 +48,7 @@ def make_all(options: Results) -> None:
     names = in_order()
     minutes = [load_experiment(name).minutes or 0 for name in names]
     for number, name in enumerate(names):
-        click.secho(
+        show(
             f"# {name}: {number + 1} of {len(names)} results, about {minutes[number]} of the "
             f"{sum(minutes[number:])} minutes that are left on two cores",
             bold=not options.dry_run,
@@ -68,7 +67,7 @@ def make_results(source: str, options: Results) -> None:
     Raises:
         InputError: if the experiment cannot be used, the folder holds other runs than it says or
             those of several experiments, or no commit holds the files that would make the results.
-        click.exceptions.Exit: with the status of the first call that fails or is stopped.
+        SystemExit: with the status of the first call that fails or is stopped.
     """
     calls, out = calls_of(source, options)
     dry_run, at_once = options.dry_run, options.at_once or 1
@@ -87,9 +86,9 @@ def make_results(source: str, options: Results) -> None:
             _carry_out(waiting, at_once)
             waiting = {}
         if call.is_done or record.is_done(call):
-            click.echo(f"# {place}{call.run or call} is done")
+            show(f"# {place}{call.run or call} is done")
         elif dry_run:
-            click.echo(call)
+            show(str(call))
         elif call.run:
             waiting[place] = call
         else:
@@ -101,11 +100,11 @@ def make_results(source: str, options: Results) -> None:
         _carry_out(waiting, at_once)
     if not dry_run:
         if elsewhere := record.elsewhere():
-            click.echo(
+            show(
                 f"Of {len(trained)} runs, {len(elsewhere)} are not known to be trained at this "
                 f"commit alone; the page says where"
             )
-        click.echo(f"Results  {record.close()}")
+        show(f"Results  {record.close()}")
 
 
 def _carry_out(calls: Mapping[str, Call], at_once: int = 1) -> None:
@@ -121,5 +120,5 @@ def _carry_out(calls: Mapping[str, Call], at_once: int = 1) -> None:
         }
     if status := carry_out_all(calls, several):
         if status != REFUSED:
-            click.echo("Give the same command again to go on from here.", err=True)
-        raise click.exceptions.Exit(status)
+            show("Give the same command again to go on from here.", err=True)
+        raise SystemExit(status)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from cluster_env.workloads.formats import read_log
-from rllib_configs.loading import read_yaml
+from rllib_configs.config.loading import read_yaml
 from tune_jobs.measuring.work import working
 from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.tables.frames import Row, write_table

@@ -11,7 +11,7 @@ import pandas as pd
 
 from cluster_env.core.durations import duration
 from cluster_env.core.removed import REMOVED
-from rllib_configs.loading import read_yaml
+from rllib_configs.config.loading import read_yaml
 from tune_jobs.recipes.site_leaderboard import ALL, OVER, leaderboard
 from tune_jobs.recipes.site_units import BUSY, NUMBERS, PREDICTED, REFERENCE, TEXTS
 from tune_jobs.recipes.sites import RULES

@@ -13,10 +13,10 @@ from cluster_env.evaluation import get_metric
 from cluster_env.objectives import get_objective
 from cluster_env.task import Task
 from cluster_env.worlds import WorldSpec, get_spec
-from rllib_configs.changes import Changes, change, changed_keys
-from rllib_configs.loading import make_config_of_log, parse_config, read_config
-from rllib_configs.schema import ExperimentConfig
-from rllib_configs.sections import refusing
+from rllib_configs.config.changes import Changes, change, changed_keys
+from rllib_configs.config.loading import make_config_of_log, parse_config, read_config
+from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.sections import refusing
 from tune_jobs.commands.shared import Evaluation
 from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.measuring.trained_runs import TrainedRun

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.task import Task
 from cluster_env.workloads.shipped import find_log
-from rllib_configs.extensions import allowed_imports
-from rllib_configs.task_schema import TaskSection
+from rllib_configs.config.extensions import allowed_imports
+from rllib_configs.config.task_schema import TaskSection
 from tune_jobs.measuring import protocol
 from tune_jobs.measuring.policy_specs import PolicySpec
 from tune_jobs.measuring.protocol import EvaluationProtocol

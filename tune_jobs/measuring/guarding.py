@@ -18,8 +18,8 @@ from cluster_env.evaluation import GuardDecision, Judge, PolicyGroup, Result
 from cluster_env.objectives import get_objective
 from cluster_env.workloads import DividedWorkload
 from cluster_env.worlds import get_heuristic, get_spec, shipped_policies
+from rllib_configs.config.task_schema import TaskSection
 from rllib_configs.policy_files import load_policy
-from rllib_configs.task_schema import TaskSection
 from tune_jobs.measuring.all_weeks import AllWeeks, play_weeks, weeks_of
 from tune_jobs.measuring.evaluating import (
     Evaluated,

@@ -19,10 +19,10 @@ from cluster_env.worlds import (
     shipped_policies,
     spec_of,
 )
-from rllib_configs.extensions import load_extensions
+from rllib_configs.config.extensions import load_extensions
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import LearnedPolicy, load_policy
-from rllib_configs.schema import ExperimentConfig
 from tune_jobs.measuring.wording import short
 from tune_jobs.terminal.files import digest
 

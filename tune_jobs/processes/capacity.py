@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 import ray
 
 from cluster_env.core.errors import Failure, InputError
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.terminal.progress import duration
 from tune_jobs.terminal.signals import heed
 

@@ -18,7 +18,7 @@ import cloudpickle
 
 from cluster_env.core.errors import Failure, printable, shortened
 from cluster_env.core.json_text import read_json
-from rllib_configs.extensions import load_extensions
+from rllib_configs.config.extensions import load_extensions
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _SHOWN = 200  # characters of what a stranger's code raises

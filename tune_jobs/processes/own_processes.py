@@ -12,7 +12,7 @@ from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from cluster_env.core.errors import Failure
-from rllib_configs.extensions import load_extensions
+from rllib_configs.config.extensions import load_extensions
 from tune_jobs.processes.pieces import LIMIT_S, Found, Piece, Spread
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster_env.core.errors import InputError, shortened
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.terminal.running import debugging, num_local_cpus, prepare_environment
 from tune_jobs.terminal.signals import deadline, heed, sigterm_held_back
 

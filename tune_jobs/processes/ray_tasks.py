@@ -10,7 +10,7 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 
 from cluster_env.core.errors import Failure, InputError
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.processes.capacity import cpus_for
 from tune_jobs.processes.pieces import LIMIT_S, Found, Piece, Spread
 from tune_jobs.processes.ray_session import ray_session

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from cluster_env.core.errors import InputError
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.processes.pieces import Spread, here
 from tune_jobs.processes.ray_session import check_placement, resolve_address
 from tune_jobs.terminal.progress import NoProgress

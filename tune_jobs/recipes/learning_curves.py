@@ -19,7 +19,7 @@ from cluster_env.evaluation import (
 from cluster_env.task import Task
 from cluster_env.worlds import get_heuristic
 from meta.maml.options import MAMLOptions
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.measuring.trained_runs import find_runs, group_by_experiment
 from tune_jobs.measuring.wording import jobs_of
 from tune_jobs.recipes.request import FigureRequest

@@ -13,7 +13,7 @@ from tune_jobs.measuring.work import Work
 from tune_jobs.terminal.progress import NoProgress, Progress
 
 if TYPE_CHECKING:
-    from rllib_configs.schema import ExperimentConfig
+    from rllib_configs.config.schema import ExperimentConfig
 
 DEFAULT_TIME_LIMIT_S = 12.0
 

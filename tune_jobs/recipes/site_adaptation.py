@@ -25,7 +25,7 @@ from cluster_env.objectives.standard import bounded_slowdown
 from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.windows import filling_time
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.policy_files import load_policy, policy_of, read_weights
 from rllib_configs.runners.searching import search_here
 from rllib_configs.search_problem import prepare

@@ -21,7 +21,7 @@ from cluster_env.objectives.standard import bounded_slowdown
 from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds import get_heuristic
-from rllib_configs.extensions import Extension
+from rllib_configs.config.extensions import Extension
 from tune_jobs.measuring.fingerprints import fingerprint
 from tune_jobs.measuring.policy_specs import (
     PolicySpec,

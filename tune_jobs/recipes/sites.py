@@ -16,9 +16,9 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.spec import TRAINING_DATA
 from cluster_env.evaluation.intervals import Pooled, jobset_interval
 from cluster_env.worlds import get_spec
-from rllib_configs.changes import change
-from rllib_configs.extensions import entered
-from rllib_configs.loading import parse_config
+from rllib_configs.config.changes import change
+from rllib_configs.config.extensions import entered
+from rllib_configs.config.loading import parse_config
 from tune_jobs.measuring.comparison import check_specs
 from tune_jobs.measuring.policy_specs import split_names
 from tune_jobs.measuring.protocol import EvaluationProtocol

@@ -12,7 +12,7 @@ from cluster_env.task import Task
 from cluster_env.workloads.formats import READ_OPTIONS, read_log
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.slurm.conf import SlurmSite, read_slurm_conf
-from rllib_configs.machines import misfits, units_named, units_of_log
+from rllib_configs.config.machines import misfits, units_named, units_of_log
 from tune_jobs.measuring.choices import changed_config
 from tune_jobs.measuring.trained_runs import TrainedRun
 from tune_jobs.replaying.site_sheets import too_full

@@ -5,7 +5,7 @@ from typing import Any
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.policy_files import load_policy, read_policy_config
 from tune_jobs.commands.results import Record
 from tune_jobs.commands.shared import texts_of

@@ -11,7 +11,6 @@ import pandas as pd
 
 from cluster_env.core.durations import duration
 from cluster_env.core.errors import InputError
-from tune_jobs.commands.command_line import name_of_option
 from tune_jobs.commands.flags import Argument, PythonOnly, declared
 from tune_jobs.commands.logs import Replay, SiteReport, Trace, WhatIf
 from tune_jobs.commands.shared import part_of, texts_of
@@ -269,7 +268,7 @@ def command_of(name: str, options: Any) -> str:
         if isinstance(said, Argument):
             words.append(str(value))
         elif not isinstance(said, PythonOnly) and value != field.default:
-            flag = f"--{said.name or name_of_option(field.name)}"
+            flag = f"--{field.option}"
             texts = [str(value)] if isinstance(value, str | int | float) else texts_of(value)
             if (said.metavar or "").endswith(",..."):
                 texts = [",".join(texts)]

@@ -10,6 +10,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation.intervals import Pooled, jobset_interval
 from cluster_env.worlds import policy_in
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.policy_files import CONFIG_FILE, TEXT_FILE, read_weights, write_policy
 from rllib_configs.runners.candidates import (
     CANDIDATES,
@@ -19,7 +20,6 @@ from rllib_configs.runners.candidates import (
     units_of,
 )
 from rllib_configs.runners.sums import total
-from rllib_configs.schema import ExperimentConfig
 from rllib_configs.search_problem import joined, judge_of, prepare
 from tune_jobs.commands.comparing import Choose
 from tune_jobs.measuring.trained_runs import find_runs, is_heuristic

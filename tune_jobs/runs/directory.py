@@ -25,8 +25,8 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import load_config, write_config
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.loading import load_config, write_config
+from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoint, Checkpoints
 from tune_jobs.runs.history import METRICS, History
 from tune_jobs.terminal.files import FileLock, digest, replacing, sync_tree

@@ -3,7 +3,7 @@
 import logging
 from pathlib import Path
 
-from rllib_configs.registries import HOOKS
+from rllib_configs.config.registries import HOOKS
 from tune_jobs.runs.history import MetricRow
 
 logger = logging.getLogger(__name__)
@@ -16,7 +16,7 @@ class Hooks:
         self._hooks = {name: HOOKS.get(name) for name in HOOKS.names()}
 
     def on_iteration(self, row: MetricRow, run: Path) -> None:
-        """Calls each with a row of its own; see `rllib_configs.registries.HOOKS`."""
+        """Calls each with a row of its own; see `rllib_configs.config.registries.HOOKS`."""
         for name, hook in list(self._hooks.items()):
             try:
                 hook(dict(row), run)

@@ -8,10 +8,10 @@ import click
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.spec import spec_of
-from rllib_configs.changes import Changes, change, parse_override
-from rllib_configs.loading import config_text, load_config, make_config
-from rllib_configs.registries import prepare
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.changes import Changes, change, parse_override
+from rllib_configs.config.loading import config_text, load_config, make_config
+from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.commands.training import Train
 from tune_jobs.runs.resuming import find_continuation, find_lost_start, find_resumption
 from tune_jobs.runs.training import run_training

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
-from rllib_configs.changes import Changes, changed_keys
-from rllib_configs.loading import load_config
-from rllib_configs.schema import ExperimentConfig
-from rllib_configs.secrets import hide_secrets
+from rllib_configs.config.changes import Changes, changed_keys
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.secrets import hide_secrets
 from tune_jobs.runs.checkpoints import Checkpoint, as_checkpoint
 from tune_jobs.runs.directory import CONFIG, RunDirectory, open_run
 from tune_jobs.tracking.values import flatten
@@ -64,7 +64,7 @@ def find_resumption(path: Path, overrides: Changes = ()) -> Resumption:
         tracking = config.tracking.model_copy(update={"uri": None})
         config = config.model_copy(update={"tracking": tracking})
         logger.warning(
-            "%s was recorded at %s, too; add --tracking-uri to send records there again",
+            "%s was recorded at %s, too; set MLFLOW_TRACKING_URI to send records there again",
             run.path,
             hide_secrets(before.tracking.uri),
         )

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rllib_configs import builders
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.policies import learned_policy, save_policy, start_from
-from rllib_configs.schema import ExperimentConfig
 from tune_jobs.processes.capacity import cpus_for
 from tune_jobs.processes.pieces import Spread, here
 from tune_jobs.processes.ray_session import without_ray_chatter

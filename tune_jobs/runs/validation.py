@@ -11,7 +11,7 @@ from cluster_env.evaluation.rollouts import concatenate
 from cluster_env.evaluation.summary import flat_summary
 from cluster_env.task import Task
 from cluster_env.worlds import get_heuristic
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.measuring.table import beside
 from tune_jobs.measuring.wording import jobs_of
 from tune_jobs.processes.pieces import Spread, here

@@ -8,7 +8,7 @@ from typing import Any
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.formats import read_log
 from cluster_env.worlds import get_heuristic, get_spec
-from rllib_configs.extensions import load_extensions
+from rllib_configs.config.extensions import load_extensions
 from rllib_configs.snapshot import (
     RESOURCES,
     RUNNING,

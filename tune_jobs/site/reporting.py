@@ -36,6 +36,8 @@ from tune_jobs.terminal.progress import is_terminal
 from tune_jobs.terminal.signals import StopRequest
 
 SITE_RULE = "fcfs:easy"
+NODES_EVERY_S = 60.0
+"""Between two calls of sinfo; the free nodes follow meanwhile from the jobs of squeue."""
 """What starts the jobs of a simulated site."""
 
 
@@ -57,7 +59,7 @@ def report_shadow(options: Shadow, as_json: bool) -> int:
         )
     for_people = is_terminal(sys.stdout) and not as_json
     write = open_journal(options.out) if options.out or not for_people else _write_nothing
-    backend = _backend(options, held=False, nodes_every_s=options.nodes_every_s)
+    backend = _backend(options, held=False, nodes_every_s=NODES_EVERY_S)
 
     def show(snapshot: Snapshot, decision: Decision, start_times: Sequence[Any] | None) -> None:
         if for_people:
@@ -73,7 +75,7 @@ def report_shadow(options: Shadow, as_json: bool) -> int:
 def report_steer(options: Steer) -> int:
     """Steers a site. Returns the exit status."""
     steering = part_of(options, Steering)
-    timing = Timing.of(options.watchdog_s, options.tick_s, options.squeue_timeout_s)
+    timing = Timing.of(options.watchdog_s, options.tick_s)
     if options.release_all:
         return _release_everything(options.partitions, timing)
     policy = options.policy

@@ -29,25 +29,19 @@ class Timing:
     command_s: float
 
     @classmethod
-    def of(cls, watchdog_s: float, tick_s: float, squeue_timeout_s: float | None) -> Self:
+    def of(cls, watchdog_s: float, tick_s: float) -> Self:
         """Times with which a tick is completed before the steerer lets go, if all is just in time.
 
         Args:
             watchdog_s: the limit.
             tick_s: from tick to tick.
-            squeue_timeout_s: chosen; by default at most a quarter of what a tick leaves.
 
         Raises:
             InputError: if the limit is too short for the others.
         """
         if watchdog_s <= tick_s:
             raise InputError("--watchdog must be longer than --tick (both in seconds)")
-        squeue_s = squeue_timeout_s or min(SQUEUE_TIMEOUT_S, (watchdog_s - tick_s) / 4)
-        if watchdog_s < tick_s + 3 * squeue_s:
-            raise InputError(
-                "--watchdog must be at least --tick and three times --squeue-timeout, here "
-                f"{tick_s + 3 * squeue_s:g} seconds"
-            )
+        squeue_s = min(SQUEUE_TIMEOUT_S, (watchdog_s - tick_s) / 4)
         left = watchdog_s - tick_s - 2 * squeue_s
         return cls(watchdog_s, squeue_s, min(TIMEOUT_S, left / CALLS_IN_TICK))
 

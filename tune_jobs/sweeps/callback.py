@@ -12,7 +12,7 @@ from ray.tune import Callback
 
 from cluster_env.core.errors import Failure, InputError
 from cluster_env.worlds import get_spec
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.runs.describing import TITLE, headline
 from tune_jobs.runs.directory import CONFIG
 from tune_jobs.runs.history import MetricRow

@@ -10,9 +10,9 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from cluster_env.core.registry import unknown
-from rllib_configs.dimensions import Dimension
-from rllib_configs.loading import find_yaml, parse_section, read_yaml
-from rllib_configs.sections import Count, Section, Seed, WholeNumber
+from rllib_configs.config.dimensions import Dimension
+from rllib_configs.config.loading import find_yaml, parse_section, read_yaml
+from rllib_configs.config.sections import Count, Section, Seed, WholeNumber
 from tune_jobs.sweeps.searched import AshaSection, PbtSection
 from tune_jobs.sweeps.searches import SEARCHES, Search
 from tune_jobs.terminal.files import replacing

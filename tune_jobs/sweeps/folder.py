@@ -20,7 +20,7 @@ from typing import Literal
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.json_text import read_json
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoint
 from tune_jobs.runs.directory import RunDirectory, create_run, new_folder, open_run
 from tune_jobs.runs.history import MetricRow

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from cluster_env.core.errors import InputError
-from rllib_configs.changes import parse_override
+from rllib_configs.config.changes import parse_override
 from tune_jobs.commands.shared import texts_of
 from tune_jobs.commands.training import Tune
 from tune_jobs.sweeps.definition import Sweep, load_sweep

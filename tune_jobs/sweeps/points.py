@@ -13,10 +13,10 @@ import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, generator
-from rllib_configs.changes import change
-from rllib_configs.loading import load_config, make_config
-from rllib_configs.registries import prepare
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.changes import change
+from rllib_configs.config.loading import load_config, make_config
+from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.sweeps.definition import PRESET, Sweep
 
 Presets = Mapping[str, Mapping[str, Any]]

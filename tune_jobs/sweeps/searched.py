@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
-from rllib_configs.dimensions import Dimension
-from rllib_configs.sections import Count, Section
+from rllib_configs.config.dimensions import Dimension
+from rllib_configs.config.sections import Count, Section
 
 SETTINGS = "settings"
 """What Ray Tune's config of a trial holds: the settings of the space, by key."""

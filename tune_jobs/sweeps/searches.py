@@ -12,8 +12,8 @@ from pydantic_core import PydanticCustomError
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
-from rllib_configs.dimensions import Dimension
-from rllib_configs.options import adjustable_settings
+from rllib_configs.config.dimensions import Dimension
+from rllib_configs.config.options import adjustable_settings
 from tune_jobs.sweeps.searched import SCORE, SCORED_AT, SETTINGS, SearchedSweep, Settings
 
 if TYPE_CHECKING:

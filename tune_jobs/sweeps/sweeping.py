@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_env.core.errors import InputError
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.processes.head import watching_head
 from tune_jobs.processes.ray_session import check_placement, ray_session, resolve_address
 from tune_jobs.sweeps.definition import Sweep

@@ -18,7 +18,7 @@ from ray.tune.experiment import Trial
 from ray.tune.stopper import Stopper
 
 from cluster_env.core.errors import Failure
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.processes.capacity import GRACE_S, CpuWait, can_grow, num_cpus_of
 from tune_jobs.sweeps.callback import MAX_FAILURES, SweepCallback
 from tune_jobs.sweeps.folder import SweepFolder, SweepWork, find_work, trial_name

@@ -6,7 +6,7 @@ import traceback
 import click
 
 from cluster_env.core.errors import Failure, InputError, printable, shortened
-from rllib_configs.secrets import hide_secrets
+from rllib_configs.config.secrets import hide_secrets
 from tune_jobs.terminal.usage import explain_usage
 
 _FAILED, _BAD_INPUT, _INTERRUPTED = 1, 2, 130

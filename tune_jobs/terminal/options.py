@@ -63,9 +63,6 @@ def count(least: int = 1, most: int = MOST) -> click.IntRange:
 
 _FORCE = "tune_jobs.force"  # where the context of a command keeps it
 
-OF_PLAN = "tune_jobs.of_plan"
-"""What is set in the context of a call of ``results``, which refreshes the files of its folder."""
-
 
 class OutPath(click.Path):
     """A file or folder that a command writes when its work is done; that it can is tried before.
@@ -85,7 +82,7 @@ class OutPath(click.Path):
             try_writing(path, folder=not self.file_okay)
         except OSError as error:
             self.fail(f"cannot write to {path}: {error.strerror or error}", param, ctx)
-        if not self.dir_okay and not (ctx and ctx.meta.get(OF_PLAN)):
+        if not self.dir_okay:
             if not path.absolute().parent.is_dir():
                 self.fail(f"cannot write {path}: there is no folder {path.parent}", param, ctx)
             if path.exists() and not (ctx and ctx.meta.get(_FORCE)):

@@ -19,6 +19,11 @@ def print_json(data: Any) -> None:
     click.echo(json.dumps(data, indent=1), file=_kept)
 
 
+def show(text: str, *, bold: bool = False, err: bool = False) -> None:
+    """Prints a line, or writes it to stderr."""
+    click.secho(text, bold=bold, err=err)
+
+
 def silent(text: str) -> None:
     """Stands for `click.echo` where a program asks."""
 

@@ -8,13 +8,13 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
-from rllib_configs.secrets import hide_secrets
+from rllib_configs.config.secrets import hide_secrets
 from tune_jobs.terminal.signals import heard
 
 PACKAGES = ("cluster_env", "rllib_configs", "meta", "tune_jobs")
@@ -102,12 +102,27 @@ def run_command(command: click.Command) -> NoReturn:
 def run(
     command: click.Command, args: Sequence[str] | None = None, prog_name: str = "metasched"
 ) -> int:
-    """Runs a command and turns what happens into an exit status and at most one line.
+    """Runs a command, see `run_call`.
 
     Args:
         command: the command or group.
         args: the command line; by default that of the process.
         prog_name: what usage texts call the program.
+    """
+
+    def call() -> Any:
+        _refuse_empty_texts(sys.argv[1:] if args is None else args)
+        return command.main(args=args, prog_name=prog_name, standalone_mode=False)
+
+    return run_call(call, prog_name)
+
+
+def run_call(call: Callable[[], Any], prog_name: str) -> int:
+    """Calls a command and turns what happens into an exit status and at most one line.
+
+    Args:
+        call: what is done; it may return an exit status.
+        prog_name: what errors call the program.
     """
     global _debug
     _debug = False
@@ -117,9 +132,8 @@ def run(
     for package in PACKAGES:
         logging.getLogger(package).addHandler(logs)
     try:
-        _refuse_empty_texts(sys.argv[1:] if args is None else args)
         with heard():
-            status: Any = command.main(args=args, prog_name=prog_name, standalone_mode=False)
+            status: Any = call()
         if sys.stdout is not None:  # which a shell may have closed
             sys.stdout.flush()
         return status if isinstance(status, int) else _OK

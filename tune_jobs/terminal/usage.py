@@ -8,9 +8,9 @@ import click
 from cluster_env.core.registry import nearest
 from cluster_env.core.removed import was_removed
 from cluster_env.worlds import WORLDS, get_spec, shipped_policies
-from rllib_configs.explaining import settings_named
-from rllib_configs.extensions import load_extensions
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.explaining import settings_named
+from rllib_configs.config.extensions import load_extensions
+from rllib_configs.config.schema import ExperimentConfig
 
 _EXTRA = re.compile(r"unexpected extra arguments? \((.+)\)")
 _TAKE_POLICIES = ("--policies", "--policy")
@@ -63,7 +63,8 @@ def _as_setting(name: str, value: str, options: list[str]) -> str:
 
 def _as_argument(name: str, command: click.Command) -> str:
     """Asks whether the function in Python was meant; empty where it has no such argument."""
-    untyped = {param.opts[0]: param.name for param in getattr(command, "untyped", ())}
+    fields = getattr(command, "fields", ())
+    untyped = {f"--{one.option}": one.name for one in fields if not one.is_typed}
     said = untyped.get(name)
     return f": did you mean metasched.{command.name}({said}=VALUE)?" if said else ""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_env.core.json_text import parse_json
-from rllib_configs.secrets import hide_secrets
+from rllib_configs.config.secrets import hide_secrets
 from tune_jobs.terminal.files import FileLock
 from tune_jobs.tracking.notes import NOTE_TAG, sections_of
 from tune_jobs.tracking.places import ARTIFACT_FOLDER, database_of, tracking_dir

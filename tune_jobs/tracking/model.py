@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.worlds import get_spec
-from rllib_configs.extensions import GROUP, allowed_imports
+from rllib_configs.config.extensions import GROUP, allowed_imports
 from rllib_configs.policy_files import CONFIG_FILE, load_policy, weights_file
 from rllib_configs.served_policy import (
     DEFAULTS,
@@ -43,7 +43,7 @@ from tune_jobs.tables.printing import code_span
 if TYPE_CHECKING:
     from mlflow.models import ModelSignature
 
-    from rllib_configs.schema import ExperimentConfig
+    from rllib_configs.config.schema import ExperimentConfig
 
 __all__ = [
     "ABOUT_MODELS",

@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from rllib_configs.secrets import hide_secrets
+from rllib_configs.config.secrets import hide_secrets
 
 STORE_FILE = "mlflow.db"
 ARTIFACT_FOLDER = "mlartifacts"

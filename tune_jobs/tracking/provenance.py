@@ -14,8 +14,8 @@ from pathlib import Path
 
 import __main__
 from cluster_env.core.errors import InputError
-from rllib_configs import extensions
-from rllib_configs.secrets import hide_secrets
+from rllib_configs.config import extensions
+from rllib_configs.config.secrets import hide_secrets
 
 GIT_TIMEOUT_S = 2.0
 _GIVEN: ContextVar[tuple[str, ...] | None] = ContextVar("command", default=None)

@@ -14,8 +14,8 @@ import click
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from rllib_configs.schema import ExperimentConfig
-from rllib_configs.secrets import hide_secrets
+from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.secrets import hide_secrets
 from tune_jobs.terminal.files import short_path
 from tune_jobs.terminal.running import program
 from tune_jobs.tracking.copying import Copy, CopyThread, lock_of

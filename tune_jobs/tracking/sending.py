@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from cluster_env.core.errors import Failure, InputError, shortened
+from rllib_configs.config.schema import TrackingSection
+from rllib_configs.config.secrets import hide_secrets
 from rllib_configs.policy_files import read_policy_config
-from rllib_configs.schema import TrackingSection
-from rllib_configs.secrets import hide_secrets
 from tune_jobs.tracking.copying import Copy, lock_of
 from tune_jobs.tracking.model import may_be_model
 from tune_jobs.tracking.places import local_store, server_uri, tracking_dir

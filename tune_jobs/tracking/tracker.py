@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
-from rllib_configs.secrets import hide_secrets
+from rllib_configs.config.secrets import hide_secrets
 from tune_jobs.tracking.copying import Copy, CopyThread, lock_of
 from tune_jobs.tracking.notes import code
 from tune_jobs.tracking.places import local_store, server_uri

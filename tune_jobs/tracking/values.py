@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rllib_configs.secrets import hide_secrets
+from rllib_configs.config.secrets import hide_secrets
 
 MAX_NAME = 250  # characters, MLflow's limit
 

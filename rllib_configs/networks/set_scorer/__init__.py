@@ -7,12 +7,12 @@ import torch
 from numpy.typing import NDArray
 
 from cluster_env.core.world import World
+from rllib_configs.config.options import TrainingSection
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.conditions import seen_world
 from rllib_configs.networks.registry import FeatureNames, Network, Shapes, Weights
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
-from rllib_configs.options import TrainingSection
-from rllib_configs.schema import ExperimentConfig
 
 
 class SetScorerNetwork(Network):

@@ -12,6 +12,7 @@ from torch import nn
 
 from cluster_env.core.seeding import Purpose, generator
 from cluster_env.core.world import Features
+from rllib_configs.config.options import TrainingSection
 from rllib_configs.networks.linear import Linear
 from rllib_configs.networks.set_scorer.gradient import backward_rows, block_type, transposed
 from rllib_configs.networks.set_scorer.kernels import (
@@ -24,7 +25,6 @@ from rllib_configs.networks.set_scorer.kernels import (
     scores,
     unpack,
 )
-from rllib_configs.options import TrainingSection
 
 WINDOW = "window"
 """Name of the feature of the context that `SetScorerOptions.show_window` is about."""

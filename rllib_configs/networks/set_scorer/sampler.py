@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from cluster_env.core.compiled import njit
 from cluster_env.core.world import Features, Mask, State, World
 from rllib_configs.conditioned import ConditionedWorld
+from rllib_configs.config.registries import FAST_PATHS, found
 from rllib_configs.learning.losses import symexp
 from rllib_configs.networks.sampling import Draws, Sampler, TensorForm
 from rllib_configs.networks.set_scorer.kernels import (
@@ -18,7 +19,6 @@ from rllib_configs.networks.set_scorer.kernels import (
     score_rows,
 )
 from rllib_configs.networks.set_scorer.network import SetScorer, TensorScorer
-from rllib_configs.registries import FAST_PATHS, found
 
 _PIECE = 1024  # rows; four times as many take three times as long each
 

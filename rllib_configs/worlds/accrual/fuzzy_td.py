@@ -23,10 +23,10 @@ from rllib_configs.algorithms.batched import (
     module_weights,
 )
 from rllib_configs.algorithms.config import BatchedConfig
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.runners.sampling import SampleUnit, iteration_units
 from rllib_configs.runners.sums import Part
 from rllib_configs.runners.units import Arrays
-from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.accrual.servers import Learning
 from rllib_configs.worlds.accrual.state_values import value_kind
 

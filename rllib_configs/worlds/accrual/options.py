@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from rllib_configs.registries import ALGORITHMS, NETWORKS, Algorithm, NetworkEntry
-from rllib_configs.sections import Count, Positive, Section
+from rllib_configs.config.registries import ALGORITHMS, NETWORKS, Algorithm, NetworkEntry
+from rllib_configs.config.sections import Count, Positive, Section
 
 One = Annotated[float, Field(ge=1, le=1)]
 

@@ -33,7 +33,7 @@ from cluster_env.worlds.accrual.values import VALUE_FUNCTIONS, first_parameters
 from cluster_env.worlds.accrual.workloads import PoissonWorkload
 
 if TYPE_CHECKING:
-    from rllib_configs.schema import ExperimentConfig
+    from rllib_configs.config.schema import ExperimentConfig
 
 POLICIES = {"none": "none", "aggressive": "aggressive", "utility": "value"}
 """Rows of figures 2 and 3 and the scorers behind them."""

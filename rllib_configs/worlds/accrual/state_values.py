@@ -16,9 +16,9 @@ from cluster_env.worlds.accrual.values import (
     mean_values,
     num_parameters,
 )
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 from rllib_configs.networks.sampling import Draws
-from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.accrual.options import FuzzyTDOptions, StateValuesOptions
 
 

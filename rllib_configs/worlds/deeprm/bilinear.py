@@ -17,6 +17,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.world import Features, World
 from cluster_env.worlds.deeprm import DeepRM
 from rllib_configs.conditioned import ConditionedWorld
+from rllib_configs.config.options import TrainingSection
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.conditions import seen_world
 from rllib_configs.networks.registry import (
     FeatureNames,
@@ -26,8 +28,6 @@ from rllib_configs.networks.registry import (
     require_kind,
 )
 from rllib_configs.networks.sampling import Draws, TensorForm, sample_actions
-from rllib_configs.options import TrainingSection
-from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.deeprm.bilinear_kernels import Floats, score
 from rllib_configs.worlds.deeprm.bilinear_weights import (
     STATE_FEATURES,

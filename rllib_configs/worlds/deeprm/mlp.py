@@ -14,10 +14,10 @@ from cluster_env.core.compiled import njit
 from cluster_env.core.errors import InputError
 from cluster_env.core.world import World
 from cluster_env.worlds.deeprm import DeepRM
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.linear import linear
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 from rllib_configs.networks.sampling import Sampler, TensorForm
-from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.deeprm.lookups import LookupLayout
 
 

@@ -1,13 +1,13 @@
 """DeepRM's entries in the registries; needs neither Ray nor PyTorch."""
 
-from rllib_configs.registries import (
+from rllib_configs.config.registries import (
     FAST_PATHS,
     NETWORKS,
     RANGES,
     ConditionOption,
     NetworkEntry,
 )
-from rllib_configs.sections import Count, Positive, Section, Width
+from rllib_configs.config.sections import Count, Positive, Section, Width
 
 
 class MLPOptions(Section):

@@ -12,9 +12,9 @@ from pydantic_core import PydanticCustomError
 from cluster_env.core.errors import InputError
 from cluster_env.objectives.classes import class_slowdown_name
 from cluster_env.worlds.deeprm.workloads import LOWEST_LOAD
-from rllib_configs.ranges import TaskRanges
-from rllib_configs.sections import Count, Positive, Share, WholeNumber
-from rllib_configs.task_schema import TaskSection
+from rllib_configs.config.ranges import TaskRanges
+from rllib_configs.config.sections import Count, Positive, Share, WholeNumber
+from rllib_configs.config.task_schema import TaskSection
 
 T = TypeVar("T")
 

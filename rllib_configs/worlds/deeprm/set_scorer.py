@@ -25,7 +25,7 @@ from rllib_configs.networks.set_scorer.sampler import open_logits, room_of_a_row
 
 
 class DeepRMFastPath:
-    """See `rllib_configs.registries.FAST_PATHS`."""
+    """See `rllib_configs.config.registries.FAST_PATHS`."""
 
     def __init__(self, network: SetScorer, packed: Records, world: DeepRM) -> None:
         self._space = world.state_space

@@ -9,9 +9,9 @@ from cluster_env.core.world import World
 from cluster_env.worlds.graphs import Graphs
 from cluster_env.worlds.graphs.rules import CONTEXT, NUM_WEIGHTS, PRIORITY, Rule
 from cluster_env.worlds.graphs.simulator import GraphsSimulator
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 from rllib_configs.networks.sampling import Sampler
-from rllib_configs.schema import ExperimentConfig
 
 SCORE, CONTEXTS = "network.score", "network.told_context"
 START = {"log_left": 1.0, "ready": -1.0}

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from rllib_configs.registries import (
+from rllib_configs.config.registries import (
     CONVERSIONS,
     NETWORKS,
     RANGES,

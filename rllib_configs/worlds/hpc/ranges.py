@@ -8,11 +8,11 @@ from pydantic import Field, field_validator
 
 from cluster_env.objectives import mixture
 from rllib_configs.conditioned import draw_weights
-from rllib_configs.dimensions import Dimension
-from rllib_configs.loading import parse_section
-from rllib_configs.ranges import TaskRanges, streams
-from rllib_configs.sections import Count
-from rllib_configs.task_schema import TaskSection
+from rllib_configs.config.dimensions import Dimension
+from rllib_configs.config.loading import parse_section
+from rllib_configs.config.ranges import TaskRanges, streams
+from rllib_configs.config.sections import Count
+from rllib_configs.config.task_schema import TaskSection
 
 
 class HPCRanges(TaskRanges):

@@ -13,10 +13,10 @@ from cluster_env.worlds.hpc.scorer import JOB_FEATURES, SIZE, STATE_FEATURES, Sc
 from cluster_env.worlds.hpc.scorer_features import scorer_features
 from cluster_env.worlds.hpc.scoring import score_states
 from cluster_env.worlds.hpc.simulator import HPCSimulator
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.conditions import told
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 from rllib_configs.networks.sampling import Sampler, TensorForm
-from rllib_configs.schema import ExperimentConfig
 
 START = {"log_estimate": 1.0, "log_share": 1.0}
 """Small areas first: what a search begins with."""

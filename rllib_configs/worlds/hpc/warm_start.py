@@ -18,7 +18,7 @@ from rllib_configs.networks.set_scorer.kernels import SKIP_GAIN
 from rllib_configs.worlds.hpc.scorer import parts_of
 
 if TYPE_CHECKING:
-    from rllib_configs.schema import ExperimentConfig
+    from rllib_configs.config.schema import ExperimentConfig
 
 _JOB = {
     "log_estimate": ("log_estimate", 3.0),

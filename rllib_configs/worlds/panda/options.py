@@ -1,7 +1,7 @@
 """The entries of PANDA's world in the registries; needs neither Ray nor PyTorch."""
 
-from rllib_configs.registries import NETWORKS, NetworkEntry
-from rllib_configs.sections import Section
+from rllib_configs.config.registries import NETWORKS, NetworkEntry
+from rllib_configs.config.sections import Section
 
 
 class PairOptions(Section):

@@ -13,9 +13,9 @@ from cluster_env.core.world import World
 from cluster_env.worlds.panda import Panda
 from cluster_env.worlds.panda.features import PAIR, START
 from cluster_env.worlds.panda.simulator import PandaSimulator
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 from rllib_configs.networks.sampling import Sampler
-from rllib_configs.schema import ExperimentConfig
 
 
 class PairScorer(Sampler):

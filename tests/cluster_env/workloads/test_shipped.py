@@ -7,7 +7,7 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.formats import read_log
 from cluster_env.workloads.shipped import shipped_logs
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tests.example_log import JOBS, PROCESSORS, write_example
 
 

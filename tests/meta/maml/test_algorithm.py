@@ -17,13 +17,13 @@ from meta.maml.runner import MetaWork, OuterStep, iteration_tasks
 from meta.maml.stages import StageEpisodes, StageScore
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
-from rllib_configs.loading import change, make_config
+from rllib_configs.config.loading import change, make_config
+from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.policies import learned_policy, save_policy, start_from
 from rllib_configs.policy_files import load_policy
-from rllib_configs.registries import prepare
 from rllib_configs.runners.episodes import spaces_of
 from rllib_configs.runners.rollout import Rollouts
-from rllib_configs.schema import ExperimentConfig
 from tests.meta.maml.tiny import CLUSTER
 from tests.rllib_configs.dying import end_in_round
 from tests.rllib_configs.training import Trained, assert_equal, assert_same_numbers, train

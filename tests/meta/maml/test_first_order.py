@@ -14,12 +14,12 @@ from meta.maml.module import MetaSetScorerModule, meta_model_config
 from meta.maml.options import MAMLOptions
 from meta.maml.stages import TaskSample
 from meta.maml.steps import StepOptions, inner_step, outer_loss, scorer_of
-from rllib_configs.loading import make_config
+from rllib_configs.config.loading import make_config
+from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.set_scorer.kernels import SKIP_GAIN
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
-from rllib_configs.registries import prepare
-from rllib_configs.schema import ExperimentConfig
 from tests.meta.maml.tiny import WORLD, leaves, tiny_rollouts
 
 TINY = "tests.meta.maml.tiny_tasks:TINY_TASKS"

@@ -13,7 +13,7 @@ from meta.maml.stages import StageSampler
 from meta.maml.steps import StepOptions, outer_loss, scorer_of
 from meta.tasks import Task
 from rllib_configs.conditioned import ConditionedWorld
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.networks.conditions import rewards_told, seen_world
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss

@@ -11,8 +11,8 @@ from meta.maml.options import MAMLOptions
 from meta.maml.stages import StageSampler, TaskSample
 from meta.maml.steps import Parameters, StepOptions, inner_step, scorer_of
 from meta.tasks import Task, training_tasks
+from rllib_configs.config.options import training_section
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
-from rllib_configs.options import training_section
 from tests.meta.maml.tiny_tasks import TINY_TASKS
 
 TRAINING = training_section("maml", "set_scorer")(hidden=8, jobsets=2, episodes_per_jobset=3)

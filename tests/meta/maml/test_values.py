@@ -10,8 +10,8 @@ from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.core.world import World
 from meta.maml.values import fitted_values
 from meta.tasks import TaskSplit, get_distribution
+from rllib_configs.config.loading import load_config
 from rllib_configs.learning.advantages import advantages_by_clock
-from rllib_configs.loading import load_config
 from rllib_configs.networks.registry import network_of
 from rllib_configs.runners.rollout import Rollouts, rollout
 from tests.conftest import REPOSITORY

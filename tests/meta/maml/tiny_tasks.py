@@ -7,7 +7,7 @@ import numpy as np
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
-from rllib_configs.task_schema import TaskSection
+from rllib_configs.config.task_schema import TaskSection
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from meta.panda.actors import LEVELS
 from meta.panda.advisor import PolicyAdvisor, build_advisor, initial_advisor
 from meta.panda.sampler import AdvisedSampler
 from meta.panda.specifications import consumers_table, specifications
+from rllib_configs.config.loading import load_config
 from rllib_configs.learning.losses import log_probabilities_of
-from rllib_configs.loading import load_config
 from rllib_configs.networks.registry import make_sampler
 from rllib_configs.runners.rollout import rollout
 from tests.meta.panda.slopes import assert_slopes, leaves_of, weights_of

@@ -5,7 +5,7 @@ import pytest
 
 from cluster_env.core.seeding import Split
 from meta.panda.advisor import initial_advisor
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.networks.registry import make_sampler
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, units_of
 from rllib_configs.runners.sampling import UnitSampler, iteration_units

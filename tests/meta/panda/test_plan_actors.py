@@ -13,7 +13,7 @@ from meta.panda.advisor import initial_advisor
 from meta.panda.entry import begin_as_shared
 from meta.panda.sampler import AdvisedSampler
 from meta.panda.specifications import consumer_tree, consumers_table, specifications
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.networks.registry import make_sampler
 from rllib_configs.policy_files import policy_of
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, units_of

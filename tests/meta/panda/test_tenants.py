@@ -19,7 +19,7 @@ from meta.panda.specifications import (
     num_core_types,
     specifications,
 )
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tests.meta.panda.slopes import leaves_of
 
 

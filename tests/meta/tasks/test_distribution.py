@@ -19,8 +19,8 @@ from meta.tasks import (
     get_distribution,
     objective_kind,
 )
-from rllib_configs.loading import parse_section
-from rllib_configs.task_schema import TaskSection
+from rllib_configs.config.loading import parse_section
+from rllib_configs.config.task_schema import TaskSection
 
 FAMILIES = TASK_DISTRIBUTIONS.names()
 OF_DEEPRM = [name for name in FAMILIES if get_distribution(name).base.world.kind == "deeprm"]

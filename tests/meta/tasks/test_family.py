@@ -8,8 +8,8 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.objectives import read_class_weights
 from meta.tasks import FamilySection, get_distribution, objective_kind, read_family
-from rllib_configs.loading import parse_section
-from rllib_configs.task_schema import TaskSection
+from rllib_configs.config.loading import parse_section
+from rllib_configs.config.task_schema import TaskSection
 from rllib_configs.worlds.deeprm.ranges import DeepRMRanges
 
 RANGES = {

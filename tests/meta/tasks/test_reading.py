@@ -7,8 +7,8 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.worlds.deeprm.log import DeepRMLog
 from meta.tasks import read_task
-from rllib_configs.loading import load_config
-from rllib_configs.task_schema import TaskSection
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.task_schema import TaskSection
 from tests.cluster_env.worlds.deeprm.random_trace import make_trace
 
 HOME = load_config("deeprm", ["task.world.rules=released", "task.workload.load=0.9"]).task

@@ -14,7 +14,7 @@ from cluster_env.core.seeding import Split
 from cluster_env.envs.cluster import ClusterEnv
 from rllib_configs.algorithms.config import BatchedConfig
 from rllib_configs.builders import algorithm_config
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.policies import learned_policy, start_from
 
 pytestmark = pytest.mark.usefixtures("local_ray")

@@ -8,11 +8,11 @@ from cluster_env.core.errors import InputError
 from cluster_env.objectives import get_objective
 from meta.adaptation import adapt_policy, untrained_policy
 from meta.tasks import Task
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.conditions import seen_world, with_objective
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.policy_files import policy_of
-from rllib_configs.schema import ExperimentConfig
 from tests.tune_jobs.untrained_runs import SMALL_TASK
 
 TOLD = "training.conditioned_on=[slowdown, makespan]"

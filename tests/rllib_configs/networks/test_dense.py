@@ -7,11 +7,11 @@ from ray.rllib.core.columns import Columns
 
 from cluster_env.core.errors import InputError
 from rllib_configs.builders import algorithm_config
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.registry import make_sampler
 from rllib_configs.runners.episodes import spaces_of
 from rllib_configs.runners.sampling import UnitSampler, iteration_units
-from rllib_configs.schema import ExperimentConfig
 
 SIZES = ("training.jobsets=2", "training.jobsets_per_unit=2", "training.episodes_per_jobset=2")
 

@@ -8,7 +8,7 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.worlds.deeprm import DeepRM
 from rllib_configs.conditioned import ConditionedWorld
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.networks.registry import network_of
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss
 from rllib_configs.policy_files import read_weights
@@ -113,7 +113,7 @@ def test_a_policy_without_classes_acts_the_same_with_room_for_them() -> None:
 
 
 def test_derivatives_of_second_order_need_another_network() -> None:
-    from rllib_configs.registries import prepare
+    from rllib_configs.config.registries import prepare
 
     with pytest.raises(InputError, match="order=second needs the network set_scorer"):
         prepare(load_config("deeprm-maml-operation", ["training.order=second"]))

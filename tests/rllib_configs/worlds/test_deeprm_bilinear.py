@@ -9,7 +9,7 @@ from cluster_env.core.seeding import Split
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.features import IDLE_PATIENCE
 from cluster_env.worlds.deeprm.observations import live_mask, placeable_mask
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.networks.registry import network_of
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, judged_by_all, units_of
 from rllib_configs.runners.sums import total

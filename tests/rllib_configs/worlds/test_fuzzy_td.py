@@ -16,13 +16,13 @@ from cluster_env.worlds.accrual.rules import Rule
 from cluster_env.worlds.accrual.values import VALUE_FUNCTIONS, first_parameters, value_of
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.registry import make_sampler, network_of
 from rllib_configs.policies import save_policy
 from rllib_configs.policy_files import load_policy
-from rllib_configs.registries import prepare
 from rllib_configs.runners.sampling import iteration_units
-from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.accrual.fuzzy_td import ServersWork
 from rllib_configs.worlds.accrual.servers import Learning, Setting, learn_values
 from rllib_configs.worlds.accrual.state_values import NETWORK

@@ -6,8 +6,8 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.objectives.mixtures import weights_of
 from meta.tasks import FamilySection
-from rllib_configs.loading import parse_section
-from rllib_configs.task_schema import TaskSection
+from rllib_configs.config.loading import parse_section
+from rllib_configs.config.task_schema import TaskSection
 
 BASE = {
     "world": {"kind": "hpc", "queue": 8},

@@ -12,14 +12,14 @@ from cluster_env.worlds import get_spec
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.scorer import MODES, Scorer
 from cluster_env.worlds.hpc.workloads import LublinWorkload, any_site
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.registries import prepare
 from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import (
     LearnedPolicy,
     PlayedLearnedPolicy,
     policy_of,
 )
-from rllib_configs.registries import prepare
 from rllib_configs.search_problem import SearchProblem
 from rllib_configs.worlds.hpc.scorer import START, ScorerSampler, start_weights
 

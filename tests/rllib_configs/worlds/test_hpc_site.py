@@ -9,8 +9,8 @@ from cluster_env.core.spec import build_world
 from cluster_env.sites.description import NodeGroup, Outage, Partition, Site
 from cluster_env.sites.weights import Weights
 from cluster_env.worlds.hpc import HPC
-from rllib_configs.loading import load_config, write_config
-from rllib_configs.settings import list_settings, settings_of
+from rllib_configs.config.loading import load_config, write_config
+from rllib_configs.config.settings import list_settings, settings_of
 from tune_jobs.measuring.choices import choose_config
 
 SITE = Site(

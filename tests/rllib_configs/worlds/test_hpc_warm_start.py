@@ -9,7 +9,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.hpc.workloads import LublinWorkload
 from meta.adaptation import untrained_policy
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import (
     check_start,
@@ -18,7 +19,6 @@ from rllib_configs.policy_files import (
     starting_weights,
     write_policy,
 )
-from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.hpc.warm_start import SHARPNESS
 
 

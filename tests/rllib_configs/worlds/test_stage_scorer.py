@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import starting_weights, write_policy
-from rllib_configs.schema import ExperimentConfig
 
 SMALL = (
     *("task.world.executors=4", "task.workload.jobs=3", "training.iterations=2"),

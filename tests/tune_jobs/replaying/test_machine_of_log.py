@@ -9,7 +9,7 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.swf import write_swf
 from meta.tasks import read_task
-from rllib_configs.loading import config_text, load_config
+from rllib_configs.config.loading import config_text, load_config
 from tune_jobs.measuring.choices import choose_config
 from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.measuring.trained_runs import find_runs, load_runs

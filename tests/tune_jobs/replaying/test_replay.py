@@ -19,7 +19,7 @@ from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.bounds import read_bound
 from cluster_env.worlds.hpc.workloads import HPCLog, LublinWorkload
 from meta.adaptation import untrained_policy
-from rllib_configs.loading import load_config, write_config
+from rllib_configs.config.loading import load_config, write_config
 from rllib_configs.policy_files import write_policy
 from tests.golden import stored
 from tests.tune_jobs.replaying.site_log import write_site_log

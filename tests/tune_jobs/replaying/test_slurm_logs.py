@@ -10,7 +10,7 @@ import pytest
 
 from cluster_env.core.seeding import Split
 from meta.tasks import read_task
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tests.tune_jobs.replaying.slurm_export import Job, write_as_csv, write_export
 from tune_jobs import cli
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rllib_configs.loading import parse_section
+from rllib_configs.config.loading import parse_section
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import create_sweep
 

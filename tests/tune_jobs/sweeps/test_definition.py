@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import parse_section
+from rllib_configs.config.loading import parse_section
 from tune_jobs import cli
 from tune_jobs.sweeps.definition import Sweep, load_sweep, sweep_names, write_sweep
 from tune_jobs.sweeps.points import (

@@ -9,7 +9,7 @@ import ray
 from ray.exceptions import NodeDiedError, ObjectLostError
 
 from cluster_env.core.errors import Failure
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from tests.tune_jobs.sweeps.tiny import Quiet
 from tune_jobs.sweeps import tuning
 from tune_jobs.sweeps.callback import SweepCallback

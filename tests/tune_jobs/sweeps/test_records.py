@@ -8,7 +8,7 @@ import pytest
 from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import load_config, parse_section
+from rllib_configs.config.loading import load_config, parse_section
 from tests.tune_jobs.sweeps.trial_records import finish, record_of, rows, state_of
 from tune_jobs.figures import sweep as sweep_figure
 from tune_jobs.runs.trainer import cost_ratio

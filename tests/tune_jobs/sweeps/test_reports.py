@@ -12,7 +12,7 @@ import pytest
 from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import parse_section
+from rllib_configs.config.loading import parse_section
 from tests.tune_jobs.sweeps.trial_records import finish, record_of, rows
 from tune_jobs.figures import sweep as sweep_figure
 from tune_jobs.sweeps.callback import SweepCallback, describe_error

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from ray.exceptions import ObjectLostError
 
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.policy_files import load_policy
 from tests.clusters.services import psutil
 from tests.tune_jobs.sweeps.tiny import GRID, ITERATIONS, Quiet, sweep

@@ -2,7 +2,7 @@
 
 import io
 
-from rllib_configs.loading import parse_section
+from rllib_configs.config.loading import parse_section
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import TrialRecord
 from tune_jobs.sweeps.progress_table import ProgressTable

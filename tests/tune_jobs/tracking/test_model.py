@@ -22,9 +22,9 @@ from click.testing import CliRunner
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, generator
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.policy_files import load_policy, write_policy
-from rllib_configs.schema import ExperimentConfig
 from tests.waiting import PATIENCE_S
 from tune_jobs.sync import command as sync
 from tune_jobs.tracking import Tracker, local_store, local_uri

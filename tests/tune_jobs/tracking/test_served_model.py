@@ -14,7 +14,7 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.envs import ClusterEnv
 from cluster_env.worlds import shipped_policies
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import load_policy, write_policy
 from rllib_configs.served_policy import EXTENSIONS_FILE, _load_pyfunc

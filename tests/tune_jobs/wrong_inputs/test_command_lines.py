@@ -126,9 +126,9 @@ train deeprm-smoke --set checkpoint.keep=0
 train deeprm-smoke --set tracking.enabled=perhaps
 train deeprm-smoke --set tracking.model=a/b
 train deeprm-smoke --set tracking.uri=foo://x
-train deeprm-smoke --tracking-uri nosuch
-train deeprm-smoke --tracking-uri http://
-train deeprm-smoke --tracking-uri https://user:pw@example.org
+train deeprm-smoke --set tracking.uri=nosuch
+train deeprm-smoke --set tracking.uri=http://
+train deeprm-smoke --set tracking.uri=https://user:pw@example.org
 train deeprm-smoke --run full
 train deeprm-smoke --run runs/good --set seed=9
 train deeprm-smoke --run file/below
@@ -281,8 +281,6 @@ figure deeprm-fig4 --table file
 figure deeprm-fig4 --table good.csv
 figure adaptation
 figure adaptation --rows nowhere
-figure optimality-gap --time-limit nan
-figure optimality-gap --time-limit 0
 figure sweep --runs runs/good
 results nosuch
 results nosuch.yaml

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from rllib_configs.algorithms.evolution import EvolutionConfig
     from rllib_configs.algorithms.ppo import PPOConfig
     from rllib_configs.algorithms.reinforce import ReinforceConfig
-    from rllib_configs.loading import load_config, preset_names
+    from rllib_configs.config.loading import load_config, preset_names
+    from rllib_configs.config.schema import ExperimentConfig
     from rllib_configs.policy_files import LearnedPolicy, load_policy
-    from rllib_configs.schema import ExperimentConfig
     from tune_jobs.measuring.table import format_rows
     from tune_jobs.runs.training import RunResult
     from tune_jobs.tables.report import Report
@@ -68,9 +68,9 @@ _MODULES = {
     "rllib_configs.algorithms.evolution": ("EvolutionConfig",),
     "rllib_configs.algorithms.ppo": ("PPOConfig",),
     "rllib_configs.algorithms.reinforce": ("ReinforceConfig",),
-    "rllib_configs.loading": ("load_config", "preset_names"),
+    "rllib_configs.config.loading": ("load_config", "preset_names"),
     "rllib_configs.policy_files": ("LearnedPolicy", "load_policy"),
-    "rllib_configs.schema": ("ExperimentConfig",),
+    "rllib_configs.config.schema": ("ExperimentConfig",),
     "tune_jobs.measuring.table": ("format_rows",),
     "tune_jobs.runs.training": ("RunResult",),
     "tune_jobs.tables.report": ("Report",),

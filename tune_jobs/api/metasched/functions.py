@@ -13,10 +13,9 @@ from cluster_env.core.policy import Policy
 from cluster_env.core.registry import unknown
 from cluster_env.task import Task
 from cluster_env.worlds import WORLDS
-from rllib_configs.changes import Changes
-from rllib_configs.extensions import load_extensions
-from rllib_configs.schema import ExperimentConfig
-from tune_jobs.commands.command_line import name_of_option
+from rllib_configs.config.changes import Changes
+from rllib_configs.config.extensions import load_extensions
+from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.commands.flags import Field, Flag, OptionValue, declared, split
 from tune_jobs.terminal.progress import NoProgress, Progress
 
@@ -118,11 +117,7 @@ _NAMED = re.compile(r"--([a-z][a-z-]*)")
 
 def _documented(text: str, fields: Mapping[str, Field]) -> str:
     """A docstring with the fields, before what is returned and raised."""
-    by_flag = {
-        one.declaration.name or name_of_option(one.name): one
-        for one in fields.values()
-        if isinstance(one.declaration, Flag)
-    }
+    by_flag = {one.option: one for one in fields.values() if isinstance(one.declaration, Flag)}
     lines = ["Args:"]
     for name, one in fields.items():
         said = _NAMED.sub(

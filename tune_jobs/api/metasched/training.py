@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from metasched.functions import shown, takes
-from rllib_configs.changes import Changes
-from rllib_configs.registries import prepare
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.config.changes import Changes
+from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.commands.comparing import Choose
 from tune_jobs.commands.training import Resume, Train, Tune
 from tune_jobs.figures.drawing import draw_figure

@@ -11,7 +11,7 @@ from cluster_env.workloads.swf import write_swf
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.real_sites import Draw, real_sites
 from cluster_env.worlds.hpc.workloads import HPCLog
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.search_problem import SearchProblem, prepare
 
 SMALL, LARGE = 8, 64

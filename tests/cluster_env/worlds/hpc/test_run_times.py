@@ -14,7 +14,7 @@ from cluster_env.objectives import get_objective
 from cluster_env.worlds.hpc import HPC, rules
 from cluster_env.worlds.hpc.rules import BACKFILLING, ORDERS, Rule
 from cluster_env.worlds.hpc.scorer import MODES, SIZE, Scorer
-from rllib_configs.loading import load_config
+from rllib_configs.config.loading import load_config
 from rllib_configs.policy_files import LearnedPolicy, policy_of
 from rllib_configs.worlds.hpc.scorer import start_weights
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played

@@ -9,12 +9,12 @@ from pydantic import Field, model_validator
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, generator
-from rllib_configs.changes import change
-from rllib_configs.dimensions import Dimension
-from rllib_configs.loading import parse_section
-from rllib_configs.registries import RANGES, found
-from rllib_configs.sections import Section
-from rllib_configs.task_schema import TaskSection
+from rllib_configs.config.changes import change
+from rllib_configs.config.dimensions import Dimension
+from rllib_configs.config.loading import parse_section
+from rllib_configs.config.registries import RANGES, found
+from rllib_configs.config.sections import Section
+from rllib_configs.config.task_schema import TaskSection
 
 
 def streams(rng: np.random.Generator) -> Callable[[str], np.random.Generator]:

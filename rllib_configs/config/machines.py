@@ -7,7 +7,7 @@ from typing import Any
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds import WORLDS
-from rllib_configs.task_schema import TaskSection
+from rllib_configs.config.task_schema import TaskSection
 
 OPTION = "--{name} {units} (task.world.{name})"
 """How a command is told of a resource that has options for the world's settings."""

@@ -21,7 +21,7 @@ from cluster_env.core.world import World
 from cluster_env.objectives import Objective, get_objective, mixture
 from cluster_env.task import Task
 from cluster_env.worlds import WORLDS
-from rllib_configs.sections import (
+from rllib_configs.config.sections import (
     DerivedSection,
     Section,
     WholeNumber,

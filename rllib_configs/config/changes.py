@@ -9,9 +9,9 @@ from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.spec import WorldSpec
 from cluster_env.core.yaml_text import MAX_DEPTH, YAMLFault, parse_yaml
 from cluster_env.worlds import WORLDS
-from rllib_configs.extensions import load_extensions
-from rllib_configs.options import TrainingSection, goes_with, training_section
-from rllib_configs.registries import CHOICES
+from rllib_configs.config.extensions import load_extensions
+from rllib_configs.config.options import TrainingSection, goes_with, training_section
+from rllib_configs.config.registries import CHOICES
 
 Changes = Iterable[str] | Mapping[str, object]
 """Texts of the form ``key=value``, or values by their keys."""

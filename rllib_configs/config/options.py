@@ -19,8 +19,8 @@ from cluster_env.core.registry import Registry
 from cluster_env.core.world import World
 from cluster_env.evaluation import get_metric
 from cluster_env.worlds import shipped_policies
-from rllib_configs.extensions import load_extensions
-from rllib_configs.registries import (
+from rllib_configs.config.extensions import load_extensions
+from rllib_configs.config.registries import (
     ALGORITHMS,
     CHOICES,
     NETWORKS,
@@ -28,7 +28,15 @@ from rllib_configs.registries import (
     ConditionOption,
     NetworkEntry,
 )
-from rllib_configs.sections import ADJUSTABLE, Count, Positive, Section, Share, Width, restored
+from rllib_configs.config.sections import (
+    ADJUSTABLE,
+    Count,
+    Positive,
+    Section,
+    Share,
+    Width,
+    restored,
+)
 
 UNITS = 32
 """As many pieces of work an iteration of a search has at least, where candidates are enough."""

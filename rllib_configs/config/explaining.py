@@ -12,8 +12,8 @@ from pydantic import BaseModel, ValidationError
 from cluster_env.core.errors import MAX_SHOWN, InputError, shortened
 from cluster_env.core.removed import was_removed
 from cluster_env.worlds import WORLDS
-from rllib_configs.options import TrainingSection, owners
-from rllib_configs.sections import DerivedSection, section_of
+from rllib_configs.config.options import TrainingSection, owners
+from rllib_configs.config.sections import DerivedSection, section_of
 
 _TYPES = ("str", "int", "float", "bool")  # which of several types a value was tried as
 _UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")

@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from rllib_configs.sections import Section
+from rllib_configs.config.sections import Section
 
 Values = Annotated[tuple[Any, ...], Field(min_length=1)]
 Range = tuple[float, float]

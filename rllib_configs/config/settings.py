@@ -11,13 +11,13 @@ from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
 from cluster_env.worlds import WORLDS
-from rllib_configs.changes import flattened
-from rllib_configs.extensions import load_extensions
-from rllib_configs.options import TrainingSection
-from rllib_configs.registries import CHOICES
-from rllib_configs.schema import ExperimentConfig
-from rllib_configs.sections import section_of
-from rllib_configs.task_schema import TaskSection, workload_section
+from rllib_configs.config.changes import flattened
+from rllib_configs.config.extensions import load_extensions
+from rllib_configs.config.options import TrainingSection
+from rllib_configs.config.registries import CHOICES
+from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.sections import section_of
+from rllib_configs.config.task_schema import TaskSection, workload_section
 
 _LIMITS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
 

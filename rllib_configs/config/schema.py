@@ -9,12 +9,19 @@ from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.worlds import WORLDS
-from rllib_configs.extensions import load_extensions
-from rllib_configs.options import TrainingSection, training_section
-from rllib_configs.registries import CHOICES
-from rllib_configs.secrets import holds_secret
-from rllib_configs.sections import Count, Section, Seed, WholeNumber, refusing_choice, validated
-from rllib_configs.task_schema import TaskSection
+from rllib_configs.config.extensions import load_extensions
+from rllib_configs.config.options import TrainingSection, training_section
+from rllib_configs.config.registries import CHOICES
+from rllib_configs.config.secrets import holds_secret
+from rllib_configs.config.sections import (
+    Count,
+    Section,
+    Seed,
+    WholeNumber,
+    refusing_choice,
+    validated,
+)
+from rllib_configs.config.task_schema import TaskSection
 
 _STORE = re.compile(
     r"(https?://[^/\s]|sqlite:///\S|file:///|(postgresql|mysql|mssql)(\+\w+)?://\S|databricks)"

@@ -11,16 +11,16 @@ from pydantic import ValidationError
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from cluster_env.core.yaml_text import MAX_CHARACTERS, YAMLFault, parse_yaml
-from rllib_configs.changes import Changes, change, changed_keys
-from rllib_configs.explaining import explain, refuse_truth
-from rllib_configs.extensions import load_extensions
-from rllib_configs.machines import OPTION, machine_changes
-from rllib_configs.schema import ExperimentConfig
-from rllib_configs.sections import Section
+from rllib_configs.config.changes import Changes, change, changed_keys
+from rllib_configs.config.explaining import explain, refuse_truth
+from rllib_configs.config.extensions import load_extensions
+from rllib_configs.config.machines import OPTION, machine_changes
+from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.sections import Section
 
 S = TypeVar("S", bound=Section)
 
-PRESETS = Path(__file__).parent / "presets"
+PRESETS = Path(__file__).parents[1] / "presets"
 
 
 def preset_names() -> list[str]:
@@ -54,7 +54,7 @@ def make_config_of_log(
         data: after the changes that were asked for; changed in place.
         before: the same before them.
         given: keys of these changes.
-        asked: see `rllib_configs.machines.units_of_log`.
+        asked: see `rllib_configs.config.machines.units_of_log`.
 
     Raises:
         InputError: if the data or the log cannot be used, or nobody says how large the machine is.

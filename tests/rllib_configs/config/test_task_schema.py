@@ -16,9 +16,9 @@ from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.rules import RULES, Rules
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload, Ranges
-from rllib_configs.loading import load_config, parse_section
+from rllib_configs.config.loading import load_config, parse_section
+from rllib_configs.config.task_schema import TaskSection
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
-from rllib_configs.task_schema import TaskSection
 
 RUNS = (("estimates", "exact"), ("missing_limits", "run-time"))
 """Options of logs that only worlds with estimates have."""

@@ -14,10 +14,16 @@ from cluster_env.core.seeding import Split
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.log import DeepRMLog
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
-from rllib_configs.changes import change
-from rllib_configs.loading import load_config, make_config, parse_config, preset_names, write_config
-from rllib_configs.schema import ExperimentConfig
-from rllib_configs.task_schema import TaskSection
+from rllib_configs.config.changes import change
+from rllib_configs.config.loading import (
+    load_config,
+    make_config,
+    parse_config,
+    preset_names,
+    write_config,
+)
+from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.task_schema import TaskSection
 from tests.cluster_env.worlds.deeprm.random_trace import make_trace
 from tests.waiting import PATIENCE_S
 
@@ -378,8 +384,8 @@ def test_a_mixture_that_cannot_be_used_is_one_sentence(override, sentence):
 
 def test_reading_a_config_loads_neither_ray_nor_pytorch():
     program = (
-        "import sys; from rllib_configs.loading import load_config; "
-        "from rllib_configs.registries import prepare; "
+        "import sys; from rllib_configs.config.loading import load_config; "
+        "from rllib_configs.config.registries import prepare; "
         "prepare(load_config('deeprm-maml', ['training.inner_steps=2'])); "
         "assert not {'ray', 'torch', 'mlflow'} & set(sys.modules)"
     )

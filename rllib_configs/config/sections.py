@@ -24,7 +24,7 @@ from pydantic_core import PydanticCustomError
 from cluster_env.core.checks import FromFile, converted
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.shipped import is_shipped
-from rllib_configs.extensions import load_extensions
+from rllib_configs.config.extensions import load_extensions
 
 Share = Annotated[float, Field(ge=0, le=1)]
 MOST = 1_000_000_000

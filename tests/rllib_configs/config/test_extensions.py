@@ -7,12 +7,12 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.spec import WORLDS
-from rllib_configs import extensions, ranges
-from rllib_configs.loading import load_config
-from rllib_configs.options import adjustable_settings, owners
-from rllib_configs.registries import ALGORITHMS, NETWORKS
-from rllib_configs.sections import section_of
-from rllib_configs.task_schema import TaskSection
+from rllib_configs.config import extensions, ranges
+from rllib_configs.config.loading import load_config
+from rllib_configs.config.options import adjustable_settings, owners
+from rllib_configs.config.registries import ALGORITHMS, NETWORKS
+from rllib_configs.config.sections import section_of
+from rllib_configs.config.task_schema import TaskSection
 from tune_jobs.tracking.provenance import of_a_bug
 
 MODULE = '''
@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Annotated
 
 from cluster_env.core.spec import WORLDS, WorkloadSpec, WorldSpec
-from rllib_configs.registries import ALGORITHMS, NETWORKS, Algorithm, NetworkEntry
-from rllib_configs.sections import ADJUSTABLE, Section, Share
+from rllib_configs.config.registries import ALGORITHMS, NETWORKS, Algorithm, NetworkEntry
+from rllib_configs.config.sections import ADJUSTABLE, Section, Share
 
 
 @dataclass(frozen=True)

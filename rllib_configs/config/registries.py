@@ -14,7 +14,7 @@ from pydantic import field_validator
 
 from cluster_env.core.registry import Registry
 from rllib_configs.conditioned import check_conditions
-from rllib_configs.sections import Section
+from rllib_configs.config.sections import Section
 
 
 class Choosing(Protocol):
@@ -86,10 +86,10 @@ class ConditionOption(Section):
 
 
 ALGORITHMS: Registry[Algorithm] = Registry("algorithm")
-"""Learning algorithms by name; `rllib_configs.options` and `meta.maml.options` enter ours."""
+"""Learning algorithms by name; `config.options` and `meta.maml.options` enter ours."""
 
 NETWORKS: Registry[NetworkEntry] = Registry("network")
-"""Networks by name; `rllib_configs.options` enters ours."""
+"""Networks by name; `rllib_configs.config.options` enters ours."""
 
 CHOICES: tuple[Registry[Any], ...] = (ALGORITHMS, NETWORKS)
 """What ``training`` chooses by name, under the key that is the registry's kind."""

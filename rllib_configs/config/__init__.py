@@ -1,0 +1,1 @@
+"""The configuration file: what it may say, how it is read, checked, changed and explained."""
