@@ -10,7 +10,7 @@ STAMP := $(VENV)/.installed
 # Tests wait for other processes half of the time. They start some hundred, which share bytecode.
 JOBS := 3
 CANDIDATES = $(or $(PYTHON),python3.11 python3 python3.12 python3.13)
-# A third of what is installed is imported by nobody, or by few: Python compiles it where it is.
+# A quarter of what is installed, which few import: Python compiles it where they do.
 RARE := tests?|testing|sympy|networkx|_inductor|serve|llm|autoscaler|databricks|fontTools|onnxruntime|pip|setuptools|mypyc?
 PIP := python -m pip -qq --disable-pip-version-check
 CHECK_PYTHON := import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
