@@ -10,6 +10,8 @@ STAMP := $(VENV)/.installed
 # Tests wait for other processes half of the time. They start some hundred, which share bytecode.
 JOBS := 3
 CANDIDATES = $(or $(PYTHON),python3.11 python3 python3.12 python3.13)
+# A quarter of what is installed, which few import: Python compiles it where they do.
+RARE := tests?|testing|sympy|networkx|_inductor|serve|llm|autoscaler|databricks|fontTools|onnxruntime|pip|setuptools|mypyc?
 PIP := python -m pip -qq --disable-pip-version-check
 CHECK_PYTHON := import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
 
@@ -41,7 +43,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/$(PIP) install --no-compile -c constraints.txt -e '.[dev]'
 	@$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' | { read -r site; \
 	  printf '%s\n' '$(CURDIR)' '$(CURDIR)/tune_jobs/api' > "$$site/metasched.pth"; }  # type checkers follow no import hook
-	@$(BIN)/python -m compileall -qq -j 0 -x '/(tests?|sympy)/' $(VENV)/lib >/dev/null 2>&1 || true  # faster than pip's
+	@$(BIN)/python -m compileall -qq -j 0 -x '/($(RARE))/' $(VENV)/lib >/dev/null 2>&1 || true  # faster than pip's
 	@echo "Compiling the simulators once, so that no command and no worker has to wait for it."
 	@$(BIN)/python -m tune_jobs.warm
 	@touch $@

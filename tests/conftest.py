@@ -9,6 +9,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Generator, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -107,25 +108,30 @@ def local_ray() -> Iterator[None]:
     test comes first, and whatever a fixture of its module has set by then.
     """
     import ray
+    from ray._private.parameter import RayParams
 
+    from tests.forked_workers import forked_workers
     from tune_jobs.processes.ray_session import SYSTEM_CONFIG, start_patiently
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(REPOSITORY)
-        patch.setenv("METASCHED_IMPORTS", "tests")
-        start_patiently(
-            address="local",
-            num_cpus=4,
-            num_gpus=0,
-            object_store_memory=1 << 28,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level="ERROR",
-            _node_ip_address="127.0.0.1",
-            _system_config=SYSTEM_CONFIG,
-        )
-    yield
-    ray.shutdown()
+    with forked_workers() as worker_path:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(REPOSITORY)
+            patch.setenv("METASCHED_IMPORTS", "tests")
+            own = partial(RayParams, worker_path=worker_path)
+            patch.setattr("ray._private.parameter.RayParams", own)
+            start_patiently(
+                address="local",
+                num_cpus=4,
+                num_gpus=0,
+                object_store_memory=1 << 28,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level="ERROR",
+                _node_ip_address="127.0.0.1",
+                _system_config=SYSTEM_CONFIG,
+            )
+        yield
+        ray.shutdown()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -3,10 +3,10 @@
 import json
 import os
 import signal
-import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+import ray
 import torch
 import yaml
 
@@ -15,7 +15,7 @@ from rllib_configs.config.loading import load_config, write_config
 from rllib_configs.config.registries import prepare
 from tests.conftest import REPOSITORY
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
-from tests.waiting import PATIENCE_S, started, wait_for
+from tests.waiting import wait_for
 from tune_jobs import cli
 from tune_jobs.experiments import record, running
 from tune_jobs.experiments.checking import check_trained
@@ -422,21 +422,26 @@ def test_a_command_that_fails_ends_it_with_its_status(tmp_path, capfd):
 
 @pytest.mark.integration
 @pytest.mark.slow
-def test_a_signal_lets_all_trainings_write_their_checkpoints(tmp_path):
+def test_a_signal_lets_all_trainings_write_their_checkpoints(
+    local_ray, tmp_path, monkeypatch, capfd
+):
     runs = [{**TINY["runs"][0], "iterations": 100_000}]
     file = write(tmp_path / "tiny.yaml", runs=runs, seeds=[3, 4, 5])
     begun, waiting = [tmp_path / f"tiny-0.7-{seed}" for seed in (3, 4)], tmp_path / "tiny-0.7-5"
-    command = [sys.executable, "-m", "tune_jobs.cli", "results", file, "--out", str(tmp_path)]
-    command += ["--at-once", "2"]
-    command += ["--force"]  # the process has no part in what is patched here
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    with started(command, **streams, text=True) as process:
+    monkeypatch.setenv("RAY_ADDRESS", ray.get_runtime_context().gcs_address)  # they share it
+
+    def stop():
         for folder in begun:
-            wait_for((folder / "checkpoints").is_dir, "the beginning of training", process=process)
-        os.kill(process.pid, signal.SIGTERM)
-        said, _ = process.communicate(timeout=PATIENCE_S)
-    assert process.returncode == 143, said
-    assert "Give the same command again" in said
+            wait_for((folder / "checkpoints").is_dir, "the beginning of training")
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with ThreadPoolExecutor(1) as pool:
+        stopping = pool.submit(stop)
+        status = make(file, tmp_path, "--at-once", "2")
+        stopping.result()
+    said = capfd.readouterr()
+    assert status == 143, said
+    assert "Give the same command again" in said.err
     for folder in begun:
         iterations = [row["iteration"] for row in History(folder / "metrics.csv").rows()]
         newest = max(path.name for path in (folder / "checkpoints").glob("iteration_*"))

@@ -7,7 +7,7 @@ New ones are found by themselves. What takes long is not done, in one of these w
 - Pictures are drawn and not rendered, as in most tests; `test_readme_story` renders them.
 - The function that does the long part is left out (`LONG`). All before it runs: options, presets,
   keys and values of configs, sweeps and experiments, globs, policies. So it is with train, tune,
-  study, specialists and figures.
+  study, report and figures; `test_readme_story` writes a whole report.
 - Commands at a live site (shadow, starts, steer) read their options, the policy and its log.
 - Commands that give other commands (demo, results) have each of these checked by its parser.
 """
@@ -55,6 +55,7 @@ LONG = {
     "tune": "tune_jobs.sweeps.launching:run_sweep",
     "study": "tune_jobs.adapting.many_tasks:_measure_all",
     "figure": "tune_jobs.figures.drawing:make_figure",
+    "report": "tune_jobs.reports.site_report:describe_log",  # all input has been checked by then
     "bench": "tune_jobs.benchmarks.reporting:machine",
     "results": "tune_jobs.experiments.running:carry_out_all",
     "ui": "tune_jobs.tracking.server:show_runs",

@@ -4,6 +4,7 @@ definition      what a sweep is: YAML, typed
 searches        random, grid, asha, pbt, optuna: what each allows and what Ray Tune runs it with
 searched        what of a sweep they read
 per_task        searches over several tasks: a bracket and a study of each
+population      pbt that goes on where a sweep is resumed or a trial fails
 points          which trials there are: settings, seeds, whole configs, CPUs
 folder          what is on disk, and what a resumed sweep goes on with
 trial           the training of one trial, in a process of its own; writes nothing

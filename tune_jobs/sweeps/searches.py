@@ -146,7 +146,7 @@ class PbtSearch(Search):
 
     def scheduler(self, sweep: SearchedSweep, num_iterations: int) -> "TrialScheduler":
         """Population based training; all trials wait for each other after each interval."""
-        from ray.tune.schedulers import PopulationBasedTraining
+        from tune_jobs.sweeps.population import Population
 
         def keep_in_range(config: dict[str, Any]) -> dict[str, Any]:
             settings = config[SETTINGS]
@@ -159,7 +159,7 @@ class PbtSearch(Search):
             key: _domain(dimension) if dimension.values is None else list(dimension.values)
             for key, dimension in sweep.space.items()
         }
-        return PopulationBasedTraining(
+        return Population(
             time_attr=SCORED_AT,
             metric=SCORE,
             mode=sweep.mode,
