@@ -13,12 +13,14 @@ import numpy as np
 from numba.extending import overload
 
 from cluster_env.core.kernel_cache import KernelCache
-from cluster_env.core.parts import KernelCompiler, PartCompiler, reference
+from cluster_env.core.parts import KernelCompiler, PartCompiler, call_at, reference
 
 __all__ = [
     "FALSE",
     "TRUE",
     "ZERO",
+    "call_at",
+    "callable_at",
     "new_records",
     "njit",
     "njit_called",
@@ -84,7 +86,7 @@ def njit_kernel(function: Function) -> Function:
     So nothing has to count references to arrays, which else costs more than the work itself
     wherever a kernel takes arrays out of a named tuple.
     """
-    return njit(nogil=True, _nrt=False)(function)
+    return njit(nogil=True, _nrt=False, no_cfunc_wrapper=True)(function)
 
 
 def njit_inlined(function: Function) -> Function:
@@ -104,6 +106,14 @@ def njit_called(function: Function) -> Function:
     """
     compiled: Function = numba.njit(**_CALLED, pipeline_class=PartCompiler)(function)
     return compiled
+
+
+def callable_at(function: Callable[[float, float, float], float]) -> Any:
+    """Compiles a function of three numbers, which kernels call at the ``address`` of the result.
+
+    So kernels need not be compiled again for it. It is there as long as the result is kept.
+    """
+    return numba.cfunc("float64(float64, float64, float64)")(function)
 
 
 def njit_either(without: Any, having: Any, field: str, at: int = 0) -> Function:

@@ -7,6 +7,7 @@ It also hands over a named tuple field by field, and an episode has hundreds of 
 puts one in memory, so that parts take one pointer and load what they use.
 """
 
+import ctypes
 import hashlib
 from typing import Any
 
@@ -18,7 +19,9 @@ from numba.core.datamodel import models
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import lower_builtin, lower_getattr_generic, register_model, type_callable
 
-__all__ = ["KernelCompiler", "PartCompiler", "reference"]
+__all__ = ["KernelCompiler", "PartCompiler", "call_at", "reference"]
+
+_OF_THREE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double, ctypes.c_double, ctypes.c_double)
 
 
 class _KernelLibrary(JITCodeLibrary):
@@ -138,6 +141,23 @@ def _lower_reference(context: Any, builder: Any, signature: Any, values: Any) ->
     pointer = cgutils.alloca_once(builder, values[0].type)
     _store(builder, values[0], pointer)
     return pointer
+
+
+def call_at(address: int, one: float, two: float, three: float) -> float:
+    """Calls a function of three numbers that has been compiled somewhere else, by its address."""
+    return float(_OF_THREE(address)(one, two, three))
+
+
+@type_callable(call_at)
+def _type_call(context: Any) -> Any:
+    return lambda address, one, two, three: types.float64
+
+
+@lower_builtin(call_at, types.Integer, types.Float, types.Float, types.Float)
+def _lower_call(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    number = ir.DoubleType()
+    kind = ir.FunctionType(number, [number] * 3).as_pointer()
+    return builder.call(builder.inttoptr(values[0], kind), values[1:])
 
 
 def _load(builder: Any, pointer: Any) -> Any:

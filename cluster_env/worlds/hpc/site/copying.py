@@ -33,7 +33,7 @@ def rewind_site(episode: Episode) -> None:
     begin_again(episode)
 
 
-@njit_inlined
+@njit_called
 def _copy(source: NDArray[Any], target: NDArray[Any]) -> None:
     """Copies as much of a list as both have."""
     for k in range(min(source.size, target.size)):

@@ -82,7 +82,7 @@ def clear_counters(episode: Episode) -> None:
             site.held[row, node] = 0
 
 
-@njit_inlined
+@njit_called
 def charge(episode: Episode, job: int, sign: int) -> None:
     """Adds a job, which has its nodes, to its counters, or takes it off."""
     site, work = episode.site, episode.site.work
@@ -110,7 +110,7 @@ def is_charged(episode: Episode, job: int) -> bool:
     return bool(work.charge_first[job] < work.charge_first[job + 1])
 
 
-@njit_inlined
+@njit_called
 def add_to_sets(episode: Episode, node: int, sign: int) -> None:
     """Adds what is free on a node to what is free in its sets, or takes it off."""
     site, layout = episode.site, episode.site.layout
@@ -129,7 +129,7 @@ def count_free(episode: Episode) -> None:
             episode.free[r] += site.free[node, r] if site.down[node] == 0 else 0
 
 
-@njit_inlined
+@njit_called
 def release_nodes(episode: Episode, job: int) -> None:
     """Gives back the nodes that a job holds, and its place in the arena."""
     site, units, status = episode.site, episode.site.layout.units, episode.status[0]
@@ -282,7 +282,7 @@ def change_calendar(episode: Episode, now: int) -> None:
                     add_to_sets(episode, node, 1)
 
 
-@njit_inlined
+@njit_called
 def advance_site(episode: Episode, now: int) -> None:
     """Lets all happen that happens at one instant before anybody decides."""
     status = episode.status[0]

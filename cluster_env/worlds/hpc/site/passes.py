@@ -33,7 +33,7 @@ from cluster_env.worlds.hpc.site.placing import add_units
 from cluster_env.worlds.hpc.site_arrays import NO_SLOT, Beginning
 
 
-@njit_inlined
+@njit_called
 def start_jobs(episode: Episode, bounded: bool, now: int) -> None:
     """Starts the jobs that may start now. With ``bounded``, some are overdue.
 
@@ -330,7 +330,7 @@ def _note_start(episode: Episode, job: int, now: int, seconds: int, planned: boo
         status.fleeting = True
 
 
-@njit_inlined
+@njit_called
 def start(episode: Episode, job: int, now: int, seconds: int) -> None:
     """Starts a job on the chosen nodes; it is expected to run for so many seconds."""
     site, room, status = episode.site, episode.site.room, episode.status[0]

@@ -9,7 +9,7 @@ An exclusive job takes idle nodes whole.
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit_inlined
+from cluster_env.core.compiled import njit_called, njit_inlined
 from cluster_env.worlds.hpc.events import Episode
 from cluster_env.worlds.hpc.site.consecutive import choose_consecutive
 from cluster_env.worlds.hpc.site_arrays import Layout
@@ -76,7 +76,7 @@ def lower(
     return int(total)
 
 
-@njit_inlined
+@njit_called
 def choose(episode: Episode, free: NDArray[np.int64], job: int) -> bool:
     """Chooses nodes of a job's set, given what it `can` have on each; whether there are enough.
 
