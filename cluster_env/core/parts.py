@@ -16,6 +16,7 @@ from numba.core import cgutils, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.datamodel import models
+from numba.core.types.containers import NamedTuple
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import lower_builtin, lower_getattr_generic, register_model, type_callable
 
@@ -120,7 +121,7 @@ class _Fields(AttributeTemplate):
     def generic_resolve(self, kind: Any, name: str) -> Any:
         if name in kind.fields:
             field = kind.types[kind.fields.index(name)]
-            return Reference(field) if isinstance(field, types.NamedTuple) else field
+            return Reference(field) if isinstance(field, NamedTuple) else field
         return None
 
 
@@ -128,15 +129,15 @@ class _Fields(AttributeTemplate):
 def _get_field(context: Any, builder: Any, kind: Any, pointer: Any, name: str) -> Any:
     place = kind.fields.index(name)
     field = cgutils.gep_inbounds(builder, pointer, 0, place)
-    return field if isinstance(kind.types[place], types.NamedTuple) else _load(builder, field)
+    return field if isinstance(kind.types[place], NamedTuple) else _load(builder, field)
 
 
 @type_callable(reference)
 def _type_reference(context: Any) -> Any:
-    return lambda value: Reference(value) if isinstance(value, types.NamedTuple) else None
+    return lambda value: Reference(value) if isinstance(value, NamedTuple) else None
 
 
-@lower_builtin(reference, types.NamedTuple)
+@lower_builtin(reference, NamedTuple)
 def _lower_reference(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     pointer = cgutils.alloca_once(builder, values[0].type)
     _store(builder, values[0], pointer)

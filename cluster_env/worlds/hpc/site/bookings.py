@@ -168,10 +168,14 @@ def _has_room(
             if not is_open(episode, nodes[k], record.reservation, time, end, now):
                 can[k] = 0
     total = np.int64(lower(units, can, nodes, demand, exclusive, free))
-    # On most nodes it can have nothing; the others are looked at for each check.
     for k in range(nodes.size if total >= size else 0):
-        offers[wide] = k
         wide += can[k] > 0
+    # On most nodes it can have nothing; the others are looked at for each check.
+    checked = total >= size and check < status.checks and room.check_time[check] < end
+    some = np.int64(0)
+    for k in range(nodes.size if checked else 0):
+        offers[some] = k
+        some += can[k] > 0
     while total >= size and check < status.checks and room.check_time[check] < end:
         row, some = room.check_free[room.check_row[check]], wide
         total, wide, check = np.int64(0), np.int64(0), check + 1

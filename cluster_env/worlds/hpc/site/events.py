@@ -23,7 +23,7 @@ from cluster_env.worlds.hpc.events import (
 from cluster_env.worlds.hpc.jobs import NOBODY
 from cluster_env.worlds.hpc.queue import enter, first_key
 from cluster_env.worlds.hpc.site.bookings import look_ahead
-from cluster_env.worlds.hpc.site.placing import add_units
+from cluster_env.worlds.hpc.site.placing import share_of
 from cluster_env.worlds.hpc.site_arrays import FAILURE, NO_SLOT
 
 
@@ -119,6 +119,19 @@ def add_to_sets(episode: Episode, node: int, sign: int) -> None:
             site.set_free[layout.node_sets[place], r] += sign * site.free[node, r]
 
 
+@njit_called
+def give(episode: Episode, job: int, node: int, size: int, sign: int) -> None:
+    """Gives back (sign 1) or takes (-1) what a job has on a node, for all sets that it is in."""
+    site, layout, demand = episode.site, episode.site.layout, episode.demand[job]
+    units, free, set_free = layout.units[node], site.free[node], site.set_free
+    for r in range(units.size):
+        whole = episode.jobs[job].exclusive
+        share = sign * (units[r] if whole else share_of(demand, size, r))
+        free[r] += share
+        for place in range(layout.node_first[node], layout.node_first[node + 1]):
+            set_free[layout.node_sets[place], r] += share
+
+
 @njit_inlined
 def count_free(episode: Episode) -> None:
     """Works out what is free on all nodes that are there."""
@@ -132,14 +145,10 @@ def count_free(episode: Episode) -> None:
 @njit_called
 def release_nodes(episode: Episode, job: int) -> None:
     """Gives back the nodes that a job holds, and its place in the arena."""
-    site, units, status = episode.site, episode.site.layout.units, episode.status[0]
-    demand, exclusive = episode.demand[job], episode.jobs[job].exclusive
+    site, status = episode.site, episode.status[0]
     slot, last = site.slot[job], site.slot[job]
     while slot >= 0:
-        node, size = site.slot_node[slot], site.slot_size[slot]
-        add_to_sets(episode, node, -1)
-        add_units(site.free[node], units[node], demand, exclusive, size, 1)
-        add_to_sets(episode, node, 1)
+        give(episode, job, site.slot_node[slot], site.slot_size[slot], 1)
         last, slot = slot, site.slot_next[slot]
     if not status.keeps_nodes:
         site.slot_next[last], status.free_slot = status.free_slot, np.int64(site.slot[job])
