@@ -64,11 +64,13 @@ def test_an_order_is_compared_with_each_kind_of_backfilling(
     extend: Callable[..., None], tmp_path: Path
 ) -> None:
     extend("own_order")
-    line = "--config hpc-smoke --policies flat,flat:strict,sjf --jobsets 20"
+    line = "--config hpc-smoke --policies flat,flat:strict,aging,sjf,saf --jobsets 20"
     metasched("compare", *line.split(), "--out", str(tmp_path / "out"))
-    flat, strict, sjf = (float(row["bounded_slowdown"]) for row in rows(tmp_path / "out"))
+    slowdowns = [float(row["bounded_slowdown"]) for row in rows(tmp_path / "out")]
+    flat, strict, aging, sjf, saf = slowdowns
     assert 1 < flat < strict  # backfilling helps
     assert flat != sjf
+    assert aging != saf  # which it is without the time for which a job has waited
 
 
 def test_a_workload_and_an_objective_are_compared_on(

@@ -13,17 +13,21 @@ import numpy as np
 from numba.extending import overload
 
 from cluster_env.core.kernel_cache import KernelCache
+from cluster_env.core.parts import KernelCompiler, PartCompiler, call_at, reference
 
 __all__ = [
     "FALSE",
     "TRUE",
     "ZERO",
+    "call_at",
+    "callable_at",
     "new_records",
     "njit",
     "njit_called",
     "njit_either",
     "njit_inlined",
     "njit_kernel",
+    "reference",
     "slices",
 ]
 
@@ -68,7 +72,7 @@ def njit(**options: Any) -> Callable[[Function], Function]:
     options.pop("cache", None)
 
     def compiled(function: Function) -> Function:
-        dispatcher = numba.njit(**options)(function)
+        dispatcher = numba.njit(**options, pipeline_class=KernelCompiler)(function)
         if not numba.config.DISABLE_JIT:  # then it is the function itself
             dispatcher._cache = KernelCache(function)  # as `enable_caching` sets numba's own
         return dispatcher
@@ -82,7 +86,7 @@ def njit_kernel(function: Function) -> Function:
     So nothing has to count references to arrays, which else costs more than the work itself
     wherever a kernel takes arrays out of a named tuple.
     """
-    return njit(nogil=True, _nrt=False)(function)
+    return njit(nogil=True, _nrt=False, no_cfunc_wrapper=True)(function)
 
 
 def njit_inlined(function: Function) -> Function:
@@ -91,7 +95,7 @@ def njit_inlined(function: Function) -> Function:
     A real call hands over every field of every array that a named tuple holds, hundreds of words.
     There is no way in from Python and nothing is kept on disk, which halves the time to compile.
     """
-    compiled: Function = numba.njit(**_INLINED)(function)
+    compiled: Function = numba.njit(**_INLINED, pipeline_class=PartCompiler)(function)
     return compiled
 
 
@@ -100,8 +104,16 @@ def njit_called(function: Function) -> Function:
 
     It is for parts that work for much longer than it takes to call them, see `njit_inlined`.
     """
-    compiled: Function = numba.njit(**_CALLED)(function)
+    compiled: Function = numba.njit(**_CALLED, pipeline_class=PartCompiler)(function)
     return compiled
+
+
+def callable_at(function: Callable[[float, float, float], float]) -> Any:
+    """Compiles a function of three numbers, which kernels call at the ``address`` of the result.
+
+    So kernels need not be compiled again for it. It is there as long as the result is kept.
+    """
+    return numba.cfunc("float64(float64, float64, float64)")(function)
 
 
 def njit_either(without: Any, having: Any, field: str, at: int = 0) -> Function:
@@ -117,7 +129,9 @@ def njit_either(without: Any, having: Any, field: str, at: int = 0) -> Function:
         return getattr(part, "py_func", part)(*args)
 
     def offer(part: Any, absent: bool) -> None:
-        @overload(chosen, jit_options=part.targetoptions, strict=False)
+        options = {**part.targetoptions, "pipeline_class": PartCompiler}
+
+        @overload(chosen, jit_options=options, strict=False)
         def _of_types(*args: Any) -> Any:
             kind = args[at]
             none = isinstance(kind.types[kind.fields.index(field)], numba.types.NoneType)

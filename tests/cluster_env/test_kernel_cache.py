@@ -55,7 +55,7 @@ def make_copy(root: Path) -> Path:
         (root / package / "__init__.py").touch()
     (root / "cluster_env" / "core").mkdir()
     (root / "cluster_env" / "core" / "__init__.py").touch()
-    for name in ("compiled.py", "kernel_cache.py"):
+    for name in ("compiled.py", "kernel_cache.py", "parts.py"):
         (root / "cluster_env" / "core" / name).write_bytes((source / name).read_bytes())
     (root / "cluster_env" / "kernel.py").write_text(KERNEL)
     (root / "cluster_env" / "callee.py").write_text(CALLEE)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.batch import CostTable
-from cluster_env.core.compiled import new_records, njit_either, njit_inlined, njit_kernel
+from cluster_env.core.compiled import new_records, njit_either, njit_inlined, njit_kernel, reference
 from cluster_env.worlds.hpc.episodes import Rows, episode_of
 from cluster_env.worlds.hpc.events import (
     NEVER,
@@ -275,7 +275,7 @@ def step_rows(
             rewards[k] = 0.0
             if not rows.status[row].active:
                 continue
-        episode = episode_of(machine, jobs, rows, row, rows, row)
+        episode = reference(episode_of(machine, jobs, rows, row, rows, row))
         status = episode.status[0]
         starts = goes_on = True
         if resets:

@@ -186,3 +186,14 @@ def episode_of(
         sums,
         site,
     )
+
+
+@njit_inlined
+def copy_of(machine: Machine, jobs: Jobs, rows: Rows, row: int, scratch: Rows) -> Episode:
+    """An episode in which the present instant of a row is to be played again.
+
+    It is the one row of ``scratch``, and has the record of the other, but is not filled yet.
+    """
+    scratch.status[0] = rows.status[row]
+    scratch.status[0].place = 0
+    return episode_of(machine, jobs, scratch, 0, scratch, 0)

@@ -248,7 +248,7 @@ def _rank_in_pool(episode: Episode, rule: RuleTable, now: int) -> None:
     settle(episode)
 
 
-@njit_inlined
+@njit_called
 def _rank_at_site(episode: Episode, rule: RuleTable, now: int) -> None:
     _scores_at_site(episode, rule, now)
     settle(episode)
@@ -393,6 +393,7 @@ def _score(episode: Episode, rule: RuleTable, job: int, now: int, total: float) 
         units,
         rule.weights,
         fair_share,
+        rule.own,
     )
     return score - ahead
 
@@ -423,7 +424,7 @@ def _sort(episode: Episode, queue: NDArray[np.int32], keys: NDArray[np.float64])
         queue[top], keys[top] = job, key
 
 
-@njit_inlined
+@njit_called
 def enter(episode: Episode, job: int, key: float) -> None:
     """Lets a job wait at a site."""
     status, site = episode.status[0], episode.site

@@ -5,15 +5,16 @@ and *moving* if it changes while the job waits.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.core.errors import NumbaError
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit_inlined, njit_kernel
-from cluster_env.core.errors import InputError
+from cluster_env.core.compiled import call_at, callable_at, njit_inlined, njit_kernel
+from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import Registry, unknown
 from cluster_env.core.spec import Heuristic
@@ -32,11 +33,13 @@ AGE_S = 7 * 24 * 3600
 
 _NOT_0 = 1e-15  # a job that has just arrived, or asks for one processor, still has an order
 
-FIXED, WFP3, UNICEP, PACKER, TETRIS, PRIORITY, CHANCE, SCORED = range(8)
-"""Kinds of orders: a fixed score, each of `MOVING_ORDERS`, `random`, and what a scorer makes."""
+FIXED, WFP3, UNICEP, PACKER, TETRIS, PRIORITY, CHANCE, SCORED, OWN = range(9)
+"""Kinds of orders: a fixed score, each of `MOVING_ORDERS`, `random`, what a scorer makes, and a
+moving order of one's own."""
 
 Scores = NDArray[np.float64]
 Score = Callable[[Scores, Scores, Scores], Scores]
+MovingScore = Callable[[float, float, float], float]
 
 FORMULAS = ("fcfs", "lcfs", "sjf", "ljf", "narrow", "saf", "wspt", "f1", "f2", "f3", "f4")
 """Fixed orders by the number of their formula, see `fixed_score`.
@@ -102,7 +105,7 @@ FIXED_ORDERS: dict[str, Score] = {
 """From estimates (seconds), processors and times of submission (seconds of the log's own clock);
 `order` enters another one."""
 
-MOVING_ORDERS: Mapping[str, int] = {
+MOVING_ORDERS: dict[str, int] = {
     "wfp3": WFP3,
     "unicep": UNICEP,
     "packer": PACKER,
@@ -110,7 +113,9 @@ MOVING_ORDERS: Mapping[str, int] = {
     "priority": PRIORITY,
 }
 """`wfp3` and `unicep` are those of Tang et al. (2009); `priority` is a site's weighted sum of age,
-size and fair share, see `Weights`."""
+size and fair share, see `Weights`. `moving_order` enters another one."""
+
+_OWN: dict[str, Any] = {}  # compiled scores of one's own, by the names of their orders
 
 ORDERS = (*FIXED_ORDERS, *MOVING_ORDERS, "random")
 
@@ -150,6 +155,7 @@ class RuleTable(NamedTuple):
     formula: int  # of a fixed order, in `FORMULAS`, where run times are learned
     submit: NDArray[np.int64]  # (num_jobs,), or of no job where there is no formula
     weights: NDArray[np.float64]  # (3,)
+    own: int  # where the score of OWN is, see `address_of`; else 0
     max_wait: int  # seconds after which a job is overdue, 0 for never
 
     @classmethod
@@ -188,8 +194,14 @@ class RuleTable(NamedTuple):
             formula=formula,
             submit=submit if formula != NO_FORMULA else submit[:0],
             weights=np.array([weights.age, weights.size, weights.fair_share], np.float64),
+            own=address_of(rule.order),
             max_wait=max_wait,
         )
+
+
+def address_of(order: str) -> int:
+    """Where the score of a moving order of one's own is in this process; 0 for other orders."""
+    return int(_OWN[order].address) if order in _OWN else 0
 
 
 @njit_inlined
@@ -202,6 +214,7 @@ def of_jobs(rule: RuleTable, first: int, last: int) -> RuleTable:
         rule.formula,
         rule.submit[first:last],
         rule.weights,
+        rule.own,
         rule.max_wait,
     )
 
@@ -216,13 +229,16 @@ def moving_score(
     capacity: NDArray[np.int64],
     weights: NDArray[np.float64],
     fair_share: float,
+    own: int,
 ) -> float:
     """The score of one waiting job under one of `MOVING_ORDERS`.
 
     Times are in seconds. The fair share is 1 for a user who has used nothing lately, and near 0 for
-    one who used it all.
+    one who used it all. ``own`` is `address_of` the order.
     """
     size = float(demand[0])
+    if kind == OWN:
+        return call_at(own, float(waited), float(estimate), size)
     # Waiting relative to the estimate, with more weight for wide jobs, or less.
     if kind == WFP3:
         return -((waited / estimate) ** 3) * size
@@ -291,6 +307,30 @@ def order(name: str) -> Callable[[Score], Score]:
     def enter(score: Score) -> Score:
         HEURISTICS.register(name)(Heuristic(_ordered(name)))
         FIXED_ORDERS[name] = score
+        return score
+
+    return enter
+
+
+def moving_order(name: str) -> Callable[[MovingScore], MovingScore]:
+    """Returns a decorator that enters an order whose scores change while jobs wait.
+
+    The function is compiled. It gets the seconds for which a job has waited, its estimate in
+    seconds and its processors, and returns its score; lower goes first, equals by arrival.
+
+    Raises:
+        InputError: if numba cannot compile the function.
+    """
+
+    def enter(score: MovingScore) -> MovingScore:
+        try:
+            compiled = callable_at(score)
+        except NumbaError as problem:
+            raise InputError(
+                f"the order '{name}' cannot be compiled: {shortened(str(problem))}"
+            ) from problem
+        HEURISTICS.register(name)(Heuristic(_ordered(name)))
+        MOVING_ORDERS[name], _OWN[name] = OWN, compiled
         return score
 
     return enter

@@ -7,9 +7,9 @@ the rule has to look at, whatever the number of processors: nothing here loops o
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit_inlined, njit_kernel
+from cluster_env.core.compiled import njit_inlined, njit_kernel, reference
 from cluster_env.core.seeding import uniform
-from cluster_env.worlds.hpc.episodes import Rows, episode_of
+from cluster_env.worlds.hpc.episodes import Rows, copy_of, episode_of
 from cluster_env.worlds.hpc.events import (
     NEVER,
     Episode,
@@ -56,7 +56,7 @@ def play_rule(
     It writes ``start`` and ``status`` of the rows.
     """
     for row in range(rows.status.size):
-        episode = episode_of(machine, jobs, rows, row, scratch, 0)
+        episode = reference(episode_of(machine, jobs, rows, row, scratch, 0))
         clear(episode)
         status, max_time = episode.status[0], machine.options[0].max_time
         first, last = jobs.first[status.jobset], jobs.first[status.jobset + 1]
@@ -199,11 +199,12 @@ def choose_by_rule(
     for i in range(which.size):
         row = which[i]
         actions[i] = machine.options[0].queue
-        own = episode_of(machine, jobs, rows, row, rows, row)
+        own = reference(episode_of(machine, jobs, rows, row, rows, row))
         now = own.status[0].time
         if own.status[0].event <= own.status[0].decided:  # nothing has happened since then
             continue
-        episode = rewind(machine, jobs, rows, row, scratch, rule.kind != CHANCE)
+        episode = reference(copy_of(machine, jobs, rows, row, scratch))
+        rewind(own, episode, rule.kind != CHANCE)
         # The queue in the rule's order, which is kept, and what starts.
         jobset = own.status[0].jobset
         ranked = of_jobs(rule, jobs.first[jobset], jobs.first[jobset + 1])
@@ -226,18 +227,12 @@ def choose_by_rule(
 
 
 @njit_inlined
-def rewind(
-    machine: Machine, jobs: Jobs, rows: Rows, row: int, scratch: Rows, whole: bool
-) -> Episode:
-    """Copies an episode under way as it was when the present instant began, into the scratch row.
+def rewind(own: Episode, episode: Episode, whole: bool) -> None:
+    """Copies an episode under way as it was when the present instant began, into its `copy_of`.
 
     Its queue is in order of arrival. ``whole`` says whether jobs that have started since then wait
     again.
     """
-    scratch.status[0] = rows.status[row]
-    scratch.status[0].place = 0
-    own = episode_of(machine, jobs, rows, row, rows, row)
-    episode = episode_of(machine, jobs, scratch, 0, scratch, 0)
     status, now = episode.status[0], own.status[0].time
     begin_again(episode)
     status.head, status.tail, status.running = 0, 0, 0
@@ -262,7 +257,6 @@ def rewind(
         episode.expected[status.running] = own.expected[place]
         episode.expected_jobs[status.running] = job
         status.running += 1
-    return episode
 
 
 @njit_inlined

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit_inlined, njit_kernel
+from cluster_env.core.compiled import njit_inlined, njit_kernel, reference
 from cluster_env.worlds.hpc import site_arrays as at_site
 from cluster_env.worlds.hpc import state as header
-from cluster_env.worlds.hpc.episodes import Rows, episode_of
+from cluster_env.worlds.hpc.episodes import Rows, copy_of, episode_of
 from cluster_env.worlds.hpc.events import (
     Episode,
     Machine,
@@ -57,7 +57,7 @@ _WIDEST = 2**31 - 1
 def play_scorer(machine: Machine, jobs: Jobs, rows: Rows, scoring: Scoring, scratch: Rows) -> None:
     """Plays one episode after the other; see `cluster_env.worlds.hpc.scheduler.play_rule`."""
     for row in range(rows.status.size):
-        episode = episode_of(machine, jobs, rows, row, scratch, 0)
+        episode = reference(episode_of(machine, jobs, rows, row, scratch, 0))
         clear(episode)
         status, now, oldest = episode.status[0], np.int64(0), int(np.int64(0))
         while status.coming < episode.jobs.size or status.running > 0:
@@ -92,12 +92,13 @@ def choose_by_scorer(
     for i in range(which.size):
         row = which[i]
         actions[i] = machine.options[0].queue
-        own = episode_of(machine, jobs, rows, row, rows, row)
+        own = reference(episode_of(machine, jobs, rows, row, rows, row))
         now = own.status[0].time
         if own.status[0].event <= own.status[0].decided:  # nothing has happened since then
             continue
         # The instant is played from its beginning, up to the first job that has not started yet.
-        episode = rewind(machine, jobs, rows, row, scratch, True)
+        episode = reference(copy_of(machine, jobs, rows, row, scratch))
+        rewind(own, episode, True)
         _begin(episode, scoring, now)
         job = _start_next(episode, scoring, now)
         while job != _NONE:

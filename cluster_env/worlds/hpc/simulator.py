@@ -24,7 +24,7 @@ from cluster_env.worlds.hpc.jobs import (
     submits,
 )
 from cluster_env.worlds.hpc.plan import Plan
-from cluster_env.worlds.hpc.rules import FIXED, Rule, RuleTable
+from cluster_env.worlds.hpc.rules import CHANCE, FIXED, OWN, Rule, RuleTable
 from cluster_env.worlds.hpc.run_times import LEARNED, RUN_TIMES, USER, learns
 from cluster_env.worlds.hpc.scheduler import choose_by_rule, play_rule
 from cluster_env.worlds.hpc.scorer import Scorer
@@ -254,7 +254,7 @@ class HPCSimulator(BatchSimulator):
             if table.kind == FIXED:
                 keeps = keeps_order(self.jobs, table.score, room)
             else:
-                keeps = rule.order != "random" and (
+                keeps = table.kind not in (CHANCE, OWN) and (
                     rule.order != "priority" or rule.weights.age >= 0
                 )
             self._keeping[rule] = keeps and rule.backfilling != "conservative"

@@ -374,6 +374,7 @@ class SiteSimulator(HPCSimulator):
                 formula=NO_FORMULA,
                 submit=np.zeros(0, np.int64),
                 weights=np.zeros(3),
+                own=0,
                 max_wait=self.world.max_wait,
             ),
             bonus=np.zeros(num_jobs),

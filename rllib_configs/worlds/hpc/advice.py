@@ -22,6 +22,7 @@ from cluster_env.worlds.hpc.rules import (
     MOVING_ORDERS,
     Rule,
     RulePolicy,
+    address_of,
     moving_score,
 )
 from cluster_env.worlds.hpc.simulator import HPCSimulator
@@ -229,6 +230,7 @@ def _scores(rule: Rule, world: HPC, instant: _Instant) -> NDArray[np.float64] | 
                 capacity,
                 weights,
                 1.0,
+                address_of(rule.order),
             )
             for k in range(size.size)
         ]

@@ -9,7 +9,7 @@ beginnings before its end. Bookings last for one pass over the queue; each begin
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit_inlined
+from cluster_env.core.compiled import njit_called, njit_inlined
 from cluster_env.worlds.hpc.events import NEVER, Episode
 from cluster_env.worlds.hpc.site.placing import add_units, can_hold, choose, lower
 from cluster_env.worlds.hpc.site_arrays import Ints
@@ -35,7 +35,7 @@ def is_open(episode: Episode, node: int, reservation: int, time: int, end: int, 
     return allowed
 
 
-@njit_inlined
+@njit_called
 def find(episode: Episode, job: int, seconds: int, now: int, at_once: bool) -> int:
     """The earliest time from which a job fits for so many seconds; `NEVER` if none is foreseen.
 
@@ -75,9 +75,10 @@ def find(episode: Episode, job: int, seconds: int, now: int, at_once: bool) -> i
         # From here on the future is looked at, and the sum of what the job can have is kept.
         if time == now:
             free = room.future
-            for r in range(layout.units.shape[1]):
-                for node in range(layout.units.shape[0]):
-                    free[node, r] = site.free[node, r]
+            now_free = site.free
+            for r in range(now_free.shape[1]):
+                for node in range(now_free.shape[0]):
+                    free[node, r] = now_free[node, r]
             if not plain:
                 for k in range(nodes.size):
                     room.can[k] = size if site.down[nodes[k]] == 0 else 0
@@ -145,7 +146,7 @@ def _change(
     return int(more)
 
 
-@njit_inlined
+@njit_called
 def _has_room(
     episode: Episode, free: Ints, job: int, time: int, end: int, check: int, now: int
 ) -> bool:
@@ -158,33 +159,39 @@ def _has_room(
     size, wide, exclusive = np.int64(demand[0]), np.int64(0), record.exclusive
     nodes = layout.set_nodes[layout.set_first[record.set] : layout.set_first[record.set + 1]]
     all_open = status.down == 0 and layout.blocks.size == 0 and not status.closes
+    # Arrays by names of their own: those of an episode are loaded anew where others are written.
+    can, offers, units = room.can, room.offers, layout.units
     for k in range(nodes.size):
-        room.can[k] = size
+        can[k] = size
     if not all_open:
         for k in range(nodes.size):
             if not is_open(episode, nodes[k], record.reservation, time, end, now):
-                room.can[k] = 0
-    total = np.int64(lower(layout.units, room.can, nodes, demand, exclusive, free))
-    # On most nodes it can have nothing; the others are looked at for each check.
+                can[k] = 0
+    total = np.int64(lower(units, can, nodes, demand, exclusive, free))
     for k in range(nodes.size if total >= size else 0):
-        room.offers[wide] = k
-        wide += room.can[k] > 0
+        wide += can[k] > 0
+    # On most nodes it can have nothing; the others are looked at for each check.
+    checked = total >= size and check < status.checks and room.check_time[check] < end
+    some = np.int64(0)
+    for k in range(nodes.size if checked else 0):
+        offers[some] = k
+        some += can[k] > 0
     while total >= size and check < status.checks and room.check_time[check] < end:
         row, some = room.check_free[room.check_row[check]], wide
         total, wide, check = np.int64(0), np.int64(0), check + 1
         for i in range(some):
-            k = room.offers[i]
-            there = can_hold(demand, exclusive, row[nodes[k]], layout.units[nodes[k]])
-            room.can[k] = min(room.can[k], np.int64(there))
-            total += room.can[k]
-            room.offers[wide] = k
-            wide += room.can[k] > 0
+            k = offers[i]
+            there = can_hold(demand, exclusive, row[nodes[k]], units[nodes[k]])
+            can[k] = min(can[k], np.int64(there))
+            total += can[k]
+            offers[wide] = k
+            wide += can[k] > 0
     if total < size:
         return False
     return bool(wide >= record.least) and choose(episode, free, job)
 
 
-@njit_inlined
+@njit_called
 def take_checked(episode: Episode, job: int, begin: int, end: int) -> None:
     """Takes what a job holds between two times, on its chosen nodes, out of the checks inside."""
     status, room, layout = episode.status[0], episode.site.room, episode.site.layout
@@ -214,7 +221,7 @@ def forget_checks(episode: Episode, now: int) -> None:
     status.checks -= gone
 
 
-@njit_inlined
+@njit_called
 def book(episode: Episode, job: int, begin: int, end: int) -> None:
     """Books the chosen nodes from a time on, or counts that there is no room for a booking."""
     status, room, layout = episode.status[0], episode.site.room, episode.site.layout
@@ -233,9 +240,10 @@ def book(episode: Episode, job: int, begin: int, end: int) -> None:
         for k in range(status.checks, check, -1):
             room.check_time[k], room.check_row[k] = room.check_time[k - 1], room.check_row[k - 1]
         room.check_time[check], room.check_row[check] = begin, row
-        for node in range(layout.units.shape[0]):
-            for r in range(layout.units.shape[1]):
-                room.check_free[row, node, r] = room.future[node, r]
+        then, future = room.check_free[row], room.future
+        for node in range(future.shape[0]):
+            for r in range(future.shape[1]):
+                then[node, r] = future[node, r]
         for k in range(layout.set_units.shape[0]):
             room.check_sets[row, k] = 0
             for spot in range(layout.set_first[k], layout.set_first[k + 1]):

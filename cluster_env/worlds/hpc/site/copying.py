@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit_called, njit_inlined, njit_kernel
+from cluster_env.core.compiled import njit_called, njit_inlined, njit_kernel, reference
 from cluster_env.worlds.hpc.episodes import Rows, episode_of
 from cluster_env.worlds.hpc.events import Episode, Machine, begin_again
 from cluster_env.worlds.hpc.jobs import NOBODY, Jobs
@@ -33,7 +33,7 @@ def rewind_site(episode: Episode) -> None:
     begin_again(episode)
 
 
-@njit_inlined
+@njit_called
 def _copy(source: NDArray[Any], target: NDArray[Any]) -> None:
     """Copies as much of a list as both have."""
     for k in range(min(source.size, target.size)):
@@ -105,8 +105,8 @@ def take_over_rows(
     """
     for i in range(source.size):
         before, after = np.int64(source[i]), np.int64(target[i])
-        old = episode_of(machine, there, others, before, others, before)
-        new = episode_of(machine, here, rows, after, rows, after)
+        old = reference(episode_of(machine, there, others, before, others, before))
+        new = reference(episode_of(machine, here, rows, after, rows, after))
         status = new.status[0]
         jobset, place, num_users = status.jobset, status.place, status.num_users
         rows.status[after] = others.status[before]

@@ -6,10 +6,17 @@ The queue that a policy sees is that of ``fcfs``: overdue jobs, then tiers, then
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import FALSE, TRUE, ZERO, njit_called, njit_inlined, njit_kernel
+from cluster_env.core.compiled import (
+    FALSE,
+    TRUE,
+    njit_called,
+    njit_inlined,
+    njit_kernel,
+    reference,
+)
 from cluster_env.core.jobs import LARGEST
 from cluster_env.core.seeding import uniform
-from cluster_env.worlds.hpc.episodes import Rows, episode_of
+from cluster_env.worlds.hpc.episodes import Rows, copy_of, episode_of
 from cluster_env.worlds.hpc.events import NEVER, Episode, Machine, is_overdue_at
 from cluster_env.worlds.hpc.jobs import Jobs
 from cluster_env.worlds.hpc.plan import Plan
@@ -206,13 +213,11 @@ def choose_at_site(
     for i in range(which.size):
         row = np.int64(which[i])
         actions[i] = machine.options[0].queue
-        own = episode_of(machine, jobs, rows, row, rows, row)
+        own = reference(episode_of(machine, jobs, rows, row, rows, row))
         status, now = own.status[0], own.status[0].time
         if status.event <= status.decided:  # nothing has happened since then
             continue
-        copy.status[0] = rows.status[row]
-        copy.status[0].place = 0
-        again = episode_of(machine, jobs, copy, ZERO, copy, ZERO)
+        again = reference(copy_of(machine, jobs, rows, row, copy))
         rule = again.site.order.rule
         copy_episode(own, again)
         if rule.kind == CHANCE:

@@ -23,7 +23,7 @@ from cluster_env.worlds.hpc.events import (
 from cluster_env.worlds.hpc.jobs import NOBODY
 from cluster_env.worlds.hpc.queue import enter, first_key
 from cluster_env.worlds.hpc.site.bookings import look_ahead
-from cluster_env.worlds.hpc.site.placing import add_units
+from cluster_env.worlds.hpc.site.placing import share_of
 from cluster_env.worlds.hpc.site_arrays import FAILURE, NO_SLOT
 
 
@@ -82,7 +82,7 @@ def clear_counters(episode: Episode) -> None:
             site.held[row, node] = 0
 
 
-@njit_inlined
+@njit_called
 def charge(episode: Episode, job: int, sign: int) -> None:
     """Adds a job, which has its nodes, to its counters, or takes it off."""
     site, work = episode.site, episode.site.work
@@ -110,13 +110,26 @@ def is_charged(episode: Episode, job: int) -> bool:
     return bool(work.charge_first[job] < work.charge_first[job + 1])
 
 
-@njit_inlined
+@njit_called
 def add_to_sets(episode: Episode, node: int, sign: int) -> None:
     """Adds what is free on a node to what is free in its sets, or takes it off."""
     site, layout = episode.site, episode.site.layout
     for place in range(layout.node_first[node], layout.node_first[node + 1]):
         for r in range(layout.units.shape[1]):
             site.set_free[layout.node_sets[place], r] += sign * site.free[node, r]
+
+
+@njit_called
+def give(episode: Episode, job: int, node: int, size: int, sign: int) -> None:
+    """Gives back (sign 1) or takes (-1) what a job has on a node, for all sets that it is in."""
+    site, layout, demand = episode.site, episode.site.layout, episode.demand[job]
+    units, free, set_free = layout.units[node], site.free[node], site.set_free
+    for r in range(units.size):
+        whole = episode.jobs[job].exclusive
+        share = sign * (units[r] if whole else share_of(demand, size, r))
+        free[r] += share
+        for place in range(layout.node_first[node], layout.node_first[node + 1]):
+            set_free[layout.node_sets[place], r] += share
 
 
 @njit_inlined
@@ -129,17 +142,13 @@ def count_free(episode: Episode) -> None:
             episode.free[r] += site.free[node, r] if site.down[node] == 0 else 0
 
 
-@njit_inlined
+@njit_called
 def release_nodes(episode: Episode, job: int) -> None:
     """Gives back the nodes that a job holds, and its place in the arena."""
-    site, units, status = episode.site, episode.site.layout.units, episode.status[0]
-    demand, exclusive = episode.demand[job], episode.jobs[job].exclusive
+    site, status = episode.site, episode.status[0]
     slot, last = site.slot[job], site.slot[job]
     while slot >= 0:
-        node, size = site.slot_node[slot], site.slot_size[slot]
-        add_to_sets(episode, node, -1)
-        add_units(site.free[node], units[node], demand, exclusive, size, 1)
-        add_to_sets(episode, node, 1)
+        give(episode, job, site.slot_node[slot], site.slot_size[slot], 1)
         last, slot = slot, site.slot_next[slot]
     if not status.keeps_nodes:
         site.slot_next[last], status.free_slot = status.free_slot, np.int64(site.slot[job])
@@ -282,7 +291,7 @@ def change_calendar(episode: Episode, now: int) -> None:
                     add_to_sets(episode, node, 1)
 
 
-@njit_inlined
+@njit_called
 def advance_site(episode: Episode, now: int) -> None:
     """Lets all happen that happens at one instant before anybody decides."""
     status = episode.status[0]

@@ -28,12 +28,11 @@ from cluster_env.worlds.hpc.events import (
 from cluster_env.worlds.hpc.queue import leave, note_narrowest, rank
 from cluster_env.worlds.hpc.rules import CONSERVATIVE, EASY, FIXED, SKIP, STRICT
 from cluster_env.worlds.hpc.site.bookings import book, find, forget_checks, take_checked
-from cluster_env.worlds.hpc.site.events import add_to_sets, charge, is_charged
-from cluster_env.worlds.hpc.site.placing import add_units
+from cluster_env.worlds.hpc.site.events import charge, give, is_charged
 from cluster_env.worlds.hpc.site_arrays import NO_SLOT, Beginning
 
 
-@njit_inlined
+@njit_called
 def start_jobs(episode: Episode, bounded: bool, now: int) -> None:
     """Starts the jobs that may start now. With ``bounded``, some are overdue.
 
@@ -330,11 +329,10 @@ def _note_start(episode: Episode, job: int, now: int, seconds: int, planned: boo
         status.fleeting = True
 
 
-@njit_inlined
+@njit_called
 def start(episode: Episode, job: int, now: int, seconds: int) -> None:
     """Starts a job on the chosen nodes; it is expected to run for so many seconds."""
     site, room, status = episode.site, episode.site.room, episode.status[0]
-    units, demand, exclusive = site.layout.units, episode.demand[job], episode.jobs[job].exclusive
     site.slot[job] = np.int32(status.free_slot)
     slot = status.free_slot
     for k in range(status.chosen):
@@ -342,9 +340,7 @@ def start(episode: Episode, job: int, now: int, seconds: int) -> None:
         slot = status.free_slot
         status.free_slot = site.slot_next[slot]
         site.slot_node[slot], site.slot_size[slot] = node, size
-        add_to_sets(episode, node, -1)
-        add_units(site.free[node], units[node], demand, exclusive, size, -1)
-        add_to_sets(episode, node, 1)
+        give(episode, job, node, size, -1)
     site.slot_next[slot] = NO_SLOT
     charge(episode, job, 1)
     let_run(episode, job, now, seconds, TRUE)

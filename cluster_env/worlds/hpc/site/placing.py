@@ -9,7 +9,7 @@ An exclusive job takes idle nodes whole.
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit_inlined
+from cluster_env.core.compiled import njit_called, njit_inlined
 from cluster_env.worlds.hpc.events import Episode
 from cluster_env.worlds.hpc.site.consecutive import choose_consecutive
 from cluster_env.worlds.hpc.site_arrays import Layout
@@ -42,10 +42,16 @@ def add_units(
     sign: int,
 ) -> None:
     """Gives back (sign 1) or takes (-1) what a job holds on a node with so many processors."""
-    free[0] += sign * (units[0] if exclusive else np.int64(size))
-    for r in range(1, free.size):
-        share = (np.int64(demand[r]) * size + demand[0] - 1) // demand[0]
-        free[r] += sign * (units[r] if exclusive else share)
+    for r in range(free.size):
+        free[r] += sign * (units[r] if exclusive else share_of(demand, size, r))
+
+
+@njit_inlined
+def share_of(demand: NDArray[np.int32], size: int, r: int) -> int:
+    """Units of a resource that a job takes where it has so many of its processors."""
+    if r == 0:
+        return int(np.int64(size))
+    return int((np.int64(demand[r]) * size + demand[0] - 1) // demand[0])
 
 
 @njit_inlined
@@ -76,7 +82,7 @@ def lower(
     return int(total)
 
 
-@njit_inlined
+@njit_called
 def choose(episode: Episode, free: NDArray[np.int64], job: int) -> bool:
     """Chooses nodes of a job's set, given what it `can` have on each; whether there are enough.
 

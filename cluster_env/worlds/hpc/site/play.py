@@ -6,7 +6,7 @@ enter the queue, and then comes one pass over it.
 
 import numpy as np
 
-from cluster_env.core.compiled import ZERO, njit_kernel
+from cluster_env.core.compiled import ZERO, njit_kernel, reference
 from cluster_env.worlds.hpc.episodes import Rows, episode_of
 from cluster_env.worlds.hpc.events import NEVER, Machine
 from cluster_env.worlds.hpc.jobs import Jobs
@@ -35,7 +35,7 @@ def play_site(
     """
     left, max_time = np.int64(instants), machine.options[0].max_time
     while row < rows.status.size:
-        episode = episode_of(machine, jobs, rows, row, scratch, ZERO)
+        episode = reference(episode_of(machine, jobs, rows, row, scratch, ZERO))
         status, now, rule = episode.status[0], episode.status[0].time, episode.site.order.rule
         if not status.active:
             clear_site(episode)

@@ -1,5 +1,7 @@
 """Rules on small jobsets, against plain Python and against what they promise."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,9 +11,17 @@ from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation import evaluate
+from cluster_env.objectives import get_objective
+from cluster_env.sites.description import NodeGroup, Site
 from cluster_env.sites.weights import Weights
-from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.rules import BACKFILLING, MOVING_ORDERS, ORDERS, Rule
+from cluster_env.worlds.hpc import HPC, rules
+from cluster_env.worlds.hpc.rules import (
+    BACKFILLING,
+    MOVING_ORDERS,
+    ORDERS,
+    Rule,
+    moving_order,
+)
 from cluster_env.worlds.hpc.scorer import SIZE, Scorer
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
 from tests.cluster_env.worlds.hpc.plain_rules import plain_starts
@@ -177,6 +187,31 @@ def test_the_weights_of_priority_are_the_site_s() -> None:
     assert starts(age=0, size=1) == [0, 55, 50]
     with pytest.raises(InputError, match="the weight age must be finite, but is nan"):
         Weights(age=float("nan"))
+
+
+def test_a_moving_order_of_ones_own_is_played_and_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It equals the built-in one with the same formula, in a pool and at a site of one node."""
+    monkeypatch.setattr(rules.HEURISTICS, "_things", dict(rules.HEURISTICS._things))
+    monkeypatch.setattr(rules, "MOVING_ORDERS", dict(MOVING_ORDERS))
+    moving_order("mine")(lambda waited, estimate, size: -((waited / estimate) ** 3) * size)
+    rng = np.random.default_rng(5)
+    submit, run = np.cumsum(rng.integers(0, 30, 60)), rng.integers(1, 60, 60)
+    jobset = jobset_of(submit, run, run + 3, rng.integers(1, 9, 60))
+    site = Site(nodes=(NodeGroup("whole", 1, PROCESSORS),))
+    for backfilling in BACKFILLING:
+        orders = [Rule(name, backfilling) for name in ("wfp3", "mine", "fcfs")]
+        for world in (WORLD, replace(WORLD, site=site)):
+            theirs, mine, fcfs = (played(world, [jobset], rule).start.tolist() for rule in orders)
+            assert mine == theirs != fcfs
+    simulator = replace(WORLD, queue=jobset.num_jobs).simulator()
+    simulator.load([jobset], get_objective("bounded_slowdown"))
+    rows, rewards = np.zeros(1, np.int32), np.empty(1)
+    while simulator.active[0]:
+        simulator.step(rows, simulator.choose(Rule("mine", "easy"), rows), rewards)
+    there = played(WORLD, [jobset], Rule("wfp3", "easy"))
+    assert simulator.schedule().start.tolist() == there.start.tolist()
+    with pytest.raises(InputError, match="the order 'broken' cannot be compiled"):
+        moving_order("broken")(lambda waited, estimate, size: waited.day)
 
 
 def test_names_say_order_and_backfilling() -> None:
