@@ -84,8 +84,7 @@ class GraphsSimulator(BatchSimulator):
 
     def allocate(self) -> None:
         """See `BatchSimulator.allocate`."""
-        world = self.world
-        self._clusters = allocate_clusters(self.batch, world.options, *world.measured)
+        self._clusters = allocate_clusters(self.batch, self.world.options, self.world.library)
 
     def show(self) -> None:
         """See `BatchSimulator.show`."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cluster_env.core.batch import Batch, CostTable
 from cluster_env.core.compiled import new_records, njit
 from cluster_env.core.graphs import Stages, stages_of
-from cluster_env.worlds.graphs.tables import Durations
+from cluster_env.worlds.graphs.tables import Durations, Library
 
 NUM_WEIGHTS = 11
 """Of the scorer, see `cluster_env.worlds.graphs.rules`."""
@@ -244,19 +244,16 @@ def candidate_of(state: NDArray[np.int32], k: int) -> NDArray[np.int32]:
     return state[begin : begin + len(CANDIDATE)]
 
 
-def allocate_clusters(
-    batch: Batch, options: Options, durations: Durations, graph_rows: NDArray[np.int64]
-) -> Clusters:
+def allocate_clusters(batch: Batch, options: Options, library: Library) -> Clusters:
     """Makes room for episodes that are to begin.
 
     Args:
         batch: their jobs, whose stages have ``options.span - 1`` columns.
         options: of the world.
-        durations: that were measured.
-        graph_rows: rows there of the first stages of all graphs of a library.
+        library: of the world.
     """
     stages = Stages(*map(np.concatenate, zip(*map(stages_of, batch.jobsets), strict=True)))
-    jobs = _jobs(batch, stages, graph_rows)
+    jobs = _jobs(batch, stages, library)
     num_rows, num_places, span = batch.num_episodes, batch.num_places, options.span
     first_job = batch.first[batch.jobset]
     first_task = np.concatenate([[0], np.cumsum(jobs["num_tasks"])])[batch.first]
@@ -267,7 +264,7 @@ def allocate_clusters(
     return Clusters(
         options=options,
         costs=batch.costs,
-        durations=durations,
+        durations=library.durations,
         begins=np.stack(begins, axis=1),
         fresh_jobs=jobs,
         fresh_stages=_stages(stages, np.repeat(first_task[:-1], np.diff(batch.first))),
@@ -289,7 +286,7 @@ DRAW, GRAPH = "draw", "graph"
 of its graph in the world's library, -1 for none."""
 
 
-def _jobs(batch: Batch, stages: Stages, graph_rows: NDArray[np.int64]) -> NDArray[np.void]:
+def _jobs(batch: Batch, stages: Stages, library: Library) -> NDArray[np.void]:
     jobs: NDArray[np.void] = new_records(stages.tasks.shape[0], JOB)
     jobs["arrival"] = batch.column("arrival", np.int64)
     jobs["num_stages"] = (stages.tasks > 0).sum(axis=1)
@@ -300,9 +297,9 @@ def _jobs(batch: Batch, stages: Stages, graph_rows: NDArray[np.int64]) -> NDArra
     jobs["number"], jobs["row"] = np.concatenate(numbers), NOWHERE
     if DRAW in batch.jobsets[0].attributes:
         jobs["seed"], jobs["number"] = batch.column(lambda one: one.attributes[DRAW], np.int64).T
-    if GRAPH in batch.jobsets[0].attributes and graph_rows.size:
+    if GRAPH in batch.jobsets[0].attributes and library.names:
         graph = batch.column(lambda one: one.attributes[GRAPH], np.int64)
-        jobs["row"] = np.where(graph < 0, NOWHERE, graph_rows[graph])
+        jobs["row"] = np.where(graph < 0, NOWHERE, library.row[graph])
     for name in ("wanting", "unfinished", "unstarted"):
         jobs[name] = (np.int64(1) << jobs["num_stages"]) - 1
     jobs["start"] = jobs["finish"] = -1

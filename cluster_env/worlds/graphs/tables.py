@@ -40,10 +40,6 @@ class Durations(NamedTuple):
     sizes: NDArray[np.int64]  # (num_stages, 3, len(LEVELS)), how many it has
 
 
-NONE = Durations(*(np.zeros(shape, np.int64) for shape in (1, (1, 3, 9), (1, 3, 9))))
-"""For jobs that say their durations themselves."""
-
-
 class Library(NamedTuple):
     """Graphs from a file."""
 
@@ -51,6 +47,15 @@ class Library(NamedTuple):
     row: NDArray[np.int64]  # (num_graphs,), row of the first stage of each in `durations`
     stages: Stages  # (num_graphs, width)
     durations: Durations
+
+
+NO_LIBRARY = Library(
+    names=(),
+    row=np.zeros(0, np.int64),
+    stages=Stages(*np.zeros((3, 0, 1), np.int64)),
+    durations=Durations(*(np.zeros(shape, np.int64) for shape in (1, (1, 3, 9), (1, 3, 9)))),
+)
+"""For jobs that say their durations themselves."""
 
 
 @lru_cache(maxsize=4)

@@ -10,12 +10,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from cluster_env.core.checks import require_states
-from cluster_env.core.observation import (
-    Observation,
-    features_observation,
-    flat_observation,
-    state_observation,
-)
+from cluster_env.core.observation import Observation, state_observation
 from cluster_env.core.registry import Registry
 from cluster_env.worlds.graphs.features import Context, Item, describe_nodes
 from cluster_env.worlds.graphs.state import CANDIDATE, HEADER
@@ -65,15 +60,9 @@ def _write(world: Graphs, states: NDArray[np.int32], out: dict[str, Any]) -> Non
     bits = parents[:, :, 0] | parents[:, :, 1] << 31
     above = number[:, items:, None]
     same_job = (above >> 6 == number[:, None, items:] >> 6) & (above >= 0)
-    out["edges"][:] = same_job & (bits[:, None, :] >> np.maximum(above & 63, 0) & 1 > 0)
+    out["edges"][:] = same_job & (bits[:, None, :] >> (above & 63) & 1 > 0)
 
 
 OBSERVATIONS: Registry[Callable[[Any], Observation]] = Registry(
-    "observation",
-    {
-        "state": state_observation,
-        "features": features_observation,
-        "flat": flat_observation,
-        "graph": graph_observation,
-    },
+    "observation", {"state": state_observation, "graph": graph_observation}
 )

@@ -22,7 +22,7 @@ from cluster_env.core.world import Features
 from cluster_env.worlds.graphs.features import Context, Item, describe
 from cluster_env.worlds.graphs.simulator import GraphsSimulator
 from cluster_env.worlds.graphs.state import GRAPH, Options, state_size
-from cluster_env.worlds.graphs.tables import NONE, Durations, Library, read_library
+from cluster_env.worlds.graphs.tables import NO_LIBRARY, Library, read_library
 
 
 @dataclass(frozen=True)
@@ -117,21 +117,13 @@ class Graphs:
         )
 
     @property
-    def library(self) -> Library | None:
-        """The graphs of `durations`.
+    def library(self) -> Library:
+        """The graphs of `durations`; without a file there are none.
 
         Raises:
             InputError: if there is no such file, or it holds something else.
         """
-        return read_library(self.durations) if self.durations else None
-
-    @property
-    def measured(self) -> tuple[Durations, NDArray[np.int64]]:
-        """Measured durations, and the row of the first stage of each graph among them."""
-        library = self.library
-        return (
-            (NONE, np.zeros(0, np.int64)) if library is None else (library.durations, library.row)
-        )
+        return read_library(self.durations) if self.durations else NO_LIBRARY
 
     @cached_property
     def state_space(self) -> spaces.Box:
@@ -163,8 +155,7 @@ class Graphs:
             )
         graph = jobset.attributes.get(GRAPH)
         if graph is not None and (graph >= 0).any():
-            library = self.library
-            count = 0 if library is None else len(library.names)
+            count = len(self.library.names)
             if graph.max() >= count:
                 raise InputError(
                     f"a job is graph {int(graph.max())} of a file of durations, but the world has "
