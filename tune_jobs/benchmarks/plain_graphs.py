@@ -170,7 +170,7 @@ class PlainGraphs:
         """Lets an idle executor wait at its job or in the common pool."""
         if one.pool is COMMON:
             return
-        if not one.job.all_begun:
+        if one.job is not None and not one.job.all_begun:
             one.pool = one.job
         else:
             one.pool = COMMON
@@ -194,10 +194,9 @@ class PlainGraphs:
         heapq.heappush(self.heap, (until, self.order, (one, stage)))
         self.order += 1
 
-    def send(self, one: Executor, stage: Stage | None) -> None:
+    def send(self, one: Executor, target: Stage) -> None:
         """Sends an executor to a stage."""
-        if stage.left == 0:
-            stage = self.substitute(one)
+        stage = target if target.left else self.substitute(one)
         if stage is None:
             self.rest(one)
         elif one.job is not stage.job:

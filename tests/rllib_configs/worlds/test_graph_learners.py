@@ -12,6 +12,8 @@ from rllib_configs.loading import make_config
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 
+pytestmark = pytest.mark.usefixtures("local_ray")
+
 TASK = {
     "world": {"kind": "graphs", "executors": 4},
     "workload": {"kind": "generated", "jobs": 4, "gap_s": 2.0, "most": 4},
