@@ -165,13 +165,16 @@ class Options(NamedTuple):
 
 
 class Clusters(NamedTuple):
-    """All episodes side by side. What stands at their beginnings is kept to begin again."""
+    """All episodes side by side.
+
+    What jobs and stages are at the beginning is kept beside, to begin again. A row of `begins` has
+    where an episode's jobs begin among those of all jobsets, and of all episodes, and its tasks.
+    """
 
     options: Options
     costs: CostTable  # of all jobs
     durations: Durations
-    begins: NDArray[np.int64]  # (num_rows, 3): jobs among those of all jobsets, of all episodes;
-    # and tasks of each episode
+    begins: NDArray[np.int64]  # (num_rows, 3)
     fresh_jobs: NDArray[np.void]  # (num_jobs,) of `JOB`, of all jobsets
     fresh_stages: NDArray[np.void]  # (num_jobs * span,) of `STAGE`
     jobs: NDArray[np.void]  # (num_places,) of `JOB`, of all episodes
