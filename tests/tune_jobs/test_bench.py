@@ -118,7 +118,10 @@ def measured(capsys, *args: str) -> dict[str, dict]:
 
 def test_the_compiled_simulator_is_measured_against_the_plain_one(capsys):
     entries = measured(capsys, "simulator", "--seconds", "0.05")
-    assert entries.keys() == {"simulator.steps", "simulator.image_steps", "machine"}
+    assert entries.keys() == {
+        *("simulator.steps", "simulator.image_steps", "simulator.graphs", "machine")
+    }
+    assert entries["simulator.graphs"]["ratio"] > 30  # above 150, where all is quiet
 
 
 def test_rules_are_measured_against_a_plain_event_loop_with_the_same_schedule(monkeypatch):

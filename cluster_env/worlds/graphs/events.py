@@ -17,7 +17,14 @@ import numpy as np
 
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.graphs.state import NOWHERE, Episode
-from cluster_env.worlds.graphs.tables import FIRST, FRESH, REST, draw, measured_duration
+from cluster_env.worlds.graphs.tables import (
+    FIRST,
+    FRESH,
+    REST,
+    draw,
+    level_of,
+    measured_duration,
+)
 
 NEVER = 2**62
 RECENT = 20
@@ -30,29 +37,33 @@ RECENT = 20
 @njit_inlined
 def common_pool(episode: Episode) -> int:
     """The pool of executors that belong to no job."""
-    return episode.record.num_jobs * (episode.options.width + 1)
+    return episode.record.num_jobs * episode.options.span
 
 
 @njit_inlined
 def job_pool(episode: Episode, job: int) -> int:
     """The pool of executors that wait at a job."""
-    return episode.record.num_jobs * episode.options.width + job
+    return (job + 1) * episode.options.span - 1
 
 
 @njit_inlined
 def job_of_pool(episode: Episode, pool: int) -> int:
     """The job that a pool belongs to, `NOWHERE` for the common one."""
-    of_stages = episode.record.num_jobs * episode.options.width
-    if pool < of_stages:
-        return pool // episode.options.width
-    return pool - of_stages if pool < common_pool(episode) else NOWHERE
+    return pool // episode.options.span if pool < common_pool(episode) else NOWHERE
 
 
 @njit_inlined
 def num_free(episode: Episode) -> int:
     """Executors that are to be assigned."""
     source = episode.record.source
-    return 0 if source < 0 else episode.pools[source].standing - episode.pools[source].promised
+    return 0 if source < 0 else episode.stages[source].standing - episode.stages[source].owed
+
+
+@njit_inlined
+def num_wanted(episode: Episode, target: int) -> int:
+    """Tasks of a stage that nobody is to run yet."""
+    stage = episode.stages[target]
+    return stage.unstarted - stage.coming - stage.promised
 
 
 @njit_inlined
@@ -60,46 +71,38 @@ def enter_pool(episode: Episode, executor: int, pool: int) -> None:
     """Lets an executor change its pool."""
     record = episode.executors[executor]
     if record.pool >= 0:
-        episode.pools[record.pool].standing -= 1
+        episode.stages[record.pool].standing -= 1
     if pool >= 0:
-        episode.pools[pool].standing += 1
+        episode.stages[pool].standing += 1
     record.pool = pool
 
 
 @njit_inlined
-def note_wanting(episode: Episode, stage: int) -> None:
+def note_wanting(episode: Episode, target: int) -> None:
     """Keeps the bit of a stage that has tasks which nobody is to run yet."""
-    width = episode.options.width
-    job, bit = stage // width, np.int64(1) << (stage % width)
-    tasks, progress = episode.stage_progress[stage], episode.progress[job]
-    if tasks.unstarted - tasks.coming - tasks.promised > 0:
-        progress.wanting |= bit
+    job, stage = divmod(target, episode.options.span)
+    if num_wanted(episode, target) > 0:
+        episode.jobs[job].wanting |= np.int64(1) << stage
     else:
-        progress.wanting &= ~bit
+        episode.jobs[job].wanting &= ~(np.int64(1) << stage)
 
 
 @njit_inlined
 def promise(episode: Episode, target: int, count: int) -> None:
     """Promises executors of the source to a stage, or that they go to the common pool."""
-    record = episode.record
+    record, promises = episode.record, episode.promises
     source = record.source
     entry = 0
     while entry < record.num_promises and (
-        episode.promises[entry].source != source or episode.promises[entry].target != target
+        promises[entry].source != source or promises[entry].target != target
     ):
         entry += 1
     if entry == record.num_promises:
         record.num_promises += 1
-        episode.promises[entry].source, episode.promises[entry].target = source, target
-        episode.promises[entry].count = 0
-    episode.promises[entry].count += count
-    episode.pools[source].promised += count
-    if target != common_pool(episode):
-        episode.stage_progress[target].promised += count
-        note_wanting(episode, target)
-        job = target // episode.options.width
-        if job != job_of_pool(episode, source):
-            episode.progress[job].held += count
+        promises[entry].source, promises[entry].target = source, target
+        promises[entry].count = 0
+    promises[entry].count += count
+    owe(episode, source, target, count)
 
 
 @njit_inlined
@@ -112,35 +115,38 @@ def keep_promise(episode: Episode, pool: int) -> int:
     episode.promises[entry].count -= 1
     if episode.promises[entry].count == 0:
         remove_promise(episode, entry)
-    episode.pools[pool].promised -= 1
-    if target != common_pool(episode):
-        episode.stage_progress[target].promised -= 1
-        note_wanting(episode, target)
-        job = target // episode.options.width
-        if job != job_of_pool(episode, pool):
-            episode.progress[job].held -= 1
+    owe(episode, pool, target, -1)
     return target
+
+
+@njit_inlined
+def owe(episode: Episode, pool: int, target: int, count: int) -> None:
+    """Counts promised executors of a pool, more or fewer."""
+    episode.stages[pool].owed += count
+    if target != common_pool(episode):
+        episode.stages[target].promised += count
+        note_wanting(episode, target)
+        job = target // episode.options.span
+        if job != job_of_pool(episode, pool):
+            episode.jobs[job].held += count
 
 
 @njit_inlined
 def remove_promise(episode: Episode, entry: int) -> None:
     """Closes the gap of a promise."""
-    record, promises = episode.record, episode.promises
-    record.num_promises -= 1
-    for i in range(entry, record.num_promises):
-        promises[i].source, promises[i].target = promises[i + 1].source, promises[i + 1].target
-        promises[i].count = promises[i + 1].count
+    episode.record.num_promises -= 1
+    for i in range(entry, episode.record.num_promises):
+        episode.promises[i] = episode.promises[i + 1]
 
 
 @njit_inlined
 def rest(episode: Episode, executor: int) -> None:
     """Lets an idle executor wait at its job, or in the common pool if that has no tasks left."""
     record = episode.executors[executor]
-    job = record.job
     if record.pool == common_pool(episode):
         return
-    if episode.progress[job].unstarted != 0:
-        enter_pool(episode, executor, job_pool(episode, job))
+    if episode.jobs[record.job].unstarted != 0:
+        enter_pool(episode, executor, job_pool(episode, record.job))
         return
     enter_pool(episode, executor, common_pool(episode))
     leave_job(episode, executor)
@@ -151,20 +157,12 @@ def leave_job(episode: Episode, executor: int) -> None:
     """Lets an executor belong to no job."""
     record = episode.executors[executor]
     if record.job >= 0:
-        episode.progress[record.job].held -= 1
-        episode.progress[record.job].present -= 1
+        episode.jobs[record.job].held -= 1
+        episode.jobs[record.job].present -= 1
     record.job, record.stage = NOWHERE, NOWHERE
 
 
 # Stages that can get executors.
-
-
-@njit_inlined
-def is_open(episode: Episode, job: int) -> bool:
-    """Whether a job may get executors of the source: it does not have all already."""
-    return episode.progress[job].held < episode.options.executors or job == job_of_pool(
-        episode, episode.record.source
-    )
 
 
 @njit_inlined
@@ -173,51 +171,59 @@ def can_take(episode: Episode, job: int, stage: int) -> bool:
 
     It wants some, was not picked in this round, and no parent wants any.
     """
-    progress = episode.progress[job]
-    if ((progress.wanting & ~progress.chosen) >> stage) & 1 == 0:
+    record = episode.jobs[job]
+    if ((record.wanting & ~record.chosen) >> stage) & 1 == 0:
         return False
-    return (episode.stages[job * episode.options.width + stage].parents & progress.wanting) == 0
+    return (episode.stages[job * episode.options.span + stage].parents & record.wanting) == 0
 
 
 @njit_inlined
-def first_stage(episode: Episode, job: int) -> int:
-    """The first stage of a job that can get executors, `NOWHERE` if there is none."""
-    progress = episode.progress[job]
-    if progress.wanting & ~progress.chosen == 0:
+def job_in_turn(episode: Episode, own: int, i: int) -> int:
+    """The i-th job that may get executors, from -1 on; `NOWHERE` if that one may get none.
+
+    The executors' own job comes first, then others by arrival: those that do not have all already.
+    """
+    job = own if i < 0 else episode.here[i]
+    if job < 0 or (i >= 0 and (job == own or episode.jobs[job].held >= episode.options.executors)):
         return NOWHERE
-    for stage in range(episode.jobs[job].num_stages):
-        if can_take(episode, job, stage):
-            return stage
+    return job if episode.jobs[job].wanting & ~episode.jobs[job].chosen != 0 else NOWHERE
+
+
+@njit_inlined
+def first_taker(episode: Episode, own: int, begin: int) -> int:
+    """The first stage that can get executors, of jobs in turn; `NOWHERE` if there is none."""
+    for i in range(begin, episode.record.num_here):
+        job = job_in_turn(episode, own, i)
+        if job >= 0:
+            for stage in range(episode.jobs[job].num_stages):
+                if can_take(episode, job, stage):
+                    return job * episode.options.span + stage
     return NOWHERE
+
+
+@njit_inlined
+def first_candidate(episode: Episode) -> int:
+    """The first stage that can get executors of the source, `NOWHERE` if there is none."""
+    return first_taker(episode, job_of_pool(episode, episode.record.source), -1)
 
 
 @njit_inlined
 def substitute(episode: Episode, executor: int) -> int:
-    """A stage for an executor that finds no task left at its own: at its job, or else anywhere."""
+    """A stage for an executor that finds no task left at its own: at its job, or else anywhere.
+
+    Where the first job of all has all executors, none of them helps another of its stages: the code
+    of spark-sched-sim takes its number, 0, for no job.
+    """
     own = episode.executors[executor].job
-    # Where the first job of all has all executors, none of them helps another of its stages: the
-    # code of spark-sched-sim takes its number, 0, for no job.
-    if own > 0 or (own == 0 and is_open(episode, 0)):
-        stage = first_stage(episode, own)
-        if stage >= 0:
-            return own * episode.options.width + stage
-    for i in range(episode.record.num_here):
-        job = episode.here[i]
-        if job != own and episode.progress[job].held < episode.options.executors:
-            stage = first_stage(episode, job)
-            if stage >= 0:
-                return job * episode.options.width + stage
-    return NOWHERE
+    trapped = (
+        own == 0
+        and episode.jobs[own].held >= episode.options.executors
+        and job_of_pool(episode, episode.record.source) != own
+    )
+    return first_taker(episode, own, 0 if trapped else -1)
 
 
-# Events, each of which belongs to an executor, in a binary heap.
-
-
-@njit_inlined
-def comes_before(episode: Episode, one: int, other: int) -> bool:
-    """Whether the event of an executor comes before that of another."""
-    a, b = episode.executors[one], episode.executors[other]
-    return a.until < b.until or (a.until == b.until and a.order < b.order)
+# Events, each of which belongs to an executor.
 
 
 @njit_inlined
@@ -225,37 +231,14 @@ def add_event(episode: Episode, executor: int, until: int) -> None:
     """Lets something end for an executor that begins now."""
     record, events = episode.record, episode.events
     one = episode.executors[executor]
-    one.since, one.until, one.order = record.time, until, record.next_order
-    record.next_order += 1
+    one.since, one.until = record.time, until
+    # The next event stands last; among those of one instant that which was added first.
     place = record.num_events
     record.num_events += 1
-    while place > 0 and comes_before(episode, executor, events[(place - 1) >> 1]):
-        events[place] = events[(place - 1) >> 1]
-        place = (place - 1) >> 1
+    while place > 0 and episode.executors[events[place - 1]].until <= until:
+        events[place] = events[place - 1]
+        place -= 1
     events[place] = executor
-
-
-@njit_inlined
-def take_event(episode: Episode) -> int:
-    """Takes the first event; returns its executor."""
-    record, events = episode.record, episode.events
-    first = events[0]
-    record.num_events -= 1
-    last, place = events[record.num_events], 0
-    while True:
-        child = 2 * place + 1
-        if child >= record.num_events:
-            break
-        if child + 1 < record.num_events and comes_before(
-            episode, events[child + 1], events[child]
-        ):
-            child += 1
-        if comes_before(episode, last, events[child]):
-            break
-        events[place] = events[child]
-        place = child
-    events[place] = last
-    return first
 
 
 @njit_inlined
@@ -263,7 +246,7 @@ def next_time(episode: Episode) -> int:
     """When something happens next, `NEVER` if nothing will."""
     record, now = episode.record, NEVER
     if record.num_events > 0:
-        now = episode.executors[episode.events[0]].until
+        now = episode.executors[episode.events[record.num_events - 1]].until
     if record.num_arrived < record.num_jobs:
         now = min(now, episode.jobs[record.num_arrived].arrival)
     return now
@@ -275,21 +258,21 @@ def next_time(episode: Episode) -> int:
 @njit_inlined
 def send(episode: Episode, executor: int, target: int) -> None:
     """Sends an executor to a stage: it begins a task, moves, or waits at its job for parents."""
-    if episode.stage_progress[target].unstarted == 0:
+    if episode.stages[target].unstarted == 0:
         target = substitute(episode, executor)
         if target < 0:
             rest(episode, executor)
             return
-    record, job = episode.executors[executor], target // episode.options.width
+    record, job = episode.executors[executor], target // episode.options.span
     if record.job != job:
         enter_pool(episode, executor, NOWHERE)
         leave_job(episode, executor)
-        episode.progress[job].held += 1
-        episode.stage_progress[target].coming += 1
+        episode.jobs[job].held += 1
+        episode.stages[target].coming += 1
         note_wanting(episode, target)
         record.target = target
         add_event(episode, executor, episode.record.time + episode.options.delay)
-    elif episode.stages[target].parents & episode.progress[job].unfinished != 0:
+    elif episode.stages[target].parents & episode.jobs[job].unfinished != 0:
         record.stage = NOWHERE
         enter_pool(episode, executor, job_pool(episode, job))
     else:
@@ -299,48 +282,40 @@ def send(episode: Episode, executor: int, target: int) -> None:
 @njit_inlined
 def begin_task(episode: Episode, executor: int, target: int) -> None:
     """Begins the next task of a stage on an executor of its job."""
-    width = episode.options.width
-    job, stage = target // width, target % width
-    record, tasks = episode.executors[executor], episode.stage_progress[target]
-    progress, fixed = episode.progress[job], episode.stages[target]
+    number, stage_number = divmod(target, episode.options.span)
+    record, now = episode.executors[executor], episode.record.time
+    job, stage = episode.jobs[number], episode.stages[target]
     enter_pool(episode, executor, target)
     lasting = duration_of(episode, executor, target)
-    task = episode.first_task[job] + fixed.first_task + fixed.tasks - tasks.unstarted
-    tasks.unstarted -= 1
-    if tasks.unstarted == 0:
-        progress.unstarted &= ~(np.int64(1) << stage)
+    task = episode.tasks[stage.first_task + stage.tasks - stage.unstarted]
+    stage.unstarted -= 1
+    if stage.unstarted == 0:
+        job.unstarted &= ~(np.int64(1) << stage_number)
     note_wanting(episode, target)
-    progress.work_left -= fixed.time
-    if progress.start < 0:
-        progress.start = episode.record.time
-    record.stage, record.target, record.busy = stage, target, True
+    job.work_left -= stage.time
+    if job.start < 0:
+        job.start = now
+    record.stage, record.target, record.busy = stage_number, target, True
     episode.record.busy += 1
-    add_event(episode, executor, episode.record.time + lasting)
-    episode.tasks[task, 0], episode.tasks[task, 1] = episode.record.time, record.until
-    episode.tasks[task, 2] = executor
+    add_event(episode, executor, now + lasting)
+    task[0], task[1], task[2] = now, record.until, executor
 
 
 @njit_inlined
 def duration_of(episode: Episode, executor: int, target: int) -> int:
     """The duration of the next task of a stage on an executor."""
-    width, options = episode.options.width, episode.options
-    job, stage = target // width, target % width
-    fixed, left = episode.jobs[job], episode.stage_progress[target].unstarted - 1
+    options, stage = episode.options, target % episode.options.span
+    job, left = episode.jobs[target // options.span], episode.stages[target].unstarted - 1
     last = episode.executors[executor].stage
-    value_draw = draw(fixed.seed, fixed.number, stage, 2 * left + 1)
-    if fixed.row < 0:
+    value_draw = draw(job.seed, job.number, stage, 2 * left + 1)
+    if job.row < 0:
         mean = episode.stages[target].time
         lasting = max(int(mean * (1.0 + options.spread * (2.0 * value_draw - 1.0)) + 0.5), 1)
         return lasting + options.warmup if last < 0 else lasting
     wave = FRESH if last < 0 else REST if last == stage else FIRST
+    level = level_of(job.present, draw(job.seed, job.number, stage, 2 * left))
     return measured_duration(
-        episode.durations,
-        fixed.row + stage,
-        episode.progress[job].present,
-        wave,
-        options.warmup,
-        draw(fixed.seed, fixed.number, stage, 2 * left),
-        value_draw,
+        episode.durations, job.row + stage, level, wave, options.warmup, value_draw
     )
 
 
@@ -348,58 +323,58 @@ def duration_of(episode: Episode, executor: int, target: int) -> int:
 def end_task(episode: Episode, executor: int) -> None:
     """Lets the task of an executor end, and what follows from it."""
     record, one = episode.record, episode.executors[executor]
-    target, width = one.target, episode.options.width
-    job, bit = target // width, np.int64(1) << (target % width)
-    tasks, progress = episode.stage_progress[target], episode.progress[job]
+    target, span = one.target, episode.options.span
+    number, bit = target // span, np.int64(1) << (target % span)
+    job, stage = episode.jobs[number], episode.stages[target]
     pay_use(episode, one.since, record.time)
     one.busy = False
     record.busy -= 1
-    tasks.ended += 1
-    if tasks.unstarted > 0:
+    stage.ended += 1
+    if stage.unstarted > 0:
         send(episode, executor, target)
         return
     # The stage may have ended, its children may begin, and the job may be done.
     child_begins = False
-    if tasks.ended == episode.stages[target].tasks:
-        progress.unfinished &= ~bit
-        for child in range(episode.jobs[job].num_stages):
-            parents = episode.stages[job * width + child].parents
-            if parents & bit != 0 and parents & progress.unfinished == 0:
+    if stage.ended == stage.tasks:
+        job.unfinished &= ~bit
+        for child in range(job.num_stages):
+            parents = episode.stages[number * span + child].parents
+            if parents & bit != 0 and parents & job.unfinished == 0:
                 child_begins = True
-        if progress.unfinished == 0:
-            finish_job(episode, job)
+        if job.unfinished == 0:
+            finish_job(episode, number)
     # The executor goes where it is promised, or waits for what its stage's executors are to do.
-    if episode.pools[target].promised > 0:
+    if stage.owed > 0:
         goal = keep_promise(episode, target)
         if goal == common_pool(episode):
             rest(episode, executor)
         else:
             send(episode, executor, goal)
         if child_begins:
-            record.source = job_pool(episode, job)
+            record.source = job_pool(episode, number)
         return
     one.stage = NOWHERE
     record.source = target
     if child_begins:
-        record.source = job_pool(episode, job)
+        record.source = job_pool(episode, number)
         enter_pool(episode, executor, record.source)
 
 
 @njit_inlined
 def finish_job(episode: Episode, job: int) -> None:
     """Notes the finish of a job, and frees the executors that wait at it."""
-    record, progress = episode.record, episode.progress[job]
+    record = episode.record
     for executor in range(episode.options.executors):
         if episode.executors[executor].pool == job_pool(episode, job):
             rest(episode, executor)
-    progress.finish = record.time
+    episode.jobs[job].finish = record.time
     kept = 0
     for i in range(record.num_here):
         if episode.here[i] != job:
             episode.here[kept] = episode.here[i]
             kept += 1
     record.num_here = kept
-    column = record.first_job + job
+    column = episode.first_job + job
     record.rate = 0.0 if kept == 0 else record.rate - episode.costs.rate[column]
     record.pending_reward += episode.costs.finish_gain[column]
     pay_late(episode, job)
@@ -413,9 +388,9 @@ def arrive(episode: Episode) -> None:
     record.num_arrived += 1
     episode.here[record.num_here] = job
     record.num_here += 1
-    record.rate += episode.costs.rate[record.first_job + job]
+    record.rate += episode.costs.rate[episode.first_job + job]
     observe(episode)
-    if episode.pools[common_pool(episode)].standing > 0:
+    if episode.stages[common_pool(episode)].standing > 0:
         record.source = common_pool(episode)
 
 
@@ -461,7 +436,7 @@ def pay_use(episode: Episode, begin: int, end: int) -> None:
 def pay_late(episode: Episode, job: int) -> None:
     """Charges what a job costs that was here for long."""
     record, costs = episode.record, episode.costs
-    column = record.first_job + job
+    column = episode.first_job + job
     completion = record.time - episode.jobs[job].arrival
     for k in range(costs.late_rate.shape[0]):
         late = max(completion - costs.late_after[k, column], 0)
@@ -474,29 +449,20 @@ def pay_late(episode: Episode, job: int) -> None:
 @njit_inlined
 def begin_episode(episode: Episode) -> None:
     """Puts an episode back to where nothing has happened."""
-    record, width = episode.record, episode.options.width
+    record, common = episode.record, common_pool(episode)
     for job in range(record.num_jobs):
-        progress, num_stages = episode.progress[job], episode.jobs[job].num_stages
-        every = (np.int64(1) << num_stages) - 1
-        progress.wanting, progress.unfinished, progress.unstarted = every, every, every
-        progress.chosen, progress.held, progress.present = 0, 0, 0
-        progress.start, progress.finish = -1, -1
-        progress.work_left = episode.jobs[job].work
-        for stage in range(job * width, job * width + num_stages):
-            tasks = episode.stage_progress[stage]
-            tasks.unstarted, tasks.ended = episode.stages[stage].tasks, 0
-            tasks.coming, tasks.promised = 0, 0
-            first = episode.first_task[job] + episode.stages[stage].first_task
-            episode.tasks[first : first + episode.stages[stage].tasks, 1] = -1
-    for pool in range(common_pool(episode) + 1):
-        episode.pools[pool].standing, episode.pools[pool].promised = 0, 0
+        episode.jobs[job] = episode.fresh_jobs[job]
+    for stage in range(common):
+        episode.stages[stage] = episode.fresh_stages[stage]
+    episode.stages[common].standing = episode.options.executors
+    episode.stages[common].owed = 0
+    for task in range(record.num_tasks):
+        episode.tasks[task, 1] = -1
     for executor in range(episode.options.executors):
         one = episode.executors[executor]
-        one.pool, one.job, one.stage, one.target = NOWHERE, NOWHERE, NOWHERE, NOWHERE
-        one.busy, one.since, one.until, one.order = False, 0, 0, 0
-        enter_pool(episode, executor, common_pool(episode))
+        one.pool, one.job, one.stage, one.busy = common, NOWHERE, NOWHERE, False
     record.time, record.num_arrived, record.num_here, record.num_events = 0, 0, 0, 0
-    record.num_promises, record.next_order, record.busy = 0, 0, 0
+    record.num_promises, record.busy = 0, 0
     record.source, record.picked, record.skipped = NOWHERE, NOWHERE, 0
     record.rate, record.pending_reward = 0.0, 0.0
     record.recent_log_work, record.recent_burst = 0.0, 0.0
@@ -524,19 +490,18 @@ def next_event(episode: Episode) -> bool:
     if record.num_arrived < record.num_jobs and episode.jobs[record.num_arrived].arrival == now:
         arrive(episode)
     else:
-        executor = take_event(episode)
+        record.num_events -= 1
+        executor = episode.events[record.num_events]
         one = episode.executors[executor]
         if one.busy:
             end_task(episode, executor)
         else:
-            target = one.target
-            job = target // episode.options.width
-            one.job = job
-            episode.progress[job].present += 1
-            episode.stage_progress[target].coming -= 1
-            note_wanting(episode, target)
-            enter_pool(episode, executor, job_pool(episode, job))
-            send(episode, executor, target)
+            one.job = one.target // episode.options.span
+            episode.jobs[one.job].present += 1
+            episode.stages[one.target].coming -= 1
+            note_wanting(episode, one.target)
+            enter_pool(episode, executor, job_pool(episode, one.job))
+            send(episode, executor, one.target)
     if record.num_here == 0 and record.num_arrived == record.num_jobs:
         record.active = False
         return False
@@ -558,26 +523,6 @@ def assign_stranded(episode: Episode) -> None:
         if first_candidate(episode) >= 0:
             break
     record.deciding, record.decided, record.forced = True, False, True
-
-
-@njit_inlined
-def first_candidate(episode: Episode) -> int:
-    """The first stage that can get executors of the source, `NOWHERE` if there is none.
-
-    Those of the job that the executors are at come first, and then those of other jobs by arrival.
-    """
-    own = job_of_pool(episode, episode.record.source)
-    if own >= 0:
-        stage = first_stage(episode, own)
-        if stage >= 0:
-            return own * episode.options.width + stage
-    for i in range(episode.record.num_here):
-        job = episode.here[i]
-        if job != own and is_open(episode, job):
-            stage = first_stage(episode, job)
-            if stage >= 0:
-                return job * episode.options.width + stage
-    return NOWHERE
 
 
 @njit_inlined

@@ -11,8 +11,9 @@ from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import Registry
 from cluster_env.core.spec import Heuristic
-from cluster_env.worlds.graphs.rules import CONTEXT, NUM_WEIGHTS, Rule
+from cluster_env.worlds.graphs.rules import CONTEXT, Rule
 from cluster_env.worlds.graphs.simulator import GraphsSimulator
+from cluster_env.worlds.graphs.state import NUM_WEIGHTS
 from cluster_env.worlds.graphs.world import Graphs
 
 EXPONENTS = tuple(f"{k / 10:g}" for k in range(-20, 21, 2))

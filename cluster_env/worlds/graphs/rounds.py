@@ -7,11 +7,13 @@ from cluster_env.worlds.graphs.events import (
     can_take,
     common_pool,
     first_candidate,
-    is_open,
+    job_in_turn,
     job_of_pool,
+    job_pool,
     keep_promise,
     next_event,
     num_free,
+    num_wanted,
     promise,
     remove_promise,
     rest,
@@ -63,17 +65,14 @@ def close_round(episode: Episode) -> None:
     for executor in range(episode.options.executors):
         if episode.executors[executor].pool != source or episode.executors[executor].busy:
             continue
-        if episode.pools[source].promised == 0:
+        if episode.stages[source].owed == 0:
             break
         target = keep_promise(episode, source)
         if target != common_pool(episode):
             send(episode, executor, target)
             continue
         job = job_of_pool(episode, source)
-        stays = job < 0 or (
-            source >= record.num_jobs * episode.options.width
-            and episode.progress[job].unstarted != 0
-        )
+        stays = job < 0 or (source == job_pool(episode, job) and episode.jobs[job].unstarted != 0)
         if not stays:
             rest(episode, executor)
             continue
@@ -84,17 +83,16 @@ def close_round(episode: Episode) -> None:
                 remove_promise(episode, entry)
             else:
                 entry += 1
-        episode.pools[source].promised = 0
+        episode.stages[source].owed = 0
     for i in range(record.num_here):
-        episode.progress[episode.here[i]].chosen = 0
+        episode.jobs[episode.here[i]].chosen = 0
     record.source = NOWHERE
 
 
 @njit_inlined
 def most_of(episode: Episode, target: int) -> int:
     """The most executors of the source that a stage can take."""
-    tasks = episode.stage_progress[target]
-    return min(num_free(episode), tasks.unstarted - tasks.coming - tasks.promised)
+    return min(num_free(episode), num_wanted(episode, target))
 
 
 @njit_inlined
@@ -110,8 +108,8 @@ def assign(episode: Episode, target: int, count: int) -> None:
         return
     record.forced = False
     promise(episode, target, min(count, most_of(episode, target)))
-    width = episode.options.width
-    episode.progress[target // width].chosen |= np.int64(1) << (target % width)
+    job, stage = divmod(target, episode.options.span)
+    episode.jobs[job].chosen |= np.int64(1) << stage
 
 
 @njit_inlined
@@ -122,7 +120,7 @@ def shown_target(episode: Episode, k: int) -> int:
     column = candidate_of(episode.state, k)
     if column[CANDIDATE.here] == 0:
         return NOWHERE
-    return np.int64(column[CANDIDATE.job]) * episode.options.width + column[CANDIDATE.stage]
+    return np.int64(column[CANDIDATE.job]) * episode.options.span + column[CANDIDATE.stage]
 
 
 @njit_inlined
@@ -166,18 +164,19 @@ def in_seconds(time: float) -> int:
 
 @njit_inlined
 def write_state(episode: Episode) -> None:
-    """Writes what a policy sees: `Header`, and candidates."""
+    """Writes what a policy sees, see `Header`."""
     record, state = episode.record, episode.state
     state[:] = 0
     total = 0.0
     for i in range(record.num_here):
-        total += episode.progress[episode.here[i]].work_left
+        total += episode.jobs[episode.here[i]].work_left
     state[HEADER.jobs], state[HEADER.busy] = record.num_here, record.busy
     state[HEADER.work_left] = in_seconds(total)
     state[HEADER.recent_log_work] = np.int64(1000.0 * record.recent_log_work)
     state[HEADER.recent_burst] = np.int64(1000.0 * record.recent_burst)
     if not record.active:
         return
+    write_nodes(episode)
     state[HEADER.free] = num_free(episode)
     if record.picked >= 0:
         state[HEADER.phase], state[HEADER.most] = 2, most_of(episode, record.picked)
@@ -195,13 +194,12 @@ def write_state(episode: Episode) -> None:
 def write_candidates(episode: Episode) -> None:
     """Writes the stages that can get executors, from the first that was not skipped on.
 
-    In the order of `first_candidate`, those of a job by their numbers.
+    In the order of `job_in_turn`, those of a job by their numbers.
     """
-    own, width = job_of_pool(episode, episode.record.source), episode.options.width
-    k = -episode.record.skipped
+    own, k = job_of_pool(episode, episode.record.source), -episode.record.skipped
     for i in range(-1, episode.record.num_here):
-        job = own if i < 0 else episode.here[i]
-        if job < 0 or (i >= 0 and job == own) or not is_open(episode, job):
+        job = job_in_turn(episode, own, i)
+        if job < 0:
             continue
         for stage in range(episode.jobs[job].num_stages):
             if can_take(episode, job, stage):
@@ -209,24 +207,42 @@ def write_candidates(episode: Episode) -> None:
                     episode.state[HEADER.more] = 1
                     return
                 if k >= 0:
-                    write_candidate(episode, k, job * width + stage)
+                    write_candidate(episode, k, job * episode.options.span + stage)
                 k += 1
+
+
+@njit_inlined
+def write_nodes(episode: Episode) -> None:
+    """Writes stages that have not ended, those of the executors' own job first, while room is."""
+    options, state, n = episode.options, episode.state, 0
+    own = job_of_pool(episode, episode.record.source)
+    for i in range(-1, episode.record.num_here if options.nodes > 0 else -1):
+        job = own if i < 0 else episode.here[i]
+        if job < 0 or (i >= 0 and job == own):
+            continue
+        for stage in range(episode.jobs[job].num_stages):
+            if n < options.nodes and (episode.jobs[job].unfinished >> stage) & 1 != 0:
+                write_candidate(episode, options.items + n, job * options.span + stage)
+                parents = episode.stages[job * options.span + stage].parents
+                place = state.size - 2 * (options.nodes - n)
+                state[place], state[place + 1] = parents & _MOST, parents >> 31
+                n += 1
 
 
 @njit_inlined
 def write_candidate(episode: Episode, k: int, target: int) -> None:
     """Writes the columns of a stage."""
-    width, column = episode.options.width, candidate_of(episode.state, k)
-    job, fixed = target // width, episode.stages[target]
-    progress, tasks = episode.progress[job], episode.stage_progress[target]
-    column[CANDIDATE.here], column[CANDIDATE.job] = 1, job
-    column[CANDIDATE.stage] = target % width
-    column[CANDIDATE.own] = job == job_of_pool(episode, episode.record.source)
-    column[CANDIDATE.ready] = (fixed.parents & progress.unfinished) == 0
-    column[CANDIDATE.held] = progress.held
-    column[CANDIDATE.wanted] = tasks.unstarted - tasks.coming - tasks.promised
-    column[CANDIDATE.time] = np.int64(min(fixed.time, float(_MOST)))
-    column[CANDIDATE.path] = np.int64(min(fixed.path, float(_MOST)))
-    column[CANDIDATE.work_left] = in_seconds(progress.work_left)
-    column[CANDIDATE.work] = in_seconds(episode.jobs[job].work)
-    column[CANDIDATE.age] = episode.record.time - episode.jobs[job].arrival
+    column, stage = candidate_of(episode.state, k), episode.stages[target]
+    number = target // episode.options.span
+    job = episode.jobs[number]
+    column[CANDIDATE.here], column[CANDIDATE.job] = 1, number
+    column[CANDIDATE.stage] = target % episode.options.span
+    column[CANDIDATE.own] = number == job_of_pool(episode, episode.record.source)
+    column[CANDIDATE.ready] = (stage.parents & job.unfinished) == 0
+    column[CANDIDATE.held] = job.held
+    column[CANDIDATE.wanted] = num_wanted(episode, target)
+    column[CANDIDATE.time] = np.int64(min(stage.time, float(_MOST)))
+    column[CANDIDATE.path] = np.int64(min(stage.path, float(_MOST)))
+    column[CANDIDATE.work_left] = in_seconds(job.work_left)
+    column[CANDIDATE.work] = in_seconds(job.work)
+    column[CANDIDATE.age] = episode.record.time - job.arrival

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
-from cluster_env.worlds.graphs.events import can_take, is_open, job_of_pool, num_free
+from cluster_env.worlds.graphs.events import can_take, job_in_turn, job_of_pool, num_free
 from cluster_env.worlds.graphs.rounds import most_of
-from cluster_env.worlds.graphs.state import NOWHERE, Episode
+from cluster_env.worlds.graphs.state import NOWHERE, NUM_WEIGHTS, Episode
 
 RULES = ("fifo", "fair", "weighted_fair", "sjf_cp", "scorer")
 _FIFO, _FAIR, _WEIGHTED, _SJF, _SCORER = range(len(RULES))
@@ -43,7 +43,6 @@ CONTEXT = ("constant", "log_size", "burst")
 about 0 for generated graphs and for those of TPC-H, and how bursty they came
 (`cluster_env.worlds.graphs.events.observe`)."""
 
-NUM_WEIGHTS = len(PRIORITY) + len(SHARE)
 _LN_WORK, _LN_PATH, _AGE = float(np.log(1e5)), float(np.log(1e3)), 1e4
 _LN_SIZE = float(np.log(4e5))
 
@@ -81,43 +80,34 @@ def decide(episode: Episode, rule: int, weights: NDArray[np.float64]) -> tuple[i
     """The stage that gets executors next by a rule, and how many; no stage and 0 for none."""
     if rule == _SCORER:
         return best_by_score(episode, weights)
-    if rule == _SJF:
-        return shortest_job(episode)
-    record, free = episode.record, num_free(episode)
-    own = job_of_pool(episode, record.source)
-    # The job of the executors keeps them.
-    if own >= 0:
-        target = usual_stage(episode, own, False)
-        if target >= 0:
-            return target, min(free, most_of(episode, target))
-    total = 0.0
+    record = episode.record
+    own, total = job_of_pool(episode, record.source), 0.0
     if rule == _WEIGHTED:
-        total = sum_of_powers(episode, weights[0, 0])
-    for i in range(record.num_here):
-        job = episode.here[i]
-        if job == own or not is_open(episode, job):
+        for i in range(record.num_here):
+            total += episode.jobs[episode.here[i]].work ** weights[0, 0]
+    least, best, best_room = np.inf, NOWHERE, 0
+    for i in range(-1, record.num_here):
+        job = job_in_turn(episode, own, i)
+        if job < 0 or (rule == _SJF and episode.jobs[job].work >= least):
             continue
+        # The job of the executors keeps them; others get more up to their share.
         most = episode.options.executors
         if rule == _FAIR:
             most = -(-most // record.num_here)
         elif rule == _WEIGHTED:
             share = episode.jobs[job].work ** weights[0, 0] / total
             most = int(np.ceil(most * share))
-        room = most - episode.progress[job].held
-        if room > 0:
-            target = usual_stage(episode, job, False)
-            if target >= 0:
-                return target, min(room, most_of(episode, target))
-    return NOWHERE, 0
-
-
-@njit_inlined
-def sum_of_powers(episode: Episode, exponent: float) -> float:
-    """What the work of all jobs that are here weighs."""
-    total = 0.0
-    for i in range(episode.record.num_here):
-        total += episode.jobs[episode.here[i]].work ** exponent
-    return total
+        room = num_free(episode)
+        if job != own and rule != _SJF:
+            room = most - episode.jobs[job].held
+        target = usual_stage(episode, job, rule == _SJF) if room > 0 else NOWHERE
+        if target >= 0:
+            least, best, best_room = episode.jobs[job].work, target, room
+            if rule != _SJF:
+                break
+    if best < 0:
+        return NOWHERE, 0
+    return best, min(best_room, most_of(episode, best))
 
 
 @njit_inlined
@@ -126,103 +116,62 @@ def usual_stage(episode: Episode, job: int, by_path: bool) -> int:
 
     By path, the one with the longest path in place of the first.
     """
-    progress, width, best, longest = episode.progress[job], episode.options.width, NOWHERE, 0.0
-    if progress.wanting & ~progress.chosen == 0:
-        return NOWHERE
-    best_ready = False
-    for stage in range(episode.jobs[job].num_stages):
-        if can_take(episode, job, stage):
-            target = job * width + stage
-            fixed = episode.stages[target]
-            path = fixed.path if by_path else 0.0
-            ready = fixed.parents & progress.unfinished == 0
+    best, longest, best_ready = NOWHERE, 0.0, False
+    for number in range(episode.jobs[job].num_stages):
+        if can_take(episode, job, number):
+            target = job * episode.options.span + number
+            stage = episode.stages[target]
+            path = stage.path if by_path else 0.0
+            ready = stage.parents & episode.jobs[job].unfinished == 0
             if best < 0 or ready > best_ready or (ready == best_ready and path > longest):
                 best, longest, best_ready = target, path, ready
     return best
 
 
 @njit_inlined
-def shortest_job(episode: Episode) -> tuple[int, int]:
-    """The job of the least work takes all that it can, for its longest path first."""
-    record, least, best = episode.record, np.inf, NOWHERE
-    own = job_of_pool(episode, record.source)
-    for i in range(-1, record.num_here):
-        job = own if i < 0 else episode.here[i]
-        if job < 0 or (i >= 0 and job == own) or not is_open(episode, job):
-            continue
-        if episode.jobs[job].work < least:
-            target = usual_stage(episode, job, True)
-            if target >= 0:
-                least, best = episode.jobs[job].work, target
-    if best < 0:
-        return NOWHERE, 0
-    return best, most_of(episode, best)
-
-
-@njit_inlined
-def weight_of(episode: Episode, weights: NDArray[np.float64], k: int) -> float:
-    """A weight of the scorer in the present context."""
-    record = episode.record
-    size = record.recent_log_work - _LN_SIZE
-    return weights[0, k] + size * weights[1, k] + record.recent_burst * weights[2, k]
-
-
-@njit_inlined
 def best_by_score(episode: Episode, weights: NDArray[np.float64]) -> tuple[int, int]:
     """The stage of the lowest score, see `PRIORITY` and `SHARE`."""
-    record, shares, free = episode.record, episode.shares, num_free(episode)
+    record, w = episode.record, episode.weights
     own = job_of_pool(episode, record.source)
-    w = (
-        weight_of(episode, weights, 0),
-        weight_of(episode, weights, 1),
-        weight_of(episode, weights, 2),
-        weight_of(episode, weights, 3),
-        weight_of(episode, weights, 4),
-        weight_of(episode, weights, 5),
-        weight_of(episode, weights, 6),
-    )
-    s = (
-        weight_of(episode, weights, 7),
-        weight_of(episode, weights, 8),
-        weight_of(episode, weights, 9),
-        weight_of(episode, weights, 10),
-    )
+    size = record.recent_log_work - _LN_SIZE
+    for k in range(NUM_WEIGHTS):
+        w[k] = weights[0, k] + size * weights[1, k] + record.recent_burst * weights[2, k]
+    share = w[len(PRIORITY) :]
     # Shares of all jobs: their largest exponent is 0, so that none overflows.
     top = -np.inf
     for i in range(record.num_here):
-        job = episode.here[i]
-        left = np.log(max(episode.progress[job].work_left, 1.0)) - _LN_WORK
-        work = episode.jobs[job].log_work - _LN_WORK
-        age = np.log(1.0 + (record.time - episode.jobs[job].arrival) / _AGE)
-        share = s[0] * left + s[1] * work + s[2] * age
-        # What the score needs again, because most of the time goes into logarithms.
-        shares[i, 0], shares[i, 1], shares[i, 2] = share, left, age
-        top = max(top, share)
+        job = episode.jobs[episode.here[i]]
+        job.log_left = np.log(max(job.work_left, 1.0)) - _LN_WORK
+        job.log_age = np.log(1.0 + (record.time - job.arrival) / _AGE)
+        job.share = share[0] * job.log_left + share[1] * (job.log_work - _LN_WORK)
+        job.share += share[2] * job.log_age
+        top = max(top, job.share)
     total = 0.0
     for i in range(record.num_here):
-        shares[i, 0] = np.exp(shares[i, 0] - top)
-        total += shares[i, 0]
-    scale = episode.options.executors * np.exp(min(s[3], 20.0)) / total
+        job = episode.jobs[episode.here[i]]
+        job.share = np.exp(job.share - top)
+        total += job.share
+    scale = episode.options.executors * np.exp(min(share[3], 20.0)) / total
     least, best, best_room = np.inf, NOWHERE, 0
     for i in range(record.num_here):
-        job = episode.here[i]
-        progress = episode.progress[job]
-        room = free
-        if job != own:
-            most = min(np.ceil(scale * shares[i, 0]), float(episode.options.executors))
-            room = int(most) - progress.held
-        if room <= 0 or progress.wanting & ~progress.chosen == 0:
+        number = episode.here[i]
+        job = episode.jobs[number]
+        room = num_free(episode)
+        if number != own:
+            most = min(np.ceil(scale * job.share), float(episode.options.executors))
+            room = int(most) - job.held
+        if room <= 0 or job.wanting & ~job.chosen == 0:
             continue
-        score = w[0] * shares[i, 1] + w[1] * (episode.jobs[job].log_work - _LN_WORK)
-        score += w[2] * shares[i, 2]
-        score += w[3] * np.log(1.0 + progress.held) + w[4] * (job == own)
-        for stage in range(episode.jobs[job].num_stages):
-            if not can_take(episode, job, stage):
+        score = w[0] * job.log_left + w[1] * (job.log_work - _LN_WORK)
+        score += w[2] * job.log_age
+        score += w[3] * np.log(1.0 + job.held) + w[4] * (number == own)
+        for k in range(job.num_stages):
+            if not can_take(episode, number, k):
                 continue
-            target = job * episode.options.width + stage
-            fixed = episode.stages[target]
-            of_stage = score + w[5] * (fixed.log_path - _LN_PATH)
-            of_stage += w[6] * (fixed.parents & progress.unfinished == 0)
+            target = number * episode.options.span + k
+            stage = episode.stages[target]
+            of_stage = score + w[5] * (stage.log_path - _LN_PATH)
+            of_stage += w[6] * (stage.parents & job.unfinished == 0)
             if of_stage < least:
                 least, best, best_room = of_stage, target, room
     if best < 0:

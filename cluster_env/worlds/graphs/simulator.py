@@ -84,8 +84,7 @@ class GraphsSimulator(BatchSimulator):
 
     def allocate(self) -> None:
         """See `BatchSimulator.allocate`."""
-        world = self.world
-        self._clusters = allocate_clusters(self.batch, world.options, *world.measured)
+        self._clusters = allocate_clusters(self.batch, self.world.options, self.world.library)
 
     def show(self) -> None:
         """See `BatchSimulator.show`."""
@@ -119,35 +118,33 @@ class GraphsSimulator(BatchSimulator):
         self, other: "GraphsSimulator", source: NDArray[np.int32], target: NDArray[np.int32]
     ) -> None:
         """Copies the states of episodes under way; see `Simulator.take_over`."""
-        mine, theirs, width = self._clusters, other._clusters, self.world.stages
-        # Where their jobs stand stays as it is.
-        fixed = mine.episodes[["first_job", "num_jobs", "place", "window"]][target].copy()
-        mine.episodes[target] = theirs.episodes[source]
-        mine.episodes[list(fixed.dtype.names or ())][target] = fixed
-        by_stage = (-1, width)
-        self.batch.copy_places(
-            *(other.batch, source, target),
-            [
-                (mine.progress, theirs.progress),
-                (mine.here, theirs.here),
-                (mine.stage_progress.reshape(by_stage), theirs.stage_progress.reshape(by_stage)),
-            ],
-        )
-        for name in ("executors", "events", "promises", "states"):
+        mine, theirs = self._clusters, other._clusters
+        for name in ("episodes", "executors", "events", "promises", "states"):
             getattr(mine, name)[target] = getattr(theirs, name)[source]
-        # Pools and tasks of an episode stand together.
         for there, here in zip(source.tolist(), target.tolist(), strict=True):
-            mine.pools[self._pools(here)] = theirs.pools[other._pools(there)]
-            mine.tasks[self._tasks(here)] = theirs.tasks[other._tasks(there)]
+            for name, room in self._rooms(here).items():
+                getattr(mine, name)[room] = getattr(theirs, name)[other._rooms(there)[name]]
+
+    def _rooms(self, row: int) -> dict[str, slice]:
+        """Where what belongs to the jobs of an episode stands."""
+        _, place, task = self._clusters.begins[row].tolist()
+        record, span = self._clusters.episodes[row], self.world.options.span
+        jobs, stage = slice(place, place + int(record.num_jobs)), place * span + row
+        return {
+            "jobs": jobs,
+            "here": jobs,
+            "stages": slice(stage, stage + int(record.num_jobs) * span + 1),
+            "tasks": slice(task, task + int(record.num_tasks)),
+        }
 
     def schedule(self) -> Schedule:
         """The jobs that have arrived in each episode; each task is a piece on an executor."""
-        episodes, progress = self._clusters.episodes, self._clusters.progress
+        episodes, jobs = self._clusters.episodes, self._clusters.jobs
         arrived = episodes["num_arrived"].astype(np.int64)
         return self.batch.schedule(
             arrived=arrived,
-            start=progress["start"],
-            finish=progress["finish"],
+            start=jobs["start"],
+            finish=jobs["finish"],
             end=episodes["time"],
             capacity=[self.world.executors],
             pieces=self._pieces(self.batch.first_rows(arrived)),
@@ -156,7 +153,7 @@ class GraphsSimulator(BatchSimulator):
     def _pieces(self, first_rows: NDArray[np.int64]) -> Pieces:
         """Tasks that have begun; those that run end at the clock."""
         batch, tasks = self.batch, self._clusters.tasks
-        sizes = np.diff(np.append(self._clusters.first_task, len(tasks)))
+        sizes = self._clusters.jobs["num_tasks"]
         episode = np.repeat(np.arange(batch.num_episodes), batch.num_jobs)
         row = np.arange(batch.num_places) - batch.place[episode] + first_rows[episode]
         job, clock = np.repeat(row, sizes), np.repeat(self.time[episode], sizes)
@@ -169,13 +166,3 @@ class GraphsSimulator(BatchSimulator):
             units=np.ones((int(begun.sum()), 1), np.int32),
             node=tasks[begun, 2],
         )
-
-    def _pools(self, row: int) -> slice:
-        count = self.world.stages + 1
-        first = int(self.batch.place[row]) * count + row
-        return slice(first, first + int(self.batch.num_jobs[row]) * count + 1)
-
-    def _tasks(self, row: int) -> slice:
-        ends = np.append(self._clusters.first_task, len(self._clusters.tasks))
-        first = int(self.batch.place[row])
-        return slice(int(ends[first]), int(ends[first + int(self.batch.num_jobs[row])]))

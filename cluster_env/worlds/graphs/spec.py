@@ -14,6 +14,7 @@ from cluster_env.core.spec import (
 from cluster_env.task import Task
 from cluster_env.worlds.graphs.heuristics import HEURISTICS
 from cluster_env.worlds.graphs.render import draw
+from cluster_env.worlds.graphs.views import OBSERVATIONS
 from cluster_env.worlds.graphs.workloads import WORKLOADS
 from cluster_env.worlds.graphs.world import Graphs
 
@@ -79,6 +80,7 @@ SPEC = WorldSpec(
                 "objective": "completion_time",
             }
         },
+        observations=OBSERVATIONS,
         draw=draw,
     ),
     training=Training(

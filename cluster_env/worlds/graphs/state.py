@@ -3,9 +3,10 @@
 Kernels get `Clusters`, all episodes side by side, and take out of it an `Episode`, views of one:
 its arrays begin with its own first element and go on with those of others.
 
-A stage is named by its *number* in the episode: job times width plus stage. Executors stand in
-*pools*: that of a stage has its number, behind those come the pools of jobs, and then the common
-one of executors that belong to no job.
+A stage is named by its *number* in the episode: job times `Options.span` plus stage. Executors
+stand in *pools*: that of a stage has its number. The last number of a job is no stage but the pool
+of executors that wait at the job; behind all jobs comes the common pool, of those that belong to
+none.
 """
 
 from typing import Any, NamedTuple
@@ -16,7 +17,10 @@ from numpy.typing import NDArray
 from cluster_env.core.batch import Batch, CostTable
 from cluster_env.core.compiled import new_records, njit
 from cluster_env.core.graphs import Stages, stages_of
-from cluster_env.worlds.graphs.tables import Durations
+from cluster_env.worlds.graphs.tables import Durations, Library
+
+NUM_WEIGHTS = 11
+"""Of the scorer, see `cluster_env.worlds.graphs.rules`."""
 
 NOWHERE = -1
 """In place of a pool, a job or a stage, where there is none."""
@@ -25,27 +29,12 @@ JOB = np.dtype(
     [
         ("arrival", np.int64),
         ("num_stages", np.int64),
+        ("num_tasks", np.int64),
         ("seed", np.int64),  # of the draws of its durations, with the next
         ("number", np.int64),
         ("row", np.int64),  # of its first stage among measured durations; -1 if it has none
         ("work", np.float64),  # executors x time
         ("log_work", np.float64),
-    ]
-)
-
-STAGE = np.dtype(
-    [
-        ("tasks", np.int64),
-        ("first_task", np.int64),  # where its tasks begin among those of its job
-        ("parents", np.int64),  # a bit for each
-        ("time", np.float64),  # mean of a task
-        ("path", np.float64),  # time to the end of the job on the longest path
-        ("log_path", np.float64),
-    ]
-)
-
-PROGRESS = np.dtype(
-    [
         # Bits of stages: with tasks that no executor is at, moves to or is promised to; that have
         # not ended; with tasks that have not begun; and that were chosen in this round.
         *((name, np.int64) for name in ("wanting", "unfinished", "unstarted", "chosen")),
@@ -54,17 +43,27 @@ PROGRESS = np.dtype(
         ("start", np.int64),  # -1 before
         ("finish", np.int64),  # -1 before
         ("work_left", np.float64),  # of tasks that have not begun
+        # What the scorer needs twice in a decision, because logarithms take most of its time.
+        *((name, np.float64) for name in ("share", "log_left", "log_age")),
     ]
 )
-"""What has become of a job in an episode."""
 
-STAGE_PROGRESS = np.dtype(
-    [(name, np.int64) for name in ("unstarted", "ended", "coming", "promised")]
+STAGE = np.dtype(
+    [
+        ("tasks", np.int64),
+        ("first_task", np.int64),  # where its tasks begin among those of the episode
+        ("parents", np.int64),  # a bit for each
+        ("time", np.float64),  # mean of a task
+        ("path", np.float64),  # time to the end of the job on the longest path
+        ("log_path", np.float64),
+        ("unstarted", np.int64),  # tasks
+        ("ended", np.int64),  # tasks
+        ("coming", np.int64),  # executors on the way to it
+        ("promised", np.int64),  # executors of other pools
+        ("standing", np.int64),  # executors that stand in this pool or run its tasks
+        ("owed", np.int64),  # of these, promised to other stages
+    ]
 )
-"""Tasks of a stage that have not begun and that have ended; executors on the way and promised."""
-
-POOL = np.dtype([("standing", np.int64), ("promised", np.int64)])
-"""Executors that stand there or run its tasks, and how many of them are promised to stages."""
 
 EXECUTOR = np.dtype(
     [
@@ -74,7 +73,6 @@ EXECUTOR = np.dtype(
         ("target", np.int64),  # number of the stage of its task, or that it moves to
         ("since", np.int64),
         ("until", np.int64),
-        ("order", np.int64),  # of its event, among those of one instant
         ("busy", np.bool_),  # runs a task
     ],
     align=True,
@@ -85,16 +83,14 @@ PROMISE = np.dtype([(name, np.int64) for name in ("source", "target", "count")])
 
 EPISODE = np.dtype(
     [
-        ("first_job", np.int64),  # where its jobs begin among those of all jobsets
         ("num_jobs", np.int64),
-        ("place", np.int64),  # where they begin among those of all episodes
+        ("num_tasks", np.int64),
         ("window", np.int64),
         ("time", np.int64),
         ("num_arrived", np.int64),
         ("num_here", np.int64),  # jobs that have arrived and not finished
         ("num_events", np.int64),
         ("num_promises", np.int64),
-        ("next_order", np.int64),
         ("source", np.int64),  # pool whose executors are to be assigned
         ("picked", np.int64),  # stage that gets some of them; NOWHERE where one is to be picked
         ("skipped", np.int64),  # stages that this decision has been shown and did not take
@@ -114,7 +110,11 @@ EPISODE = np.dtype(
 
 
 class Header(NamedTuple):
-    """Columns that a state begins with, each an int32; candidates follow."""
+    """Columns that a state begins with, each an int32.
+
+    Candidates follow, then nodes with the same columns, and then two numbers for each node: the
+    bits of its parents, the first 31 of them and the others.
+    """
 
     phase: int  # 0 if there is nothing to decide, 1 to pick a stage, 2 to say how many executors
     free: int  # executors that are to be assigned
@@ -157,31 +157,35 @@ class Options(NamedTuple):
     delay: int
     warmup: int
     spread: float
-    width: int  # most stages of a job
+    span: int  # numbers of a job: one for each stage that it can have, and one for its own pool
     candidates: int
     items: int  # candidates or executors, whichever are more
+    nodes: int  # stages that a state shows beside them
     max_time: int
 
 
 class Clusters(NamedTuple):
-    """All episodes side by side."""
+    """All episodes side by side.
+
+    What jobs and stages are at the beginning is kept beside, to begin again. A row of `begins` has
+    where an episode's jobs begin among those of all jobsets, and of all episodes, and its tasks.
+    """
 
     options: Options
     costs: CostTable  # of all jobs
     durations: Durations
-    jobs: NDArray[np.void]  # (num_jobs,) of `JOB`, of all jobsets
-    stages: NDArray[np.void]  # (num_jobs * width,) of `STAGE`
+    begins: NDArray[np.int64]  # (num_rows, 3)
+    fresh_jobs: NDArray[np.void]  # (num_jobs,) of `JOB`, of all jobsets
+    fresh_stages: NDArray[np.void]  # (num_jobs * span,) of `STAGE`
+    jobs: NDArray[np.void]  # (num_places,) of `JOB`, of all episodes
+    stages: NDArray[np.void]  # (num_places * span + num_rows,) of `STAGE`
     episodes: NDArray[np.void]  # (num_rows,) of `EPISODE`
-    progress: NDArray[np.void]  # (num_places,) of `PROGRESS`, of the jobs of all episodes
-    stage_progress: NDArray[np.void]  # (num_places * width,) of `STAGE_PROGRESS`
-    pools: NDArray[np.void]  # (num_places * (width + 1) + num_rows,) of `POOL`
     here: NDArray[np.int64]  # (num_places,), the first `num_here` of an episode are jobs
-    shares: NDArray[np.float64]  # (num_places, 3), room for rules that share executors out
-    first_task: NDArray[np.int64]  # (num_places,), where the tasks of each job begin in the next
     tasks: NDArray[np.int32]  # (num_tasks, 3): begin, end and executor; the end is -1 before
     executors: NDArray[np.void]  # (num_rows, executors) of `EXECUTOR`
-    events: NDArray[np.int64]  # (num_rows, executors), a heap of executors by `until` and `order`
+    events: NDArray[np.int64]  # (num_rows, executors), executors by `until`, the next one last
     promises: NDArray[np.void]  # (num_rows, executors + 1) of `PROMISE`, in their order
+    weights: NDArray[np.float64]  # (num_rows, NUM_WEIGHTS), those of the scorer in a context
     states: NDArray[np.int32]  # (num_rows, state_size)
 
 
@@ -191,46 +195,49 @@ class Episode(NamedTuple):
     options: Options
     costs: CostTable  # of all jobs; its own begin at `first_job`
     durations: Durations
-    record: Any  # of `EPISODE`
+    first_job: int
+    fresh_jobs: Any  # of `JOB`
+    fresh_stages: Any  # of `STAGE`
     jobs: Any  # of `JOB`
     stages: Any  # of `STAGE`
-    progress: Any  # of `PROGRESS`
-    stage_progress: Any  # of `STAGE_PROGRESS`
-    pools: Any  # of `POOL`
+    record: Any  # of `EPISODE`
     here: NDArray[np.int64]
-    shares: NDArray[np.float64]
-    first_task: NDArray[np.int64]
-    tasks: NDArray[np.int32]  # of all episodes
+    tasks: NDArray[np.int32]
     executors: Any  # (executors,) of `EXECUTOR`
     events: NDArray[np.int64]  # (executors,)
     promises: Any  # (executors + 1,) of `PROMISE`
+    weights: NDArray[np.float64]  # (NUM_WEIGHTS,)
     state: NDArray[np.int32]  # (state_size,)
 
 
 @njit(inline="always")
 def episode_of(clusters: Clusters, row: int) -> Episode:
     """The episode of a row."""
-    record, width = clusters.episodes[row], clusters.options.width
-    first, place = record.first_job, record.place
+    span, begins = clusters.options.span, clusters.begins
+    first_job, place, task = begins[row, 0], begins[row, 1], begins[row, 2]
     return Episode(
         clusters.options,
         clusters.costs,
         clusters.durations,
-        record,
-        clusters.jobs[first:],
-        clusters.stages[first * width :],
-        clusters.progress[place:],
-        clusters.stage_progress[place * width :],
-        clusters.pools[place * (width + 1) + row :],
+        first_job,
+        clusters.fresh_jobs[first_job:],
+        clusters.fresh_stages[first_job * span :],
+        clusters.jobs[place:],
+        clusters.stages[place * span + row :],
+        clusters.episodes[row],
         clusters.here[place:],
-        clusters.shares[place:],
-        clusters.first_task[place:],
-        clusters.tasks,
+        clusters.tasks[task:],
         clusters.executors[row],
         clusters.events[row],
         clusters.promises[row],
+        clusters.weights[row],
         clusters.states[row],
     )
+
+
+def state_size(items: int, nodes: int) -> int:
+    """Number of columns of a state."""
+    return len(HEADER) + (items + nodes) * len(CANDIDATE) + 2 * nodes
 
 
 @njit(inline="always")
@@ -240,43 +247,40 @@ def candidate_of(state: NDArray[np.int32], k: int) -> NDArray[np.int32]:
     return state[begin : begin + len(CANDIDATE)]
 
 
-def allocate_clusters(
-    batch: Batch, options: Options, durations: Durations, graph_rows: NDArray[np.int64]
-) -> Clusters:
+def allocate_clusters(batch: Batch, options: Options, library: Library) -> Clusters:
     """Makes room for episodes that are to begin.
 
     Args:
-        batch: their jobs, whose stages have ``options.width`` columns.
+        batch: their jobs, whose stages have ``options.span - 1`` columns.
         options: of the world.
-        durations: that were measured.
-        graph_rows: rows there of the first stages of all graphs of a library.
+        library: of the world.
     """
     stages = Stages(*map(np.concatenate, zip(*map(stages_of, batch.jobsets), strict=True)))
-    num_rows, num_places = batch.num_episodes, batch.num_places
+    jobs = _jobs(batch, stages, library)
+    num_rows, num_places, span = batch.num_episodes, batch.num_places, options.span
+    first_job = batch.first[batch.jobset]
+    first_task = np.concatenate([[0], np.cumsum(jobs["num_tasks"])])[batch.first]
     episodes = new_records(num_rows, EPISODE)
-    episodes["first_job"] = batch.first[batch.jobset]
-    episodes["num_jobs"], episodes["place"] = batch.num_jobs, batch.place
-    episodes["window"] = batch.window[batch.jobset]
-    per_place = stages.tasks.sum(axis=1)[batch.job_of_place]
-    size = len(HEADER) + options.items * len(CANDIDATE)
+    episodes["num_jobs"], episodes["window"] = batch.num_jobs, batch.window[batch.jobset]
+    episodes["num_tasks"] = num_tasks = np.diff(first_task)[batch.jobset]
+    begins = [first_job, batch.place, np.cumsum(num_tasks) - num_tasks]
     return Clusters(
         options=options,
         costs=batch.costs,
-        durations=durations,
-        jobs=_jobs(batch, stages, graph_rows),
-        stages=_stages(stages),
+        durations=library.durations,
+        begins=np.stack(begins, axis=1),
+        fresh_jobs=jobs,
+        fresh_stages=_stages(stages, np.repeat(first_task[:-1], np.diff(batch.first))),
+        jobs=new_records(num_places, JOB),
+        stages=new_records(num_places * span + num_rows, STAGE),
         episodes=episodes,
-        progress=new_records(num_places, PROGRESS),
-        stage_progress=new_records(num_places * options.width, STAGE_PROGRESS),
-        pools=new_records(num_places * (options.width + 1) + num_rows, POOL),
         here=np.zeros(num_places, np.int64),
-        shares=np.zeros((num_places, 3)),
-        first_task=np.cumsum(per_place) - per_place,
-        tasks=np.zeros((int(per_place.sum()), 3), np.int32),
+        tasks=np.zeros((int(num_tasks.sum()), 3), np.int32),
         executors=new_records((num_rows, options.executors), EXECUTOR),
         events=np.zeros((num_rows, options.executors), np.int64),
         promises=new_records((num_rows, options.executors + 1), PROMISE),
-        states=np.zeros((num_rows, size), np.int32),
+        weights=np.zeros((num_rows, NUM_WEIGHTS)),
+        states=np.zeros((num_rows, state_size(options.items, options.nodes)), np.int32),
     )
 
 
@@ -285,27 +289,35 @@ DRAW, GRAPH = "draw", "graph"
 of its graph in the world's library, -1 for none."""
 
 
-def _jobs(batch: Batch, stages: Stages, graph_rows: NDArray[np.int64]) -> NDArray[np.void]:
+def _jobs(batch: Batch, stages: Stages, library: Library) -> NDArray[np.void]:
     jobs: NDArray[np.void] = new_records(stages.tasks.shape[0], JOB)
     jobs["arrival"] = batch.column("arrival", np.int64)
     jobs["num_stages"] = (stages.tasks > 0).sum(axis=1)
-    jobs["work"] = stages.work
+    jobs["num_tasks"] = stages.tasks.sum(axis=1)
+    jobs["work"] = jobs["work_left"] = stages.work
     jobs["log_work"] = np.log(stages.work)
     numbers = [np.arange(one.num_jobs) for one in batch.jobsets]
     jobs["number"], jobs["row"] = np.concatenate(numbers), NOWHERE
     if DRAW in batch.jobsets[0].attributes:
         jobs["seed"], jobs["number"] = batch.column(lambda one: one.attributes[DRAW], np.int64).T
-    if GRAPH in batch.jobsets[0].attributes and graph_rows.size:
+    if GRAPH in batch.jobsets[0].attributes and library.names:
         graph = batch.column(lambda one: one.attributes[GRAPH], np.int64)
-        jobs["row"] = np.where(graph < 0, NOWHERE, graph_rows[graph])
+        jobs["row"] = np.where(graph < 0, NOWHERE, library.row[graph])
+    for name in ("wanting", "unfinished", "unstarted"):
+        jobs[name] = (np.int64(1) << jobs["num_stages"]) - 1
+    jobs["start"] = jobs["finish"] = -1
     return jobs
 
 
-def _stages(stages: Stages) -> NDArray[np.void]:
-    records: NDArray[np.void] = new_records(stages.tasks.size, STAGE)
-    records["tasks"] = stages.tasks.ravel()
-    records["first_task"] = (np.cumsum(stages.tasks, axis=1) - stages.tasks).ravel()
-    records["parents"], records["time"] = stages.parents.ravel(), stages.time.ravel()
-    records["path"] = stages.paths().ravel()
-    records["log_path"] = np.log(np.maximum(records["path"], 1.0))
-    return records
+def _stages(stages: Stages, first_task: NDArray[np.int64]) -> NDArray[np.void]:
+    """Records of stages and of the pools of jobs; the first task of each job's jobset is given."""
+    num_jobs, width = stages.tasks.shape
+    records: Any = new_records((num_jobs, width + 1), STAGE)
+    own = records[:, :width]
+    own["tasks"] = own["unstarted"] = stages.tasks
+    before = np.cumsum(stages.tasks).reshape(stages.tasks.shape) - stages.tasks
+    own["first_task"] = before - first_task[:, None]
+    own["parents"], own["time"], own["path"] = stages.parents, stages.time, stages.paths()
+    own["log_path"] = np.log(np.maximum(own["path"], 1.0))
+    flat: NDArray[np.void] = records.ravel()
+    return flat

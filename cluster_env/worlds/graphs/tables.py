@@ -40,10 +40,6 @@ class Durations(NamedTuple):
     sizes: NDArray[np.int64]  # (num_stages, 3, len(LEVELS)), how many it has
 
 
-NONE = Durations(*(np.zeros(shape, np.int64) for shape in (1, (1, 3, 9), (1, 3, 9))))
-"""For jobs that say their durations themselves."""
-
-
 class Library(NamedTuple):
     """Graphs from a file."""
 
@@ -51,6 +47,15 @@ class Library(NamedTuple):
     row: NDArray[np.int64]  # (num_graphs,), row of the first stage of each in `durations`
     stages: Stages  # (num_graphs, width)
     durations: Durations
+
+
+NO_LIBRARY = Library(
+    names=(),
+    row=np.zeros(0, np.int64),
+    stages=Stages(*np.zeros((3, 0, 1), np.int64)),
+    durations=Durations(*(np.zeros(shape, np.int64) for shape in (1, (1, 3, 9), (1, 3, 9)))),
+)
+"""For jobs that say their durations themselves."""
 
 
 @lru_cache(maxsize=4)
@@ -171,46 +176,38 @@ def draw(seed: int, job: int, stage: int, number: int) -> float:
 
 
 @njit_inlined
-def measured_duration(
-    durations: Durations,
-    row: int,
-    executors: int,
-    wave: int,
-    warmup: int,
-    level_draw: float,
-    value_draw: float,
-) -> int:
-    """Draws the duration of a task of a stage, by its row.
+def level_of(executors: int, level_draw: float) -> int:
+    """Index in `LEVELS` for a number of executors, at least 1.
 
-    Args:
-        durations: what was measured.
-        row: of the stage.
-        executors: at the job, at least 1.
-        wave: `FRESH`, `FIRST` or `REST`, as what the executor did before has it.
-        warmup: what a fresh executor takes beside where no fresh one was measured.
-        level_draw: uniform; decides between the numbers of executors beside the real one.
-        value_draw: uniform; picks a duration.
+    Of the two numbers beside it a uniform draw decides: the nearer is the likelier. Five executors
+    stand for fewer, too, as in spark-sched-sim.
     """
-    # Five executors stand for fewer, too, as in spark-sched-sim.
-    level = 1
-    if executors > LEVELS[1]:
-        level = LEVELS.size - 1
-        for i in range(1, LEVELS.size):
-            if LEVELS[i] >= executors:
-                level = i
-                break
-        if LEVELS[level] != executors:
-            below = LEVELS[level - 1]
-            if 1 + int(level_draw * (LEVELS[level] - below)) <= executors - below:
-                level -= 1
-    extra = 0
-    if wave == FRESH and durations.sizes[row, FRESH, level] == 0:
+    if executors <= LEVELS[1]:
+        return 1
+    level = 2
+    while level < LEVELS.size - 1 and LEVELS[level] < executors:
+        level += 1
+    below, above = LEVELS[level - 1], LEVELS[level]
+    if executors < above and 1 + int(level_draw * (above - below)) <= executors - below:
+        return level - 1
+    return level
+
+
+@njit_inlined
+def measured_duration(
+    durations: Durations, row: int, level: int, wave: int, warmup: int, value_draw: float
+) -> int:
+    """The duration of a task that a uniform draw picks, of a stage by its row.
+
+    The wave is `FRESH`, `FIRST` or `REST`. Where no task of it was measured, another stands in: for
+    a fresh executor the first one, which then takes the warm-up beside.
+    """
+    sizes, extra = durations.sizes[row], 0
+    if wave == FRESH and sizes[FRESH, level] == 0:
         wave, extra = FIRST, warmup
-    elif wave == REST and durations.sizes[row, REST, level] == 0:
+    if wave == REST and sizes[REST, level] == 0:
         wave = FIRST
-        if durations.sizes[row, FIRST, level] == 0:
-            wave = FRESH
-    elif wave == FIRST and durations.sizes[row, FIRST, level] == 0:
+    if wave == FIRST and sizes[FIRST, level] == 0:
         wave = FRESH
-    index = int(value_draw * durations.sizes[row, wave, level])
+    index = int(value_draw * sizes[wave, level])
     return durations.values[durations.first[row, wave, level] + index] + extra

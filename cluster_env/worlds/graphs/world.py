@@ -21,8 +21,8 @@ from cluster_env.core.jobs import LARGEST, JobSet
 from cluster_env.core.world import Features
 from cluster_env.worlds.graphs.features import Context, Item, describe
 from cluster_env.worlds.graphs.simulator import GraphsSimulator
-from cluster_env.worlds.graphs.state import CANDIDATE, GRAPH, HEADER, Options
-from cluster_env.worlds.graphs.tables import NONE, Durations, Library, read_library
+from cluster_env.worlds.graphs.state import GRAPH, Options, state_size
+from cluster_env.worlds.graphs.tables import NO_LIBRARY, Library, read_library
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,8 @@ class Graphs:
         durations: file of graphs with measured durations, see `cluster_env.worlds.graphs.tables`,
             whose jobs draw from them; unset for jobs that say theirs.
         stages: most stages of a job.
-        candidates: most stages that a state shows.
+        candidates: most stages that a state shows to be picked.
+        nodes: most stages that it shows beside them, for the observation ``graph``.
         max_time: millisecond at which an episode is truncated.
     """
 
@@ -83,13 +84,15 @@ class Graphs:
     durations: str = ""
     stages: int = 20
     candidates: int = 64
+    nodes: int = 0
     max_time: int = LARGEST
 
     def __post_init__(self) -> None:
         require_option_types(self)
         for name, least, most in (
             *(("executors", 1, 4096), ("delay", 0, LARGEST), ("warmup", 0, LARGEST)),
-            *(("stages", 1, MOST_STAGES), ("candidates", 1, 4096), ("max_time", 1, LARGEST)),
+            ("max_time", 1, LARGEST),
+            *(("stages", 1, MOST_STAGES), ("candidates", 1, 4096), ("nodes", 0, 4096)),
         ):
             if not least <= getattr(self, name) <= most:
                 raise InputError(
@@ -106,33 +109,26 @@ class Graphs:
             delay=int(self.delay),
             warmup=int(self.warmup),
             spread=float(self.spread),
-            width=int(self.stages),
+            span=int(self.stages) + 1,
             candidates=int(self.candidates),
             items=self.num_actions - 1,
+            nodes=int(self.nodes),
             max_time=int(self.max_time),
         )
 
     @property
-    def library(self) -> Library | None:
-        """The graphs of `durations`.
+    def library(self) -> Library:
+        """The graphs of `durations`; without a file there are none.
 
         Raises:
             InputError: if there is no such file, or it holds something else.
         """
-        return read_library(self.durations) if self.durations else None
-
-    @property
-    def measured(self) -> tuple[Durations, NDArray[np.int64]]:
-        """Measured durations, and the row of the first stage of each graph among them."""
-        library = self.library
-        return (
-            (NONE, np.zeros(0, np.int64)) if library is None else (library.durations, library.row)
-        )
+        return read_library(self.durations) if self.durations else NO_LIBRARY
 
     @cached_property
     def state_space(self) -> spaces.Box:
         """Whole numbers, see `cluster_env.worlds.graphs.state`."""
-        size = len(HEADER) + (self.num_actions - 1) * len(CANDIDATE)
+        size = state_size(self.num_actions - 1, self.nodes)
         return spaces.Box(-LARGEST, LARGEST, (size,), np.int32)
 
     @property
@@ -159,8 +155,7 @@ class Graphs:
             )
         graph = jobset.attributes.get(GRAPH)
         if graph is not None and (graph >= 0).any():
-            library = self.library
-            count = 0 if library is None else len(library.names)
+            count = len(self.library.names)
             if graph.max() >= count:
                 raise InputError(
                     f"a job is graph {int(graph.max())} of a file of durations, but the world has "

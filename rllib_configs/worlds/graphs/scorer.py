@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from cluster_env.core.world import World
 from cluster_env.worlds.graphs import Graphs
-from cluster_env.worlds.graphs.rules import CONTEXT, NUM_WEIGHTS, PRIORITY, Rule
+from cluster_env.worlds.graphs.rules import CONTEXT, PRIORITY, Rule
 from cluster_env.worlds.graphs.simulator import GraphsSimulator
+from cluster_env.worlds.graphs.state import NUM_WEIGHTS
 from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 from rllib_configs.networks.sampling import Sampler

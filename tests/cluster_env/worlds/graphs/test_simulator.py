@@ -15,11 +15,12 @@ from cluster_env.evaluation import evaluate
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.graphs import Graphs
 from cluster_env.worlds.graphs.heuristics import GraphsPolicy
-from cluster_env.worlds.graphs.rules import CONTEXT, NUM_WEIGHTS, Rule
+from cluster_env.worlds.graphs.rules import CONTEXT, Rule
+from cluster_env.worlds.graphs.state import NUM_WEIGHTS
 from cluster_env.worlds.graphs.workloads import GeneratedWorkload
-from tests.cluster_env.worlds.graphs.plain_graphs import PlainGraphs
 from tests.conftest import REPOSITORY
 from tests.golden import stored
+from tune_jobs.benchmarks.plain_graphs import PlainGraphs
 
 TRACE = REPOSITORY.parent / "shared" / "traces" / "tpch-spark-dags.json.gz"
 RULES = ("fifo", "fair", "weighted_fair:-0.6", "sjf_cp")

@@ -9,14 +9,14 @@ import numpy as np
 
 from cluster_env.core.graphs import stages_of
 from cluster_env.core.jobs import JobSet
-from cluster_env.worlds.graphs.tables import LEVELS, Library
-from cluster_env.worlds.graphs.world import Graphs
 
+LEVELS = [2, 5, 10, 20, 40, 50, 60, 80, 100]  # executors for which durations were measured
 WORD = 2**64 - 1
 COMMON = ("common",)
 
 
 def hashed(seed: int, job: int, stage: int, number: int) -> float:
+    """A uniform number in [0, 1) that depends on its arguments alone."""
     factors = (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0xD6E8FEB86659FD93)
     x = sum(f * v for f, v in zip(factors, (seed, job, stage, number), strict=True)) & WORD
     for shift, factor in ((30, factors[1]), (27, factors[2]), (31, 1)):
@@ -26,6 +26,8 @@ def hashed(seed: int, job: int, stage: int, number: int) -> float:
 
 @dataclass(eq=False)
 class Stage:
+    """A stage of a job, and what has become of its tasks."""
+
     job: "Job"
     index: int
     tasks: int
@@ -39,20 +41,25 @@ class Stage:
 
     @property
     def wants(self) -> int:
+        """Tasks that nobody is to run yet."""
         return self.left - self.coming - self.promised
 
     @property
     def ready(self) -> bool:
+        """Whether its parents have ended."""
         return all(parent.ended == parent.tasks for parent in self.parents)
 
     @property
     def path(self) -> float:
+        """Time from its beginning to the end of its job."""
         below = [one.path for one in self.job.stages if self in one.parents]
         return self.time + max(below, default=0.0)
 
 
 @dataclass(eq=False)
 class Job:
+    """A job, whose stages stand in their order."""
+
     index: int
     arrival: int
     stages: list[Stage] = field(default_factory=list)
@@ -62,13 +69,16 @@ class Job:
 
     @property
     def work(self) -> float:
+        """Executors times time."""
         return sum(stage.tasks * stage.time for stage in self.stages)
 
     @property
     def all_begun(self) -> bool:
+        """Whether no task is left to begin."""
         return all(stage.left == 0 for stage in self.stages)
 
     def takers(self) -> list[Stage]:
+        """Stages that can get executors."""
         return [
             stage
             for stage in self.stages
@@ -80,6 +90,8 @@ class Job:
 
 @dataclass(eq=False)
 class Executor:
+    """An executor: where it stands and what it ran last."""
+
     pool: Any = COMMON
     job: Job | None = None
     last: Stage | None = None
@@ -89,9 +101,9 @@ class Executor:
 class PlainGraphs:
     """One episode by a rule: ``fifo``, ``fair``, ``weighted_fair``, ``sjf_cp``."""
 
-    def __init__(self, world: Graphs, jobset: JobSet, rule: str, exponent: float = -1.0) -> None:
+    def __init__(self, world: Any, jobset: JobSet, rule: str, exponent: float = -1.0) -> None:
         self.world, self.rule, self.exponent = world, rule, exponent
-        self.library: Library | None = world.library
+        self.library = world.library
         self.executors = [Executor() for _ in range(world.executors)]
         self.promises: dict[Any, dict[Any, int]] = {}
         self.source: Any = None
@@ -114,17 +126,21 @@ class PlainGraphs:
     # Who stands where.
 
     def size(self, pool: Any) -> int:
+        """Executors in a pool."""
         return sum(one.pool == pool for one in self.executors)
 
     def free(self) -> int:
+        """Executors that are to be assigned."""
         taken = sum(self.promises.get(self.source, {}).values())
         return 0 if self.source is None else self.size(self.source) - taken
 
     @staticmethod
     def owner(pool: Any) -> Job | None:
+        """The job that a pool belongs to."""
         return pool.job if isinstance(pool, Stage) else pool if isinstance(pool, Job) else None
 
     def promise(self, goal: Any, count: int) -> None:
+        """Promises executors of the source to a stage, or to the common pool."""
         kept = self.promises.setdefault(self.source, {})
         kept[goal] = kept.get(goal, 0) + count
         if goal is not COMMON:
@@ -132,6 +148,7 @@ class PlainGraphs:
             goal.job.held += count * (goal.job is not self.owner(self.source))
 
     def keep(self, pool: Any) -> Any:
+        """Takes one executor off the oldest promise of a pool."""
         kept = self.promises[pool]
         goal = next(iter(kept))
         kept[goal] -= 1
@@ -143,21 +160,24 @@ class PlainGraphs:
         return goal
 
     def leave(self, one: Executor) -> None:
+        """Lets an executor belong to no job."""
         if one.job is not None:
             one.job.held -= 1
             one.job.here -= 1
         one.job, one.last = None, None
 
     def rest(self, one: Executor) -> None:
+        """Lets an idle executor wait at its job or in the common pool."""
         if one.pool is COMMON:
             return
-        if not one.job.all_begun:
+        if one.job is not None and not one.job.all_begun:
             one.pool = one.job
         else:
             one.pool = COMMON
             self.leave(one)
 
     def substitute(self, one: Executor) -> Stage | None:
+        """A stage for an executor that finds no task left at its own."""
         own, most = one.job, len(self.executors)
         trapped = own is self.jobs[0] and own.held >= most and self.owner(self.source) is not own
         if own is not None and not trapped and own.takers():
@@ -170,12 +190,13 @@ class PlainGraphs:
     # What executors do.
 
     def push(self, until: int, one: Executor, stage: Stage) -> None:
+        """Lets something end for an executor."""
         heapq.heappush(self.heap, (until, self.order, (one, stage)))
         self.order += 1
 
-    def send(self, one: Executor, stage: Stage | None) -> None:
-        if stage.left == 0:
-            stage = self.substitute(one)
+    def send(self, one: Executor, target: Stage) -> None:
+        """Sends an executor to a stage."""
+        stage = target if target.left else self.substitute(one)
         if stage is None:
             self.rest(one)
         elif one.job is not stage.job:
@@ -197,6 +218,7 @@ class PlainGraphs:
             self.push(end, one, stage)
 
     def lasting(self, one: Executor, stage: Stage) -> int:
+        """The duration of the next task of a stage on an executor."""
         seed, number = (int(value) for value in self.draws[stage.job.index])
         graph, left = int(self.graph[stage.job.index]), stage.left - 1
         u = hashed(seed, number, stage.index, 2 * left + 1)
@@ -204,7 +226,7 @@ class PlainGraphs:
             lasting = int(stage.time * (1.0 + self.world.spread * (2.0 * u - 1.0)) + 0.5)
             return max(lasting, 1) + (self.world.warmup if one.last is None else 0)
         # Five executors or fewer are one level; between levels the nearer is the likelier.
-        m, levels = max(stage.job.here, 5), LEVELS.tolist()
+        m, levels = max(stage.job.here, 5), LEVELS
         above = next((level for level in levels if level >= m), levels[-1])
         if above > m:
             below = levels[levels.index(above) - 1]
@@ -225,6 +247,7 @@ class PlainGraphs:
         return chosen[int(u * len(chosen))]
 
     def end(self, one: Executor, stage: Stage) -> None:
+        """Lets a task end."""
         one.busy = False
         stage.ended += 1
         if stage.left:
@@ -254,12 +277,14 @@ class PlainGraphs:
     # Decisions.
 
     def takers(self) -> list[tuple[Job, list[Stage]]]:
+        """Jobs with stages that can get executors, in their order."""
         own = self.owner(self.source)
         jobs = [own] if own in self.present else []
         jobs += [job for job in self.present if job is not own and job.held < len(self.executors)]
         return [(job, job.takers()) for job in jobs if job.takers()]
 
     def decide(self) -> tuple[Stage, int] | None:
+        """The stage that gets executors next, and how many."""
         own, free, most = self.owner(self.source), self.free(), len(self.executors)
         if self.rule == "sjf_cp":
             job, stages = min(self.takers(), key=lambda pair: pair[0].work)
@@ -279,6 +304,7 @@ class PlainGraphs:
         return None
 
     def round(self, forced: bool) -> None:
+        """Assigns the executors of the source."""
         decided = False
         while self.free() > 0 and self.takers():
             decided, decision = True, self.decide()
@@ -311,7 +337,7 @@ class PlainGraphs:
         self.source = None
 
     def play(self) -> list[int]:
-        """Finishes of all jobs."""
+        """Plays the episode; returns finishes of all jobs."""
         while any(job.finish < 0 for job in self.jobs):
             if not self.heap:  # nothing will happen: executors that wait have to go
                 for one in self.executors:
