@@ -31,6 +31,7 @@ def own_registrations(
     extensions.load_extensions()  # ours stay entered when the registries are put back
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(extensions, "_loaded", set(extensions._loaded))
+        patch.setattr(extensions, "found", list(extensions.found))
         for registry in registries:
             patch.setattr(registry, "_things", dict(registry._things))
         for module in modules:

@@ -29,7 +29,7 @@ LINES = {
     "generate": "generate out.csv",
     "guard": "compare --decide --policies run --jobsets 4 --out out",
     "replay": "replay log.csv --processors 8 --policies fcfs:easy --out out",
-    "study": f"study joint {FEW} --tasks 2 --seeds 1 --rate 1 --out out",
+    "study": "study joint --steps 1 --tasks 2 --seeds 1 --rate 1 --out out",
     "trace": "trace log.csv --processors 8 --out out",
     "whatif": "whatif log.csv --processors 8 --change policy=sjf:easy --out out",
 }

@@ -14,9 +14,7 @@ from tune_jobs.tables.joining import join_tables
 RECORDED = REPOSITORY / "tune_jobs" / "figures" / "recorded"
 
 
-@pytest.mark.parametrize(
-    "name", ["hpc-told", "panda-filter", "panda-filter-trained", "panda-hybrid"]
-)
+@pytest.mark.parametrize("name", ["panda-filter", "panda-filter-trained", "panda-hybrid"])
 def test_a_recorded_table_is_its_comparisons_joined(name: str, tmp_path: Path) -> None:
     recorded = RECORDED / f"{name}.csv"
     rows = read_table(recorded, ())

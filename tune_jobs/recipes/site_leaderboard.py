@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
 from cluster_env.evaluation.intervals import CONFIDENCE
 from tune_jobs.recipes.site_units import REFERENCE
@@ -109,6 +108,8 @@ def _student(logarithms: NDArray[np.float64]) -> Ends:
     if logarithms.size < 2:
         return float(np.exp(mean)), np.nan, np.nan
     error = float(logarithms.std(ddof=1)) / np.sqrt(logarithms.size)
+    from scipy import stats  # takes half a second, so not for those who only read a plan
+
     half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, logarithms.size - 1)) * error
     return float(np.exp(mean)), float(np.exp(mean - half)), float(np.exp(mean + half))
 

@@ -107,7 +107,7 @@ def test_tasks_and_their_jobsets_are_what_they_were(name: str) -> None:
 def test_the_families_are_registered_by_their_names() -> None:
     short = {"objectives", "priorities", "workloads"}
     in_operation = {f"{name}-operation" for name in short}
-    assert set(FAMILIES) == {"mixed", "sites"} | short | in_operation
+    assert set(FAMILIES) == {"mixed", "shifts", "sites"} | short | in_operation
     assert all(get_distribution(name).name == name for name in FAMILIES)
 
 
@@ -127,7 +127,7 @@ def test_no_two_splits_seeds_or_indices_share_a_task_or_its_jobsets(name: str) -
     arrays = [(j.arrival.tobytes(), j.demand.tobytes()) for part in drawn for j in part]
     for a, b in combinations([a for a in arrays if len(a[0]) > 20], 2):
         assert a != b
-    loads = [task.workload.load for task in tasks]
+    loads = [getattr(task.workload, "load", task.seed) for task in tasks]
     assert len(set(loads)) == len(loads)
 
 
