@@ -41,15 +41,19 @@ class Extension:
         module: its name.
         source: the variable, or the installed package, that names it.
         things: what it has registered: ``heuristic lcfs``.
+        file: that it was imported from; empty where there is none.
     """
 
     module: str
     source: str
     things: tuple[str, ...]
+    file: str = ""
 
     def files(self) -> list[Path]:
         """Its own file, or all files of its package but compiled ones."""
-        path = Path(str(sys.modules[self.module.partition(":")[0]].__file__))
+        path = Path(self.file)
+        if not path.is_file():
+            return []
         if path.name != "__init__.py":
             return [path]
         parts = sorted(path.parent.rglob("*"))
@@ -111,4 +115,6 @@ def _load(name: str, where: str, load: Callable[[], object], source: str) -> Non
         # It may have had others imported, by reading a config.
         others = {thing for one in found[extensions:] for thing in one.things}
         things = tuple(thing for thing in ENTERED[before:] if thing not in others)
-        found.append(Extension(name, source, things))
+        module = sys.modules.get(name.partition(":")[0])
+        file = getattr(module, "__file__", None) or ""
+        found.append(Extension(name, source, things, file))

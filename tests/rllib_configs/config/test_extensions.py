@@ -166,6 +166,7 @@ def test_an_entry_point_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(extensions, "entry_points", lambda group: [Entry()])
     monkeypatch.setattr(extensions, "_loaded", extensions._loaded - {extensions.GROUP})
+    monkeypatch.setattr(extensions, "found", list(extensions.found))
     extensions.load_extensions()
     extensions.load_extensions()
     assert Entry.loads == 1
