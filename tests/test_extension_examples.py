@@ -21,7 +21,14 @@ from tune_jobs import cli
 
 FOLDER = Path(__file__).parent / "extensions"
 TRAIN_ALL = FOLDER / "train_all.py"
-SMOKE = ["--no-track", "--set", "training.iterations=2", "--set", "evaluation.jobsets=4"]
+SMOKE = [
+    "--set",
+    "tracking.enabled=false",
+    "--set",
+    "training.iterations=2",
+    "--set",
+    "evaluation.jobsets=4",
+]
 
 
 @pytest.fixture

@@ -31,8 +31,7 @@ GROUPS = {
         "generate": "Write generated jobs as a log.",
     },
     "At a site": {
-        "starts": "Print when waiting jobs will start, with intervals.",
-        "shadow": "Print which jobs a policy would start at a live Slurm.",
+        "shadow": "Print which jobs a policy would start at a live Slurm, and when.",
         "steer": "Let a policy decide which jobs a live Slurm starts.",
     },
     "Results": {

@@ -1,7 +1,5 @@
 """``metasched report``: all about a job log and its site on one page."""
 
-import click
-
 from tune_jobs.commands import command_line
 from tune_jobs.commands.logs import SiteReport
 from tune_jobs.commands.task_command import LogCommand
@@ -21,15 +19,9 @@ def command(options: SiteReport) -> None:
     Examples:
       metasched report example --max-wait 5d --change processors=+64 --out site
     """
-    from pathlib import Path
-
-    from tune_jobs.reports.page import PAGE
     from tune_jobs.reports.site_report import report_site
     from tune_jobs.terminal.progress import Progress
 
-    path = Path(options.out, PAGE)
-    if path.exists() and not options.force:
-        raise click.UsageError(f"{path} is there already; --force replaces it")
     report_site(options, Progress()).show(out=options.out)
 
 

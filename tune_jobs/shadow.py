@@ -1,19 +1,12 @@
 """``metasched shadow``: what a policy would start at a live site, beside what the site does."""
 
-from typing import Annotated
-
 from tune_jobs.commands import command_line
-from tune_jobs.commands.flags import Flag
 from tune_jobs.commands.site import Shadow
 from tune_jobs.commands.task_command import LiveCommand
 
 
 @command_line.command("shadow", Shadow, LiveCommand)
-def command(
-    options: Shadow,
-    *,
-    json: Annotated[bool, Flag("Print lines of JSON on a terminal, too.")] = False,
-) -> int:
+def command(options: Shadow) -> int:
     """Print which jobs a policy would start at a live Slurm, and change nothing.
 
     POLICY is a rule such as saf:easy, the name of a pretrained policy, or the folder of a run. On a
@@ -24,16 +17,23 @@ def command(
     command only needs the right to see jobs. If the controller does not answer, it tries again
     after a pause.
 
+    --starts LOG adds when each waiting job will start, with intervals. The queue is simulated many
+    times, with the nodes, partitions, limits and reservations of the site. Run times are drawn from
+    the log: how far estimates of the user, of similar jobs and of the site were off. Later jobs are
+    stretches of the log. The intervals are corrected by how well this worked in the log. On a
+    record without the site's rules the machine is one pool; there --max-wait adds the latest start
+    that the bound guarantees.
+
     \b
     Examples:
       metasched shadow saf:easy --out shadow.jsonl
-      metasched shadow fcfs:easy --starts jobs.txt --tick 60
+      metasched shadow fcfs:easy --starts jobs.txt --ticks 1        # when jobs will start
       metasched shadow sjf:easy --repeat shadow.jsonl
       metasched shadow sjf:easy --simulate example --speed 600 --tick 1
     """
     from tune_jobs.site.reporting import report_shadow
 
-    return report_shadow(options, json)
+    return report_shadow(options)
 
 
 if __name__ == "__main__":

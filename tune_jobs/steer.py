@@ -11,7 +11,7 @@ def command(options: Steer) -> int:
 
     POLICY is a rule such as saf:easy, the name of a pretrained policy, or the folder of a run.
     Without --act it is a dry run. Only jobs start that fit now and that Slurm would not refuse, and
-    jobs that have waited longer than --max-wait or --longest-wait go first. Jobs that an
+    jobs that have waited longer than --max-wait go first. Jobs that an
     administrator holds are never touched. Each decision is recorded with its state before the
     command acts, and --repeat repeats all decisions.
 
@@ -22,7 +22,7 @@ def command(options: Steer) -> int:
     \b
     Examples:
       metasched steer saf:easy --out steer.jsonl                  # a dry run
-      metasched steer saf:easy --act --longest-wait 1d --partition batch --out steer.jsonl
+      metasched steer saf:easy --act --max-wait 1d --partition batch --out steer.jsonl
       metasched steer hpc-order --mode priority --act --out steer.jsonl
       metasched steer saf:easy --repeat steer.jsonl
       metasched steer --release-all --partition batch

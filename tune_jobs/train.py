@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from tune_jobs.commands import command_line
 from tune_jobs.commands.flags import Flag
@@ -37,18 +37,14 @@ def command(
             "continue",
         ),
     ] = False,
-    presets: Annotated[bool, Flag("List the presets and exit.")] = False,
-    print_config: Annotated[
-        bool,
-        Flag("Print the resolved config as YAML, with all defaults and changes, and exit."),
-    ] = False,
-    settings: Annotated[
-        bool,
+    show: Annotated[
+        Literal["presets", "settings", "config"] | None,
         Flag(
-            "Explain the settings and exit: those of PRESET with its values, or all settings with "
-            "their defaults."
+            "Print and exit. presets: what there is for PRESET. settings: an explanation of those "
+            "of PRESET with its values, or of all with their defaults. config: the resolved config "
+            "as YAML, with all defaults and changes."
         ),
-    ] = False,
+    ] = None,
 ) -> None:
     """Train a scheduler. PRESET is the name of a preset or the path of a YAML file.
 
@@ -60,21 +56,23 @@ def command(
     Examples:
       metasched train deeprm-smoke
       metasched train deeprm --set task.workload.load=1.1 --seed 3
-      metasched train deeprm-ppo-large-batch --set seed=3 --print-config > my-experiment.yaml
+      metasched train deeprm-ppo-large-batch --set seed=3 --show config > my-experiment.yaml
       metasched train my-experiment.yaml --address 10.0.0.5:6379 --runners 16
       metasched train deeprm --run /shared/runs/a --continue --address auto
       metasched train --resume runs/deeprm-20260101-120000-s0 --set training.iterations=2000
     """
-    if presets:
+    if show == "presets":
         print_list(_presets())
         return
-    if settings:
+    if show == "settings":
         _print_settings(options.config, texts_of(options.changes))
         return
     from tune_jobs.figures import draw_figure
     from tune_jobs.runs.launching import launch_training
 
-    launch_training(options, draw_figure, resume=resume, goes_on=goes_on, print_config=print_config)
+    launch_training(
+        options, draw_figure, resume=resume, goes_on=goes_on, print_config=show == "config"
+    )
 
 
 def _print_settings(preset: object, changes: Sequence[str]) -> None:

@@ -42,12 +42,26 @@ REMOVED = {
     ),
     "figure inner-rates": "the policy's weights hold them; load_policy reads these",
     **dict.fromkeys((f"option of trace {k}" for k in ("calibrate", "slurm-conf")), _CALIBRATED),
+    **dict.fromkeys(
+        (f"option of {k} slurm-conf" for k in ("replay", "whatif", "report")),
+        "give --site FILE, which simulates nodes and partitions, too",
+    ),
     "option of whatif too-long": "give --change task.workload.too_long=cap",
     "option of compare wide": "a wider terminal shows more; --out and --json keep all columns",
     "option of adapt trace": "give --task workload.trace=FILE",
     "option of adapt objective": "give --task objective=NAME",
     **dict.fromkeys((f"option of {k} list" for k in ("figure", "results")), _LISTED),
     "option of tune sweeps": _LISTED,
+    **{
+        f"option of train {old}": f"give --show {new}"
+        for old, new in (("presets",) * 2, ("settings",) * 2, ("print-config", "config"))
+    },
+    **dict.fromkeys(
+        (f"option of {k} no-track" for k in ("train", "tune")),
+        "give --set tracking.enabled=false",
+    ),
+    "option of figure table": "give --rows FILE.csv",
+    "option of report force": "a report replaces an older one in its folder",
     **dict.fromkeys(
         ("option of train tracking-uri", "option of tune tracking-uri"),
         "set MLFLOW_TRACKING_URI, or give --set tracking.uri=URI",
@@ -56,6 +70,11 @@ REMOVED = {
         ("option of compare address", "option of study address"),
         "set RAY_ADDRESS to HOST:PORT or auto",
     ),
+    "command starts": "'metasched shadow POLICY --starts LOG --ticks 1' foresees starts",
+    **dict.fromkeys(
+        (f"option of {k} longest-wait" for k in ("shadow", "steer")), "give --max-wait"
+    ),
+    "option of shadow json": "to a pipe, as with '| cat', it writes lines of JSON",
     "option of shadow nodes-every": "sinfo is called once a minute",
     "option of steer squeue-timeout": "a shorter --watchdog gives squeue less time",
     "command specialists": "'metasched study RUN --specialists N' trains them",
@@ -73,4 +92,4 @@ def was_removed(kind: str, name: str) -> str | None:
     """A sentence on a name that is gone; None for any other."""
     stem = name.partition(":")[0]
     instead = REMOVED.get(f"{kind} {stem}") or REMOVED.get(stem)
-    return instead and f"the {kind} '{name}' was removed in 0.3: {instead}"
+    return instead and f"the {kind} '{name}' was removed: {instead}"

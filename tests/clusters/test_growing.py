@@ -98,7 +98,14 @@ def metasched(cluster: LocalCluster, *arguments: str) -> "subprocess.CompletedPr
 def test_a_run_brings_the_nodes_that_it_needs_and_they_go_when_it_has_ended(
     cluster: LocalCluster,
 ) -> None:
-    settings = ["--no-track", "--set", "training.iterations=2", "--set", "evaluation.jobsets=2"]
+    settings = [
+        "--set",
+        "tracking.enabled=false",
+        "--set",
+        "training.iterations=2",
+        "--set",
+        "evaluation.jobsets=2",
+    ]
     done = metasched(
         cluster, "train", "deeprm-smoke", "--runners", "3", "--run", "grown", *settings
     )
@@ -126,7 +133,14 @@ def test_a_sweep_brings_the_nodes_that_its_trials_need(cluster: LocalCluster) ->
 
 
 def test_of_two_runs_that_need_all_nodes_one_waits_for_the_other(cluster: LocalCluster) -> None:
-    settings = ["--no-track", "--set", "training.iterations=2", "--set", "evaluation.jobsets=2"]
+    settings = [
+        "--set",
+        "tracking.enabled=false",
+        "--set",
+        "training.iterations=2",
+        "--set",
+        "evaluation.jobsets=2",
+    ]
     train = ["train", "deeprm-smoke", "--runners", "4", *settings, "--run"]
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(metasched, cluster, *train, name) for name in ("one", "other")]
@@ -137,7 +151,14 @@ def test_of_two_runs_that_need_all_nodes_one_waits_for_the_other(cluster: LocalC
 
 
 def test_what_no_autoscaler_can_bring_ends_by_the_limit(cluster: LocalCluster) -> None:
-    settings = ["--no-track", "--set", "resources.wait_s=5", "--set", "training.jobsets=9"]
+    settings = [
+        "--set",
+        "tracking.enabled=false",
+        "--set",
+        "resources.wait_s=5",
+        "--set",
+        "training.jobsets=9",
+    ]
     done = metasched(cluster, "train", "deeprm-smoke", "--runners", "9", *settings)
     assert done.returncode == 1
     assert "9 CPUs did not come free within 5 s (1 of 1 are free; asked the" in done.stderr

@@ -135,7 +135,7 @@ def test_a_run_goes_on_when_the_head_was_lost(cluster, times):
     """Submitted again to a new head, the same command ends with the weights of a run in peace."""
     lost, peaceful = cluster.folder / "runs" / "lost", cluster.folder / "runs" / "peaceful"
     command = (*TRAIN, *PLAIN, "--runners", "2", "--run", str(lost), "--continue")
-    elsewhere = ("--address", cluster.address, "--no-track")
+    elsewhere = ("--address", cluster.address, "--set", "tracking.enabled=false")
     with timed(times, "a run by --address"):
         done = subprocess.run(
             [*TRAIN, *PLAIN, "--runners", "1", "--run", str(peaceful), *elsewhere],

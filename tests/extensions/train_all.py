@@ -7,7 +7,10 @@ environment of all processes. More arguments go on to each command.
 import os
 import sys
 
-COMMON = "--no-track --runners 2 --set training.iterations=2 --set evaluation.jobsets=40"
+COMMON = (
+    "--runners 2 --set tracking.enabled=false --set training.iterations=2 "
+    "--set evaluation.jobsets=40"
+)
 SMOKE = f"train deeprm-smoke {COMMON} --set training.jobsets=8"
 LINES = {
     "algorithm-network-objective-workload": (

@@ -453,6 +453,6 @@ def test_no_name_becomes_an_image_or_a_link_in_a_note(name: str) -> None:
 
 
 def test_a_closed_output_ends_nothing(tmp_path: Path) -> None:
-    line = f"{sys.executable} -m tune_jobs.cli train --presets >&-"
+    line = f"{sys.executable} -m tune_jobs.cli train --show presets >&-"
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")

@@ -46,7 +46,7 @@ def test_a_command_line_that_ray_cannot_pass_on_is_refused_before_it_starts(
 
 
 def test_a_shell_that_lets_no_library_be_mapped_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    line = 'ulimit -v 3000000; exec "$0" -m tune_jobs.train deeprm-smoke --no-track --run "$1"'
+    line = 'ulimit -v 3000000; exec "$0" -m tune_jobs.train deeprm-smoke --run "$1"'
     done = subprocess.run(
         ["bash", "-c", line, sys.executable, str(tmp_path / "run")],
         capture_output=True,

@@ -69,7 +69,16 @@ def test_a_submitted_training_outlives_a_node(cluster: SeparateCluster, tmp_path
     healthy = [row["workers/healthy"] for row in rows]
     assert max(healthy) == 3 > min(healthy)
     cluster.user.call(lambda: is_in_mlflow(cluster, run))
-    command = [sys.executable, *train, "--run", str(alone), "--runners", "0", "--no-track"]
+    command = [
+        sys.executable,
+        *train,
+        "--run",
+        str(alone),
+        "--runners",
+        "0",
+        "--set",
+        "tracking.enabled=false",
+    ]
     subprocess.run(command, cwd=REPOSITORY, check=True, timeout=JOB_TIMEOUT_S)
     weights = Path("policy", "weights.pt")
     assert (run / weights).read_bytes() == (alone / weights).read_bytes()

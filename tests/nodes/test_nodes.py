@@ -32,7 +32,7 @@ DELAYS_MS = (0, 1, 10)
 JITTER_S = 0.005  # of a switch in Python, at the best of several tries
 RUNNERS = 3
 TRAIN_TIMEOUT_S = 300.0
-TRAIN = (sys.executable, "-m", "tune_jobs.train", "deeprm-smoke", "--no-track")
+TRAIN = (sys.executable, "-m", "tune_jobs.train", "deeprm-smoke", "--set", "tracking.enabled=false")
 SETTINGS = (
     *("evaluation.every=0", "checkpoint.every=0", "resources.runner_timeout_s=8"),
     "training.jobsets=12",  # six units: each runner has some to play

@@ -32,7 +32,7 @@ NUM_NODES, NUM_JOBS = 4, 60
 TICK_S = 0.5
 BOUND_S = 10.0
 KINDS = ("measured", "simulator", "with nodes", "with delays")
-GUARD = ("--longest-wait", "30")
+GUARD = ("--max-wait", "30")
 
 
 def draw_jobs(seed: int) -> list[dict[str, Any]]:
@@ -121,7 +121,7 @@ def tabulate(rows: Sequence[Mapping[str, Any]], guarded: str) -> list[dict[str, 
             choose_adviser(name) if name else None,
             [CPUS] * NUM_NODES,
         )
-        limits = Limits(longest_wait_s=30 if row["line"] == "guarded" else 0, most_starts=50)
+        limits = Limits(max_wait_s=30 if row["line"] == "guarded" else 0, most_starts=50)
         delays = Delays(longer_s=float(longer.mean()), tick_s=TICK_S)
         plain = without_delays(jobs, name or "fcfs:easy", CPUS * NUM_NODES)
         found.append(

@@ -35,7 +35,7 @@ _INLINE = re.compile(r"`(metasched \w+ [^`.]*)`")
 _PLACEHOLDER = re.compile(r"^[A-Z_]+(,\.\.\.)?$")
 _OUTPUTS = ("--run", "--out", "--set", "--at", "--loads")
 _LOGS = re.compile(r"^(?:task\.workload\.(?:trace|path)|workload\.trace)=(.+)$")
-_LOG_OPTIONS = ("--trace", "--past", "--simulate", "--site", "--slurm-conf", "--repeat", "--starts")
+_LOG_OPTIONS = ("--trace", "--simulate", "--site", "--repeat", "--starts")
 FROM_SLURM = ("jobs.txt", "slurm.conf", "qos.txt")
 """What a site exports or has; the pages below say so."""
 

@@ -88,9 +88,17 @@ def test_servers_are_trained_resumed_and_compared(local_ray: None, tmp_path: Pat
     run = tmp_path / "run"
     sizes = ["training.jobsets=3", "task.workload.window=200", "evaluation.jobsets=4"]
     small = [f"--set={one}" for one in (*sizes, "training.iterations=2", "task.workload.rate=0.2")]
-    train = ["train", "fuzzy-td", "--no-track", "--runners", "0", *small]
+    train = ["train", "fuzzy-td", "--set", "tracking.enabled=false", "--runners", "0", *small]
     assert cli.run(cli.metasched, [*train, "--run", str(run)]) == 0
-    more = ["train", "--resume", str(run), "--no-track", "--set", "training.iterations=3"]
+    more = [
+        "train",
+        "--resume",
+        str(run),
+        "--set",
+        "tracking.enabled=false",
+        "--set",
+        "training.iterations=3",
+    ]
     assert cli.run(cli.metasched, more) == 0
     with (run / "metrics.csv").open() as file:
         rows = list(csv.DictReader(file))

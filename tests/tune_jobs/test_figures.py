@@ -91,8 +91,8 @@ def test_a_figure_takes_the_options_that_it_uses_and_refuses_others(
     others = [word for option in refused for word in (words[option], GIVEN[option])]
     with pytest.raises(InputError, match=f"the figure {name} does not use {shown}; it uses --"):
         run(name, *others)
-    with pytest.raises(InputError, match=f"--table draws what is recorded, so leave out {shown}$"):
-        run(name, *others, "--table", "some.csv")
+    with pytest.raises(InputError, match=f"draws what is recorded, so leave out {shown}$"):
+        run(name, *others, "--rows", "some.csv")
     assert len(made) == 1
 
 
@@ -110,7 +110,7 @@ def test_all_that_a_figure_does_not_use_is_named_at_once(
 
 def test_runs_may_say_where_a_figure_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tune_jobs.figures.drawing.make_figure", lambda *_: ("image", "table"))
-    for words in (["adaptation"], ["deeprm-fig4", "--table", "some.csv"]):
+    for words in (["adaptation"], ["deeprm-fig4", "--rows", "some.csv"]):
         with pytest.raises(InputError, match="no run directory matches"):
             run(*words, "--runs", "no/such/*", "--track")
 
@@ -215,7 +215,7 @@ def test_figures_say_that_jobs_varied(tmp_path: Path) -> None:
 
 def test_a_figure_can_be_drawn_again_from_its_table_alone(fig6: Path, tmp_path: Path) -> None:
     table = fig6 / "learning-curves.csv"
-    result = run("learning-curves", "--table", str(table), "--out", str(tmp_path))
+    result = run("learning-curves", "--rows", str(table), "--out", str(tmp_path))
     assert "drawn from" in result.stdout
     again = (tmp_path / "learning-curves.png").read_bytes()
     assert again == table.with_suffix(".png").read_bytes()
@@ -269,7 +269,7 @@ def test_a_comparison_at_one_load_ranks_the_policies(tmp_path: Path) -> None:
         (["deeprm-fig8"], "unknown figure 'deeprm-fig8': did you mean"),
         (["learning-curves"], "this figure needs runs: give them with --runs"),
         (["learning-curves", "--runs", "no/such/*"], "no run directory matches"),
-        (["deeprm-fig4", "--table", "no/such.csv"], "cannot read no/such.csv"),
+        (["deeprm-fig4", "--rows", "no/such.csv"], "cannot read no/such.csv"),
         (
             ["learning-curves", "--warmup", "5"],
             "learning-curves does not use --warmup; it uses --runs, --runners$",
@@ -298,11 +298,11 @@ def test_a_table_of_another_figure_or_with_old_names_of_columns_is_refused(
 ) -> None:
     table = fig4 / "deeprm-fig4.csv"
     with pytest.raises(InputError, match="has no column 'series'"):
-        run("learning-curves", "--table", str(table), "--out", str(tmp_path))
+        run("learning-curves", "--rows", str(table), "--out", str(tmp_path))
     old = tmp_path / "old.csv"
     old.write_text(table.read_text().replace("trained_at", "trained_load", 1))
     with pytest.raises(InputError, match="rename its column trained_load to trained_at"):
-        run("deeprm-fig4", "--table", str(old), "--out", str(tmp_path))
+        run("deeprm-fig4", "--rows", str(old), "--out", str(tmp_path))
 
 
 def test_labels_are_moved_apart_and_no_farther() -> None:

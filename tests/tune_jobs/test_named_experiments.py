@@ -150,7 +150,7 @@ LINES = {
     "utility": [
         "metasched train accrual-ppo --set task.workload.rate=0.15 --set training.iterations=150 "
         "--seed 4 --run R/ppo-0.15-4 --continue",
-        "metasched figure utility-values --table R/figures/utility-fig2.csv --out R/figures",
+        "metasched figure utility-values --rows R/figures/utility-fig2.csv --out R/figures",
         "metasched figure utility-learned --runs 'R/ppo-*' --decode argmax --seed 1 "
         "--out R/figures",
     ],
@@ -222,7 +222,7 @@ def test_all_results_are_made_one_after_the_other_and_it_says_how_far_it_is(caps
 @pytest.mark.parametrize("name", ["hpc", "hpc-limits"])
 def test_results_of_what_is_gone_say_which_commit_recorded_them(name, capsys):
     assert run(cli.metasched, ["results", name, "--dry-run"]) == 2
-    assert f"'{name}' was removed in 0.3: commit c7fb3903 recorded" in capsys.readouterr().err
+    assert f"'{name}' was removed: commit c7fb3903 recorded" in capsys.readouterr().err
 
 
 def test_all_results_take_three_hours():

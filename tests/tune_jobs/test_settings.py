@@ -1,4 +1,4 @@
-"""What a config may say, and what a preset comes to: --settings and --print-config."""
+"""What a config may say, and what a preset comes to: --show settings and --show config."""
 
 import re
 from functools import cache
@@ -25,7 +25,7 @@ def printed(capsys, *line):
 def test_a_printed_config_loads_again(preset, capsys, tmp_path):
     change = "training.lr=2e-3"
     file = tmp_path / "mine.yaml"
-    file.write_text(printed(capsys, preset, "--print-config", "--set", change, "--seed", "3"))
+    file.write_text(printed(capsys, preset, "--show", "config", "--set", change, "--seed", "3"))
     config = load_config(file)
     wanted = prepare(load_config(preset, [change, "seed=3"]))
     assert config.to_dict() == wanted.to_dict()
@@ -35,13 +35,13 @@ def test_a_printed_config_loads_again(preset, capsys, tmp_path):
 
 def test_a_printed_config_says_what_a_run_would_record_and_trains_nothing(capsys, tmp_path):
     run = tmp_path / "run"
-    shown = yaml.safe_load(printed(capsys, "deeprm-ppo", "--print-config", "--run", str(run)))
+    shown = yaml.safe_load(printed(capsys, "deeprm-ppo", "--show", "config", "--run", str(run)))
     assert shown["training"]["gae_lambda"] == 0.6  # a default
     assert not run.exists()
 
 
 def test_what_cannot_be_loaded_is_not_printed(capsys):
-    assert cli.run(cli.metasched, ["train", "deeprm", "--print-config", "--set", "a.b=1"]) == 2
+    assert cli.run(cli.metasched, ["train", "deeprm", "--show", "config", "--set", "a.b=1"]) == 2
     assert capsys.readouterr().out == ""
 
 
@@ -90,7 +90,7 @@ def test_a_default_is_what_a_config_has():
 
 
 def test_settings_are_shown(capsys):
-    shown = printed(capsys, "--settings")
+    shown = printed(capsys, "--show", "settings")
     assert "training.lr=0.001" in shown
     words = " ".join(shown.split())
     assert re.search(
@@ -108,15 +108,17 @@ def test_settings_of_a_preset_are_all_that_its_config_has(preset):
 
 
 def test_settings_of_a_preset_are_shown_with_its_changes(capsys):
-    shown = " ".join(printed(capsys, "--settings", "hpc-smoke", "--set", "training.lr=0.5").split())
+    shown = " ".join(
+        printed(capsys, "--show", "settings", "hpc-smoke", "--set", "training.lr=0.5").split()
+    )
     assert "training.lr=0.5 Learning rate" in shown
     assert "task.workload.kind=lublin Name that chooses the workload" in shown
     assert "task.world.rules" not in shown
 
 
 def test_who_names_no_preset_trains_for_operation(capsys):
-    assert printed(capsys, "--print-config") == printed(
-        capsys, "deeprm-operation", "--print-config"
+    assert printed(capsys, "--show", "config") == printed(
+        capsys, "deeprm-operation", "--show", "config"
     )
-    shown = yaml.safe_load(printed(capsys, "--print-config", "--set", "training.iterations=9"))
+    shown = yaml.safe_load(printed(capsys, "--show", "config", "--set", "training.iterations=9"))
     assert (shown["name"], shown["training"]["iterations"]) == ("deeprm-operation", 9)

@@ -8,7 +8,7 @@ New ones are found by themselves. What takes long is not done, in one of these w
 - The function that does the long part is left out (`LONG`). All before it runs: options, presets,
   keys and values of configs, sweeps and experiments, globs, policies. So it is with train, tune,
   study, report and figures; `test_readme_story` writes a whole report.
-- Commands at a live site (shadow, starts, steer) read their options, the policy and its log.
+- Commands at a live site (shadow, steer) read their options, the policy and its log.
 - Commands that give other commands (demo, results) have each of these checked by its parser.
 """
 
@@ -20,7 +20,6 @@ from typing import Any
 import click
 import pytest
 
-from cluster_env.core.durations import seconds_of
 from cluster_env.workloads.shipped import shipped_logs
 from rllib_configs.config.registries import prepare
 from tests.conftest import REPOSITORY
@@ -61,7 +60,6 @@ LONG = {
     "ui": "tune_jobs.tracking.server:show_runs",
     "sync": "tune_jobs.tracking.sending:send_records",
     "shadow": "tune_jobs.site.reporting:report_shadow",
-    "starts": "tune_jobs.site.starting:report_starts",
     "steer": "tune_jobs.site.reporting:report_steer",
 }
 COMMANDS = shown_commands()
@@ -112,14 +110,13 @@ def left_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 prepare(args[0]).require_units()  # which a cluster is asked after
             elif name == "tune":
                 check_sweep(getattr(args[0], "sweep", args[0]))
-            elif name == "starts":
-                (asked,), few = args, {"num_futures": 2, "num_instants": 2}
-                past, bound = Path(asked.past), seconds_of(asked.max_wait)
-                foresee_by(asked.policy, past, asked.task_options, bound, **few)
             elif name == "figure":
                 check_figure(*args)
             elif name in ("shadow", "steer") and args[0].policy:
                 choose_adviser(args[0].policy)
+                if past := getattr(args[0], "starts", None):
+                    few = {"num_futures": 2, "num_instants": 2}
+                    foresee_by(args[0].policy, past, args[0].task_options, 0, **few)
             elif name == "results":
                 for call in args[0].values():
                     call.values()
@@ -194,7 +191,7 @@ def test_a_command_runs_as_it_is_shown(
     if shorter and "--runners" in shown.words:
         shorter += ("--runners", "0")
     work(shown, *shorter)
-    listing = {"--presets", "--settings", "--dry-run", "--print-config"}
+    listing = {"--show", "--dry-run"}
     lists = listing & set(shown.words) or shown.words in (("figure",), ("results",), ("tune",))
     assert bool(left_out) == (name in LONG and not lists)
 

@@ -178,18 +178,6 @@ def test_python_writes_the_same_page_again(log: Path, out: Path, tmp_path: Path)
     assert (tmp_path / PAGE).read_bytes() == (out / PAGE).read_bytes()
 
 
-def test_a_page_that_is_there_stays(
-    log: Path, out: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = (out / PAGE).read_bytes()
-    line = ["report", str(log), *OPTIONS.split(), "--out", str(out)]
-    assert cli.run(cli.metasched, line) == 2
-    assert f"{out / PAGE} is there already; --force replaces it" in capsys.readouterr().err
-    with pytest.raises(metasched.InputError, match="force=True replaces it"):
-        metasched.report(str(log), processors="16", out=out)
-    assert (out / PAGE).read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -52,7 +52,7 @@ def test_no_help_lists_an_option_twice_or_a_bound_of_the_memory(name, capsys) ->
     assert "x<=1000000" not in shown
 
 
-@pytest.mark.parametrize("name", ["replay", "trace", "whatif", "starts"])
+@pytest.mark.parametrize("name", ["replay", "trace", "whatif"])
 def test_a_command_about_a_log_lists_no_options_of_another_world(name, capsys) -> None:
     assert cli.run(cli.metasched, [name, "--help"]) == 0
     shown = capsys.readouterr().out
@@ -60,7 +60,7 @@ def test_a_command_about_a_log_lists_no_options_of_another_world(name, capsys) -
     assert "Options in the world deeprm:" not in shown
 
 
-@pytest.mark.parametrize("line", ["trace --max-wait 5d", "replay --window 5", "starts --gpus 4"])
+@pytest.mark.parametrize("line", ["trace --max-wait 5d", "replay --window 5"])
 def test_an_option_without_an_effect_is_neither_listed_nor_taken(line, capsys) -> None:
     name, option, value = line.split()
     assert cli.run(cli.metasched, [name, "--help"]) == 0

@@ -140,7 +140,13 @@ class TestRun:
     @pytest.mark.parametrize("how", ["--run", "--resume"])
     def test_a_start_that_was_killed_is_no_dead_end(self, how, trained, tmp_path):
         lost = tmp_path / "lost"
-        begin = ["deeprm-smoke", "--no-track", "--set", f"runs={trained.run.path.parent}"]
+        begin = [
+            "deeprm-smoke",
+            "--set",
+            "tracking.enabled=false",
+            "--set",
+            f"runs={trained.run.path.parent}",
+        ]
         run = create_run(prepare(trained.run.config()), lost)
         run.history.append(1, {"a": 1})
         (lost / "checkpoints").mkdir()
@@ -381,7 +387,7 @@ def test_only_harmless_settings_may_change_on_resume():
 def test_the_command_stops_cleanly_when_its_whole_group_is_interrupted(tmp_path):
     """As a terminal does it on Ctrl-C: Ray's processes get the signal too."""
     run = tmp_path / "run"
-    args = ["deeprm-smoke", "--run", str(run), "--no-track", "--runners", "1"]
+    args = ["deeprm-smoke", "--run", str(run), "--set", "tracking.enabled=false", "--runners", "1"]
     endless = ["--set", "training.iterations=1000000"]
     command = [sys.executable, "-m", "tune_jobs.train", *args, *endless]
     with started(command, stderr=subprocess.PIPE, text=True) as process:

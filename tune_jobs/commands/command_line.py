@@ -125,8 +125,6 @@ def parameter(field: Field) -> click.Parameter:
     flags, is_flag = f"--{name}", kind is bool and said.type is None
     if is_flag and default is None:
         flags = f"--{name}/--no-{name}"
-    elif is_flag and default:
-        flags, chosen = f"--no-{name}", {"default": True, "flag_value": False}
     option = click.Option(
         [flags, field.name],
         type=None if is_flag else said.type or _type_of(kind),
@@ -135,7 +133,7 @@ def parameter(field: Field) -> click.Parameter:
         multiple=several,
         required=required,
         help=said.help,
-        show_default=False if default in ("", True) else None,
+        show_default=False if default == "" else None,
         callback=said.callback,
         is_eager=said.callback is not None,
         **chosen,

@@ -21,7 +21,6 @@ from tune_jobs.commands.shared import (
     PoliciesSeed,
     Progress,
     Runners,
-    SlurmConf,
     Tables,
     World,
 )
@@ -43,11 +42,10 @@ class Replay(Runners, Log):
         Sequence[str],
         Flag(
             "Heuristics, run directories and globs of them; can be repeated. By default the "
-            "world's baselines, for --starts and --calibrate the rule of --slurm-conf or --site.",
+            "world's baselines, for --starts and --calibrate the rule of --site.",
             metavar="NAME,...",
         ),
     ] = field(default=(), kw_only=False)
-    slurm_conf: SlurmConf = None
     calibrate: Annotated[
         bool,
         Flag(
@@ -110,11 +108,10 @@ class WhatIf(Runners, Log):
         str | None,
         Flag(
             "Today's policy: a heuristic or a run directory. By default fcfs:easy, or that of "
-            "--slurm-conf or --site.",
+            "--site.",
             metavar="NAME",
         ),
     ] = None
-    slurm_conf: SlurmConf = None
     each: Annotated[bool, Flag("Show each of several changes alone, too.")] = False
     seed: PoliciesSeed = 0
     decode: DecodeLog = "argmax"
@@ -140,12 +137,10 @@ class SiteReport(Log):
             metavar="KEY=VALUE",
         ),
     ] = ()
-    slurm_conf: SlurmConf = None
     out: Annotated[
         str | Path,
         Flag("Folder for report.html and its tables (CSV).", type=OutPath(file_okay=False)),
     ] = Path("report")
-    force: Force = False
     progress: Progress = False
 
 

@@ -19,7 +19,7 @@ from tune_jobs.commands.flags import (
     Time,
     ZeroOrMore,
 )
-from tune_jobs.commands.shared import FILE, OUT_FOLDER, At, Force, Progress, Warmup, World
+from tune_jobs.commands.shared import OUT_FOLDER, At, Force, Progress, Warmup, World
 
 if TYPE_CHECKING:
     from rllib_configs.config.changes import Changes
@@ -50,8 +50,9 @@ class Figure(World, _Figure):
     rows: Annotated[
         Sequence[str | Path],
         Flag(
-            "Folder that metasched study wrote, for figures of adaptation; can be repeated.",
-            metavar="FOLDER",
+            "Draw this CSV file of an earlier call, instead of measuring again; for figures of "
+            "adaptation, a folder that metasched study wrote. Can be repeated.",
+            metavar="PATH",
         ),
     ] = ()
     traces: Annotated[
@@ -95,11 +96,13 @@ class Figure(World, _Figure):
         str | Path | None,
         Flag("Folder for the image and the CSV file that it is drawn from.", type=OUT_FOLDER),
     ] = None
-    table: Annotated[
-        str | Path | None,
-        Flag("Draw this CSV file of an earlier call, instead of measuring again.", type=FILE),
-    ] = None
     progress: Progress = False
+
+    @property
+    def table(self) -> Path | None:
+        """The CSV file of an earlier call that is drawn again, if it is one."""
+        paths = list(map(Path, self.rows))
+        return paths[0] if len(paths) == 1 and paths[0].suffix == ".csv" else None
 
 
 @dataclass(frozen=True, kw_only=True)

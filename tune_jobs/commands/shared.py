@@ -75,14 +75,6 @@ Tables = Annotated[
 ]
 PoliciesSeed = Annotated[Seed, Flag("Seed of the policies' random numbers.", typed=False)]
 DecodeLog = Annotated[Decode, Flag("How learned policies choose.", typed=False)]
-SlurmConf = Annotated[
-    str | Path | None,
-    Flag(
-        "The site's slurm.conf, for the size of the machine and the order of jobs. Your own "
-        "options take precedence.",
-        metavar="FILE",
-    ),
-]
 HeldOut = Annotated[
     Count, Flag("Held-out jobsets of a task; costs are means over them.", "evaluate")
 ]
@@ -245,7 +237,7 @@ class Training:
             metavar="HOST:PORT",
         ),
     ] = None
-    track: Annotated[bool, Flag("Do not record anything in MLflow.")] = True
+    track: Annotated[bool, PythonOnly("Whether to record in MLflow.")] = True
     tracking_uri: Annotated[
         str | None,
         Flag(

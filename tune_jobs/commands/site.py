@@ -54,26 +54,19 @@ class Futures:
 
 @dataclass(frozen=True, kw_only=True)
 class Starts(Futures):
-    """Jobs that wait at a live Slurm."""
+    """Jobs that wait at a live Slurm, for Python."""
 
     policy: Policy = field(kw_only=False)
     past: Annotated[
         str | Path,
-        Flag(
-            "Log of the site, such as an export of sacct: how far estimates were off, what "
-            "arrives.",
-            metavar="LOG",
-            type=FILE,
+        PythonOnly(
+            "Log of the site, such as an export of sacct: how far estimates were off, what arrives."
         ),
     ] = field(kw_only=False)
     partitions: Partitions = ()
     repeat: Annotated[
         str | Path | None,
-        Flag(
-            "Contact no Slurm: take the last state in a record of shadow.",
-            metavar="FILE",
-            type=FILE,
-        ),
+        PythonOnly("Contact no Slurm: take the last state in a record of shadow."),
     ] = None
     max_wait: Annotated[str, MAX_WAIT] = "0"
     task_options: Annotated[
@@ -100,15 +93,6 @@ class Live:
         CountOrZero, Flag("Number of ticks; with 0 the command runs until you stop it.")
     ] = 0
     partitions: Partitions = ()
-    longest_wait_s: Annotated[
-        float,
-        Flag(
-            "Guard: jobs that have waited longer go first, with room reserved for them; 0: no "
-            "limit.",
-            metavar="TIME",
-            type=TIME,
-        ),
-    ] = 0
     most_starts: Annotated[
         CountOrZero, Flag("Guard: the most jobs to start in one tick; 0: no limit.")
     ] = 50
@@ -152,8 +136,8 @@ class Shadow(Futures, Live):
     starts: Annotated[
         Path | None,
         Flag(
-            "Also write when each waiting job will start, as the command starts does with --past "
-            "LOG.",
+            "Also foresee when each waiting job will start, by a log of the site such as an export "
+            "of sacct; with --ticks 1 just once.",
             metavar="LOG",
             type=FILE,
         ),

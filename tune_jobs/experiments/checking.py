@@ -54,7 +54,7 @@ def check_calls(calls: Sequence[Call], out: Path) -> None:
                 continue
             if call.name == "figure":
                 figure = call.command.options_in(values)
-                again, track = "table" in call.options, bool(call.options.get("track"))
+                again, track = figure.table is not None, bool(call.options.get("track"))
                 for name in call.texts("name"):
                     check_options(name, given_fields(figure), again, track)
             for source in call.texts("config"):

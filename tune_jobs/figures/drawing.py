@@ -34,6 +34,8 @@ def given_fields(options: Figure) -> dict[str, Any]:
     }
     given = {}
     for field in OPTIONS.values():
+        if field == "rows" and options.table is not None:
+            continue
         value = getattr(options, names.get(field, field))
         if value is not None and (not isinstance(value, Sized) or len(value)):
             given[field] = readers[field](value) if field in readers else value
@@ -67,7 +69,7 @@ def report_figure(options: Figure, track: bool) -> None:
     check_options(options.name, given, table is not None, track)
     request = FigureRequest(progress=Progress(), **given)
     out = Path(options.out or "figures")
-    image, csv = make_figure(options.name, request, out, None if table is None else Path(table))
+    image, csv = make_figure(options.name, request, out, table)
     click.echo(f"Wrote {image}, drawn from {csv}")
     if track:
         record_figure(image, csv, *find_runs(request.runs)[:1])

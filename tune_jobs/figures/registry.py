@@ -99,7 +99,9 @@ class FigureKind:
             for word in words[option]
         ]
         if unused and from_table:
-            raise InputError(f"--table draws what is recorded, so leave out {', '.join(unused)}")
+            raise InputError(
+                f"--rows with a CSV file draws what is recorded, so leave out {', '.join(unused)}"
+            )
         if unused:
             words["world"] = ["options of the world"]
             shown = ", ".join(word for option in used for word in words[option])

@@ -232,7 +232,7 @@ def _all_jobs(log: Log) -> Probabilities:
 
 
 def _nested(log: Log) -> Probabilities:
-    """Each group's shares, drawn to those of a wider one, by the counts of `metasched starts`."""
+    """Each group's shares, drawn to those of a wider one, by the counts of `metasched.starts`."""
     shares, ended = log.known.shares, np.expm1(log.known.facts[:, 3::2] * 5)
     found, left = np.zeros((log.jobs.num_jobs, BINS)), np.ones(log.jobs.num_jobs)
     for group, most in ((1, 8.0), (5, 20.0), (6, 1000.0)):

@@ -1,7 +1,6 @@
 """From a log and what a user says of the machine to a task that holds all jobs of the log."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ from cluster_env.core.errors import InputError
 from cluster_env.task import Task
 from cluster_env.workloads.formats import READ_OPTIONS, read_log
 from cluster_env.workloads.recorded import RecordedJobs
-from cluster_env.workloads.slurm.conf import SlurmSite, read_slurm_conf
 from rllib_configs.config.machines import misfits, units_named, units_of_log
 from tune_jobs.measuring.choices import changed_config
 from tune_jobs.measuring.trained_runs import TrainedRun
@@ -42,59 +40,6 @@ def read_as_said(
         for name in READ_OPTIONS
     }
     return read_log(path, **{name: value for name, value in options.items() if value})
-
-
-@dataclass(frozen=True)
-class SaidByConf:
-    """What a log is replayed with where a slurm.conf says it: options, settings, the policy."""
-
-    task_options: dict[str, Any]
-    overrides: tuple[str, ...]
-    policy: str
-    words: list[str]
-
-
-def said_by_slurm_conf(
-    slurm_conf: Path, log: Path, task_options: Mapping[str, Any], overrides: Sequence[str]
-) -> SaidByConf:
-    """Options and settings of a user with what a slurm.conf adds, and sentences about it.
-
-    Raises:
-        InputError: if one of the files cannot be used, or a site is described, too.
-    """
-    if SITE in task_options:
-        raise InputError(
-            "--slurm-conf says how large one pool is, and --site describes the whole site; give "
-            "one of them"
-        )
-    site = read_slurm_conf(slurm_conf)
-    weights = ", ".join(f"{name} {weight:g}" for name, weight in site.weights.items())
-    order = f"{site.order} ({weights})" if weights else site.order
-    words = [
-        f"{slurm_conf}: {site.processors:,} processors, {site.memory:,} MiB of "
-        f"consumable memory, {site.gpus:,} gpus; order {order}, backfilling "
-        f"{site.backfilling}."
-    ]
-    words += [f"Not simulated: {'; '.join(site.unknown)}."] if site.unknown else []
-    read = read_as_said(log, overrides, task_options)
-    said, changes = _with_site(site, read, task_options, overrides)
-    return SaidByConf(said, changes, f"{site.order}:{site.backfilling}", words)
-
-
-def _with_site(
-    site: SlurmSite, log: RecordedJobs, task_options: Mapping[str, Any], overrides: Sequence[str]
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Options and settings with what the site says; what the user says goes first."""
-    given = {text.partition("=")[0] for text in overrides}
-    said, changes = dict(task_options), list(overrides)
-    for name in log.resources:
-        if getattr(site, name) and name not in said and f"task.world.{name}" not in given:
-            said[name] = getattr(site, name)
-    for name, weight in site.weights.items():
-        key = f"task.world.priority.{name}"
-        if not {key, "task.world.priority"} & given:
-            changes.append(f"{key}={weight:g}")
-    return said, tuple(changes)
 
 
 def task_of_log(

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -20,7 +19,7 @@ from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec, learned
 from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.measuring.trained_runs import Decode, TrainedRun, find_runs, is_heuristic, load_runs
 from tune_jobs.measuring.work import Work
-from tune_jobs.replaying.choices import said_by_slurm_conf, task_of_log
+from tune_jobs.replaying.choices import task_of_log
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +64,8 @@ def choose(options: logs.Replay, usual: str = "") -> Chosen:
 
     Args:
         options: of the command.
-        usual: plays where no policy is named, and neither a site nor a slurm.conf has a rule; by
-            default the world's baselines do, beside the rule of a slurm.conf.
+        usual: plays where no policy is named, and no site has a rule; by default the world's
+            baselines do.
 
     Raises:
         InputError: if the log, the machine or a policy cannot be used.
@@ -74,25 +73,25 @@ def choose(options: logs.Replay, usual: str = "") -> Chosen:
     chosen, decode = split_names(options.policies), options.decode
     if options.policies and not chosen:
         raise InputError("--policies names nothing; try --policies random")
-    said, changes = options.task_options, options.settings
-    at_site, words = list[str](), list[str]()
-    if options.slurm_conf is not None:
-        conf = said_by_slurm_conf(Path(options.slurm_conf), options.file, said, changes)
-        said, changes, words, at_site = conf.task_options, conf.overrides, conf.words, [conf.policy]
     runs = {name: load_runs(find_runs([name]), decode) for name in chosen if not is_heuristic(name)}
     every = [run for some in runs.values() for run in some]
     task, jobs, remarks = task_of_log(
-        options.file, changes, said, guess=False, runs=every, seed=options.seed
+        options.file,
+        options.settings,
+        options.task_options,
+        guess=False,
+        runs=every,
+        seed=options.seed,
     )
     if not chosen and usual:
         site: Any = getattr(task.world, "site", None)
-        chosen = at_site or [(site and site.rule) or usual]
+        chosen = [(site and site.rule) or usual]
     specs: list[PolicySpec] = []
-    for name in chosen or dict.fromkeys([*at_site, *task.spec.baselines]):
+    for name in chosen or task.spec.baselines:
         specs += [] if name in runs else [heuristic_spec(name)]
         specs += [spec_of(run, decode) for run in runs.get(name, ())]
     jobs = replace(jobs, path=options.file)  # as the user calls it: example
-    made = Chosen(task, jobs, specs, [*words, *remarks])
+    made = Chosen(task, jobs, specs, remarks)
     check_specs(made.protocol, specs)
     return made
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial, reduce
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.measuring.trained_runs import find_runs, is_heuristic, load_runs
 from tune_jobs.measuring.work import Work, working
 from tune_jobs.replaying.changes import Setup, at_changed_site, changed
-from tune_jobs.replaying.choices import said_by_slurm_conf, task_of_log
+from tune_jobs.replaying.choices import task_of_log
 from tune_jobs.replaying.effect_sheets import Effects, points, sheets_of
 from tune_jobs.replaying.effects import Lost, Periods, Side
 from tune_jobs.replaying.outcomes import bounded, dropped, left_out, overloaded
@@ -134,14 +133,15 @@ def check_changes(options: WhatIf) -> tuple[list[_Case], list[str]]:
 
 def _today(options: WhatIf) -> tuple[_Case, list[str]]:
     """The side without changes, and sentences about it."""
-    said, changes, words, usual = dict(options.task_options), options.settings, [], USUAL
-    if options.slurm_conf is not None:
-        conf = said_by_slurm_conf(Path(options.slurm_conf), options.file, said, changes)
-        said, changes, words, usual = conf.task_options, conf.overrides, conf.words, conf.policy
-    setup = Setup(policy=options.policy or usual, task_options=said, overrides=tuple(changes))
+    words = list[str]()
+    setup = Setup(
+        policy=options.policy or USUAL,
+        task_options=dict(options.task_options),
+        overrides=options.settings,
+    )
     case = _case(NOW, options, setup, words)
     rule = getattr(getattr(case.task.world, "site", None), "rule", "")
-    if rule and not options.policy and options.slurm_conf is None:
+    if rule and not options.policy:
         setup = replace(setup, policy=rule)
         case = replace(case, setup=setup, spec=heuristic_spec(rule))
     return case, words

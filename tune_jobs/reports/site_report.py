@@ -146,7 +146,7 @@ def report_site(options: SiteReport, progress: Progress) -> Report:
     sentences = [("short", one) for one in short]
     sentences += [(name, one) for name, report in reports.items() for one in report.remarks]
     tables["sentences"] = lambda: pd.DataFrame(sentences, columns=["part", "sentence"])
-    command = command_of("report", replace(options, out=SiteReport.out, force=False))
+    command = command_of("report", replace(options, out=SiteReport.out))
     commands = {name: part.commands for name, part in parts.items()}
     html = page(str(options.path), short, SECTIONS, reports, commands, command)
     head = click.style(f"{options.path}: report of a site", bold=True)
@@ -184,8 +184,7 @@ def _parts(options: SiteReport, progress: Progress) -> Iterator[tuple[str, Part]
     yield "changes", Part(_changes(changes, found), lines)
     starts = replace(bounded, policies=(), starts=True, num_instants=INSTANTS)
     yield "starts", _part("replay", foresee_starts, starts, progress)
-    is_said = options.slurm_conf is not None or world.site is not None
-    again = replace(replay, policies=() if is_said else LIKE_SITES, calibrate=True)
+    again = replace(replay, policies=() if world.site else LIKE_SITES, calibrate=True)
     yield "calibration", _part("replay", calibrate_log, again, progress)
 
 

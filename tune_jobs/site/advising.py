@@ -22,13 +22,10 @@ def advised(adviser: Adviser, queue: Queue, guard: Guard, limits: Limits) -> Adv
     """Asks a policy, and starts what the guard lets start."""
     advice = adviser(queue)
     by_name = {job.job: job for job in queue.waiting}
-    longest = limits.longest_wait_s
     for job in queue.waiting:
         waited = queue.time - job.eligible
-        # By the bound alone, a job that the plan does not start yet has its room reserved there.
-        if limits.is_overdue(waited) and (
-            (longest and waited > longest) or job.job in advice.starts
-        ):
+        # A job that the plan does not start yet has its room reserved there.
+        if limits.is_overdue(waited) and job.job in advice.starts:
             guard.start_overdue(job)
     for name in advice.starts:
         guard.start(by_name[name])

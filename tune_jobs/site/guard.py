@@ -26,20 +26,17 @@ class Limits:
     """What a policy may do.
 
     Attributes:
-        longest_wait_s: a job that has waited for longer goes first, in order of arrival, and has
-            room kept for it if it does not fit; 0 for no such limit.
         most_starts: in one tick; 0 for no limit.
         max_wait_s: a job that has waited for longer goes first in the policy's own plan, where all
             such jobs have room reserved one after the other; 0 for no such bound.
     """
 
-    longest_wait_s: int = 0
     most_starts: int = 0
     max_wait_s: int = 0
 
     def is_overdue(self, waited_s: int) -> bool:
         """Whether a job that has waited so long goes before those that have not."""
-        return any(limit and waited_s > limit for limit in (self.longest_wait_s, self.max_wait_s))
+        return 0 < self.max_wait_s < waited_s
 
 
 class Guard:

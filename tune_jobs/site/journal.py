@@ -115,11 +115,18 @@ def decided_anew(path: Path, adviser: Adviser) -> Iterator[tuple[int, bool]]:
         if entry["kind"] != TICK:
             continue
         try:
-            limits, state, tick = Limits(**entry["limits"]), entry["state"], entry["tick"]
+            given, state, tick = dict(entry["limits"]), entry["state"], entry["tick"]
+            longest_wait_s = given.pop("longest_wait_s", 0)  # until 0.3
+            limits = Limits(**given)
             past = Past(tuple(entry["past"]["awaited"]), dict(entry["past"]["resting"]))
             recorded = entry["decision"]
         except (ValueError, KeyError, TypeError):
             raise InputError(_NO_LINE.format(number, path)) from None
+        if longest_wait_s:
+            raise InputError(
+                f"line {number} of {path} was decided with --longest-wait, which is gone, so it "
+                "cannot be repeated"
+            )
         snapshot = Snapshot.from_plain(entry["snapshot"])
         decision = decide(snapshot, adviser, limits, state, past)
         again = json.loads(json.dumps(decision.to_plain()))

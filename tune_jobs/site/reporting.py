@@ -14,6 +14,7 @@ from cluster_env.core.durations import duration, seconds_of
 from cluster_env.core.errors import Failure, InputError
 from cluster_env.core.seeding import Split
 from cluster_env.workloads import sample_jobsets
+from cluster_env.workloads.formats import READ_OPTIONS
 from rllib_configs.snapshot import Adviser, Snapshot
 from tune_jobs.commands.shared import part_of
 from tune_jobs.commands.site import Live, Shadow, Steer
@@ -41,9 +42,14 @@ NODES_EVERY_S = 60.0
 """What starts the jobs of a simulated site."""
 
 
-def report_shadow(options: Shadow, as_json: bool) -> int:
+def report_shadow(options: Shadow) -> int:
     """Advises beside a site. Returns the exit status."""
     policy = options.policy
+    if options.repeat is not None and options.starts is not None:
+        raise InputError(
+            "--repeat repeats decisions, so leave out --starts; metasched.starts(POLICY, LOG, "
+            "repeat=FILE) of Python foresees starts in the last state of a record"
+        )
     limits, adviser = _limits(options), choose_adviser(policy)
     if options.repeat is not None:
         return _repeat(options.repeat, adviser)
@@ -57,7 +63,7 @@ def report_shadow(options: Shadow, as_json: bool) -> int:
             num_futures=options.num_futures,
             num_instants=options.num_instants,
         )
-    for_people = is_terminal(sys.stdout) and not as_json
+    for_people = is_terminal(sys.stdout)
     write = open_journal(options.out) if options.out or not for_people else _write_nothing
     backend = _backend(options, held=False, nodes_every_s=NODES_EVERY_S)
 
@@ -151,9 +157,10 @@ def _backend(
     timing: Timing | None = None,
 ) -> Backend:
     if options.simulate is None:
-        if options.task_options:
-            first = next(iter(options.task_options))
-            raise InputError(f"--{first} describes a simulated site; add --simulate")
+        of_log = READ_OPTIONS if isinstance(options, Shadow) and options.starts else ()
+        unused = [name for name in options.task_options if name.replace("-", "_") not in of_log]
+        if unused:
+            raise InputError(f"--{unused[0]} describes a simulated site; add --simulate")
         require_slurm(otherwise=", or try --simulate LOG")
         return SlurmBackend(
             options.partitions,
@@ -177,7 +184,6 @@ def _backend(
 
 def _limits(options: Shadow | Steer) -> Limits:
     return Limits(
-        longest_wait_s=round(options.longest_wait_s),
         most_starts=options.most_starts,
         max_wait_s=seconds_of(options.max_wait),
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from cluster_env.core.durations import duration
 from rllib_configs.snapshot import BLOCKED, RUNNING, SiteJob, Snapshot, StartTime
 from tune_jobs.site.deciding import Decision
+from tune_jobs.site.starting import ASSUMPTIONS
 from tune_jobs.tables.columns import Column
 from tune_jobs.tables.printing import Sheet, format_sheet
 
@@ -52,13 +53,18 @@ def shadow_table(
             at = one.at if one else None
             cells["median"] = later(at[2]) if at else "-"
             cells["most"] = f"{later(at[0])} - {later(at[4])}" if at else "-"
+            cells["latest"] = later(one.latest or 0) if one else "-"
             cells["lacks"] = "; ".join(one.not_simulated) if one else ""
         return cells
 
     heads = {"job": "job", "user": "user", "partition": "partition", "wait": "waited"}
     heads["now"] = f"{policy} now"
+    notes = list[str]()
     if start_times is not None:
         heads |= {"median": "starts in", "most": "90% between"}
+        if any(one.latest is not None for one in start_times):
+            heads["latest"] = "latest"
+            notes.append(ASSUMPTIONS)
         if any(one.not_simulated for one in start_times):
             heads["lacks"] = "not simulated"
     heads["slurm"] = "Slurm: in"
@@ -73,5 +79,6 @@ def shadow_table(
         return title
     own = {name: Column(head) for name, head in heads.items()}
     left_out = len(order) - len(rows)
-    note = f"and {left_out:,} more; all are in the file of --out" if left_out else ""
-    return format_sheet(Sheet("shadow", title, tuple(heads), rows, note, own))
+    if left_out:
+        notes.insert(0, f"and {left_out:,} more; all are in the file of --out")
+    return format_sheet(Sheet("shadow", title, tuple(heads), rows, "; ".join(notes), own))

@@ -1,4 +1,4 @@
-"""What ``metasched starts`` does: when the jobs that wait at a site will start, and how sure."""
+"""When the jobs that wait at a site will start, and how sure that is."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -80,7 +80,7 @@ def report_starts(options: Starts) -> Report:
             "out"
         )
     if repeat is None:
-        require_slurm(otherwise=", or give a record with --repeat FILE")
+        require_slurm(otherwise=", or give a record, repeat=FILE")
     foresee = foresee_by(
         policy,
         Path(options.past),

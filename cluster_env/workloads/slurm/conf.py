@@ -1,7 +1,6 @@
-"""What a site's slurm.conf says of the machine and of the order of jobs, as far as it is simulated.
+"""What stands in a slurm.conf: nodes, partitions and the order of jobs.
 
-Keys and values are those of Slurm's manual, slurm.conf(5). What matters for waits and is not
-simulated is listed, so that nobody takes the result for the site.
+Keys and values are those of Slurm's manual, slurm.conf(5).
 """
 
 import re
@@ -24,56 +23,8 @@ _WEIGHTS = {
     "size": "priorityweightjobsize",
     "fair_share": "priorityweightfairshare",
 }
-_OTHER_WEIGHTS = ("Assoc", "Partition", "QOS", "TRES")
-_WEEK = {"", "7-0", "7-00:00:00", "7-00"}
 
 Settings = Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class SlurmSite:
-    """A machine, and how it orders jobs.
-
-    Attributes:
-        processors: of all nodes.
-        memory: MiB of all nodes; 0 where Slurm does not count it.
-        gpus: of all nodes.
-        order: ``priority`` (multifactor) or ``fcfs``.
-        backfilling: ``conservative`` for sched/backfill, which delays no job that is before
-            another, or ``strict``.
-        weights: of age, size and fair share, if the order is ``priority``.
-        unknown: what the file says and nothing here knows.
-    """
-
-    processors: int
-    memory: int
-    gpus: int
-    order: str
-    backfilling: str
-    weights: Mapping[str, float]
-    unknown: tuple[str, ...]
-
-
-def read_slurm_conf(path: Path | str) -> SlurmSite:
-    """Reads a slurm.conf; files that it includes are not read.
-
-    Raises:
-        InputError: if it cannot be read, names no node with CPUs, or a number is wrong; it names
-            line and key.
-    """
-    conf = parse_conf(Path(path))
-    groups = [group for group in conf.groups if group is not None]
-    order, weights = conf.order
-    partitions = [pairs for _, pairs in conf.partitions]
-    return SlurmSite(
-        processors=sum(len(group.hosts) * group.processors for group in groups),
-        memory=sum(len(group.hosts) * group.memory for group in groups) * conf.counts_memory,
-        gpus=sum(len(group.hosts) * group.gpus for group in groups),
-        order=order,
-        backfilling=conf.backfilling,
-        weights=weights,
-        unknown=(*conf.included, *_unknown(conf.settings, partitions)),
-    )
 
 
 @dataclass(frozen=True)
@@ -138,7 +89,7 @@ class SlurmConf:
 
     @property
     def backfilling(self) -> str:
-        """``conservative`` or ``strict``, see `SlurmSite`."""
+        """``conservative`` for sched/backfill, which delays none before another, or ``strict``."""
         backfill = self.settings.get("schedulertype", "sched/backfill").lower() != "sched/builtin"
         return "conservative" if backfill else "strict"
 
@@ -243,24 +194,3 @@ def _order(path: Path, settings: Settings) -> tuple[str, dict[str, float]]:
     if settings.get("priorityfavorsmall", "").lower() in ("yes", "true", "1"):
         weights["size"] = -weights["size"]
     return ("priority", weights) if any(weights.values()) else ("fcfs", {})
-
-
-def _unknown(settings: Settings, partitions: list[Settings]) -> Iterator[str]:
-    if not settings.get("prioritytype"):
-        yield "PriorityType is not set, and read as priority/basic"
-    for name in _OTHER_WEIGHTS:
-        value = settings.get(f"priorityweight{name.lower()}", "0")
-        if value not in ("", "0"):
-            yield f"PriorityWeight{name} is {as_shown(value)}"
-    for key in ("PriorityMaxAge", "PriorityDecayHalfLife"):
-        if settings.get(key.lower(), "") not in _WEEK:
-            yield f"{key} is {as_shown(settings[key.lower()])}, not a week"
-    if settings.get("preempttype", "preempt/none").lower() != "preempt/none":
-        yield "jobs may preempt others"
-    enforced = settings.get("accountingstorageenforce", "").lower()
-    if any(word in enforced for word in ("limits", "qos", "safe", "all")):
-        yield "limits of accounts and QOS are enforced"
-    if len(partitions) > 1:
-        yield f"{len(partitions)} partitions count as one machine (--site simulates them)"
-    if len({one.get("prioritytier", "1") for one in partitions}) > 1:
-        yield "partitions have several tiers of priority"

@@ -70,7 +70,7 @@ def test_a_figure_is_given_and_kept_where_that_is_asked(tmp_path) -> None:
     drawn = metasched.figure("win-rate", at=[0.5], num_jobsets=2, out=tmp_path)
     assert drawn.axes
     assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".jsonl", ".png"}
-    again = metasched.figure("win-rate", table=tmp_path / "win-rate.csv")
+    again = metasched.figure("win-rate", rows=[tmp_path / "win-rate.csv"])
     assert len(again.axes) == len(drawn.axes)
     with pytest.raises(metasched.InputError, match="does not use --trace"):
         metasched.figure("win-rate", traces=["jobs.csv"])

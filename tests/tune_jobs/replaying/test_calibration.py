@@ -99,32 +99,22 @@ CONF = """
 PriorityType=priority/multifactor
 PriorityWeightAge=70
 PriorityWeightJobSize=5
-PriorityWeightQOS=3
-SelectTypeParameters=CR_Core_Memory
-NodeName=n[1-4] CPUs=4 RealMemory=1000 Gres=gpu:1
+NodeName=n1 CPUs=16 Gres=gpu:4
 """
 
 
 def test_slurm_conf_says_what_the_user_does_not(log: Path, tmp_path: Path, capsys: Shown) -> None:
+    """A site of one node is a pool."""
     conf = tmp_path / "slurm.conf"
     conf.write_text(CONF)
-    found = calibrate(capsys, str(log), "--slurm-conf", str(conf))
+    found = calibrate(capsys, str(log), "--site", str(conf))
     weights = "task.world.priority={age: 70, size: 5, fair_share: 0}"
     line = (*MACHINE, "--policies", "priority:conservative", "--set", weights)
-    assert found == calibrate(capsys, str(log), *line)
-    said = ("--slurm-conf", str(conf), "--policies", "priority:strict", "--gpus", "8")
-    more = ("--set", "task.world.priority.age=1")
-    own = calibrate(capsys, str(log), *said, *more)
-    weights = weights.replace("70", "1")
-    line = ("--processors", "16", "--gpus", "8", "--policies", "priority:strict", "--set", weights)
-    assert own == calibrate(capsys, str(log), *line) != found
-    assert cli.run(cli.metasched, ["replay", str(log), *said, "--calibrate"]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert (
-        "16 processors, 4,000 MiB of consumable memory, 4 gpus; order priority (age 70, size 5,"
-        in shown
-    )
-    assert "Not simulated: PriorityWeightQOS is 3." in shown
+    (as_pool,) = calibrate(capsys, str(log), *line)["fidelity"]
+    (at_site,) = found["fidelity"]
+    assert (at_site["policy"], at_site["simulated"]) == (as_pool["policy"], as_pool["simulated"])
+    other = calibrate(capsys, str(log), "--site", str(conf), "--policies", "priority:strict")
+    assert other["fidelity"][0]["simulated"] != at_site["simulated"]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +123,7 @@ def test_slurm_conf_says_what_the_user_does_not(log: Path, tmp_path: Path, capsy
         ("--calibrate", "does not record how many processors the machine has"),
         ("--processors 16 --gpus 4 --calibrate --policies fcsf", "did you mean 'fcfs'?"),
         ("--processors 16 --gpus 4 --calibrate --policies hpc-order", "hpc-order is none"),
-        ("--calibrate --slurm-conf nowhere.conf", "cannot read the file nowhere.conf"),
+        ("--calibrate --site nowhere.conf", "cannot read the site nowhere.conf"),
         (
             "--processors 16 --gpus 4 --calibrate --policies fcfs --set task.world.max_time=9",
             "some jobs do not end before max_time",

@@ -237,7 +237,7 @@ def test_start_times_are_measured_in_the_later_half(
 
 def test_start_times_of_what_cannot_be_played_on_are_refused(log: Path, capsys: Shown) -> None:
     refused = {
-        ("--policies", "rls:sjf"): "was removed in 0.3",
+        ("--policies", "rls:sjf"): "was removed",
         ("--policies", "fcfs", "--calibrate"): "give one of them",
     }
     for words, said in refused.items():

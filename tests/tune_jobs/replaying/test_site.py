@@ -210,9 +210,6 @@ def test_the_log_s_time_zone_is_that_of_the_site_s_files(
 def test_the_size_of_the_machine_is_not_said_twice(log: list[str], capsys: Shown) -> None:
     assert cli.run(cli.metasched, ["replay", *log, "--processors", "512"]) == 2
     assert "leave out --processors" in capsys.readouterr().err
-    line = ["replay", *log, "--calibrate", "--slurm-conf", "slurm.conf"]
-    assert cli.run(cli.metasched, line) == 2
-    assert "--site describes the whole site" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

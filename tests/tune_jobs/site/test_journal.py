@@ -1,12 +1,14 @@
 """Records survive a crash, plain and compressed."""
 
+import json
+
 import numpy as np
 import pytest
 
 from cluster_env.core.errors import InputError
-from rllib_configs.snapshot import HELD, RUNNING, WAITING, SiteJob, SiteNode, Snapshot
-from tune_jobs.site.deciding import NO_PAST, Decision, Limits
-from tune_jobs.site.journal import open_journal, read_journal, tick_entry
+from rllib_configs.snapshot import HELD, RUNNING, WAITING, Advice, SiteJob, SiteNode, Snapshot
+from tune_jobs.site.deciding import NO_PAST, Decision, Limits, decide
+from tune_jobs.site.journal import decided_anew, open_journal, read_journal, tick_entry
 
 
 def queue(rng, time, num_jobs):
@@ -20,6 +22,10 @@ def queue(rng, time, num_jobs):
     ]
     node = SiteNode("n1", 64, 9, 0, int(rng.integers(0, 64)), 9, 0)
     return Snapshot(time, tuple(jobs), (node,)).in_order()
+
+
+def starting_none(queue):
+    return Advice((), {})
 
 
 def entry_of(tick, snapshot, order=None):
@@ -84,3 +90,15 @@ def test_lines_that_say_what_has_changed_are_refused(tmp_path):
     open_journal(tmp_path / "x.jsonl")(entry)
     with pytest.raises(InputError, match=r"line 1 of .* holds only changes"):
         list(read_journal(tmp_path / "x.jsonl"))
+
+
+def test_a_record_of_before_one_bound_on_waits_is_repeated_where_it_had_no_other(tmp_path):
+    snapshot = queue(np.random.default_rng(0), 1_795_000_100, 5)
+    decision = decide(snapshot, starting_none, Limits(), HELD)
+    entry = tick_entry(1, "p", Limits(), HELD, snapshot, NO_PAST, decision)
+    for longest, path in ((0, tmp_path / "none"), (60, tmp_path / "some")):
+        old = {**entry, "limits": {**entry["limits"], "longest_wait_s": longest}}
+        path.write_text(json.dumps(old) + "\n")
+    assert list(decided_anew(tmp_path / "none", starting_none)) == [(1, True)]
+    with pytest.raises(InputError, match="was decided with --longest-wait, which is gone"):
+        list(decided_anew(tmp_path / "some", starting_none))

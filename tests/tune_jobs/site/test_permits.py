@@ -169,7 +169,7 @@ def test_who_has_waited_too_long_has_room_kept_also_from_other_partitions():
     nodes = (replace(NODES[0], free_processors=0), *NODES[1:])
     wide = job("1", 16, nodes=2, waited=999)
     jobs = [runs, wide, job("2", 8, "express", limit=61), job("3", 8, "express", limit=61)]
-    found, _ = decided(jobs, nodes=nodes, guard=Limits(longest_wait_s=300))
+    found, _ = decided(jobs, nodes=nodes, guard=Limits(max_wait_s=300))
     assert set(found) == {"2"}  # on n3
 
 
@@ -178,7 +178,7 @@ def test_a_policy_s_own_delay_stays_a_delay():
         return Advice((), {one.job: NOW + 7 for one in queue.waiting})
 
     assert decided([job("1", 1)], reluctant) == ({}, {"1": LATER})
-    assert decided([job("1", 1, waited=400)], reluctant, guard=Limits(longest_wait_s=300))[0] == {
+    assert decided([job("1", 1, waited=400)], reluctant, guard=Limits(max_wait_s=300))[0] == {
         "1": OVERDUE
     }
     assert decided([job("1", 1)])[0] == {"1": POLICY}

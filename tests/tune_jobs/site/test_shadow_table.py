@@ -56,6 +56,16 @@ def test_start_times_stand_in_it_if_they_are_asked_for():
     _, head, _, row, *_ = shadow_table(SNAPSHOT, DECISION, "sjf:easy", times).splitlines()
     assert "not simulated" in head
     assert "licenses lab:1" in row
+    assert "latest" not in head
+
+
+def test_a_guaranteed_start_stands_beside_what_it_assumes():
+    times = [StartTime("2", 0, NOW, (NOW + 60,) * 5, NOW + 3600)]
+    text = shadow_table(SNAPSHOT, DECISION, "sjf:easy", times)
+    _, head, _, row, *_ = text.splitlines()
+    assert "latest" in head
+    assert "60 min" in row
+    assert "(Guaranteed, if no job runs" in text
 
 
 def test_of_a_long_queue_the_first_jobs_are_shown():
@@ -71,7 +81,6 @@ def test_of_a_long_queue_the_first_jobs_are_shown():
     [
         (True, (), 2, None),
         (True, ("--out", "s.jsonl"), 2, 2),
-        (True, ("--json",), 0, 2),
         (False, (), 0, 2),
         (False, ("--out", "s.jsonl"), 0, 2),
     ],

@@ -1,17 +1,21 @@
 """Start times at a site: from its queue and its log, what Slurm says, and the bound."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import metasched
 from rllib_configs.snapshot import BLOCKED, RUNNING, WAITING, SiteJob, SiteNode, Snapshot
 from rllib_configs.worlds.hpc.live_moment import LiveSite
 from tests.tune_jobs.replaying.site_log import write_site_log
 from tune_jobs import cli
 from tune_jobs.site.deciding import NO_PAST, Limits, decide
 from tune_jobs.site.journal import open_journal, tick_entry
+from tune_jobs.tables.report import Report
 
 pytestmark = pytest.mark.usefixtures("as_in_plans")
 
@@ -42,14 +46,18 @@ class _Nothing:
     starts, planned, scores = (), {}, {}
 
 
-def metasched(*words: str) -> int:
+def command(*words: str) -> int:
     return cli.run(cli.metasched, words)
 
 
-def test_a_queue_of_exact_users_starts_when_estimates_say(folder, capsys):
-    words = ("--past", "exact.csv", "--repeat", "seen.jsonl", "--instants", "0", "--futures", "5")
-    assert metasched("starts", "fcfs:strict", *words, "--json") == 0
-    data = json.loads(capsys.readouterr().out)
+def foreseen(policy: str, record: str, num_instants: int = 0, **options: Any) -> Report:
+    return metasched.starts(
+        policy, "exact.csv", repeat=record, num_instants=num_instants, **options
+    )
+
+
+def test_a_queue_of_exact_users_starts_when_estimates_say(folder):
+    data = foreseen("fcfs:strict", "seen.jsonl", num_futures=5).data
     second, third = data["starts"]
     assert data["time"] == NOW
     # Job 1 runs to its limit, 3,000 seconds from now; then job 2, 1,800 more.
@@ -57,21 +65,20 @@ def test_a_queue_of_exact_users_starts_when_estimates_say(folder, capsys):
         "job": "2",
         "expected": NOW + 3000,
         "plan": NOW + 3000,
-        "at": [*[NOW + 3000] * 4, NOW + 3060],
+        "at": (*[NOW + 3000] * 4, NOW + 3060),
         "latest": None,
-        "not_simulated": [],
+        "not_simulated": (),
     }
     assert (third["job"], third["expected"], third["at"]) == (
         "3",
         0,
-        [*[NOW + 4800] * 4, NOW + 4860],
+        (*[NOW + 4800] * 4, NOW + 4860),
     )
 
 
-def test_people_see_slurms_own_time_and_the_guaranteed_one(folder, capsys):
-    words = ("--past", "exact.csv", "--repeat", "seen.jsonl", "--instants", "4", "--futures", "5")
-    assert metasched("starts", "fcfs:easy", *words, "--max-wait", "1h") == 0
-    title, head, *rows = capsys.readouterr().out.splitlines()
+def test_people_see_slurms_own_time_and_the_guaranteed_one(folder):
+    found = foreseen("fcfs:easy", "seen.jsonl", 4, num_futures=5, max_wait="1h")
+    title, head, *rows = repr(found).splitlines()
     assert title == "Starts under fcfs:easy, from now on"
     assert head.split()[2:4] == ["Slurm", "median"]
     assert head.endswith("latest")
@@ -85,42 +92,60 @@ def test_shadow_writes_start_times_beside_its_advice(folder, capsys):
     write_site_log(folder / "jobs.csv", 300)
     site = ("--simulate", "jobs.csv", "--processors", "16", "--gpus", "4", "--speed", "3000000")
     words = ("--starts", "jobs.csv", "--instants", "0", "--futures", "3", "--tick", "0.01")
-    assert metasched("shadow", "sjf:easy", *site, *words, "--ticks", "3", "--out", "s.jsonl") == 0
+    assert command("shadow", "sjf:easy", *site, *words, "--ticks", "3", "--out", "s.jsonl") == 0
     ticks = [json.loads(line) for line in (folder / "s.jsonl").read_text().splitlines()]
     for tick in ticks:
         waiting = [job[0] for job in tick["snapshot"]["jobs"] if job[1] == WAITING]
         assert sorted(one["job"] for one in tick["start_times"]) == sorted(waiting)
-    assert metasched("shadow", "sjf:easy", "--repeat", "s.jsonl") == 0
+    assert command("shadow", "sjf:easy", "--repeat", "s.jsonl") == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "squeue is not on PATH"),
+        ({"past": "none.csv"}, "none.csv: No such file"),
+        ({"repeat": "exact.csv"}, "is no line of a journal"),
+        ({"policy": "slj:easy"}, "'slj:easy'"),
+        ({"max_wait": "x2"}, "a time"),
+        ({"gpus": 4}, "describes a simulated site"),
+    ],
+)
+def test_what_cannot_be_done_is_said(given, said, folder, monkeypatch):
+    monkeypatch.setenv("PATH", str(folder))
+    usual = {"policy": "fcfs:easy", "past": "exact.csv"}
+    record = {"repeat": "seen.jsonl"} if given else {}
+    with pytest.raises(metasched.InputError, match=re.escape(said)):
+        metasched.starts(**{**usual, **record, **given})
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("fcfs:easy", "--past", "exact.csv"), "squeue is not on PATH"),
-        (("fcfs:easy", "--past", "none.csv", "--repeat", "seen.jsonl"), "none.csv: No such file"),
-        (("fcfs:easy", "--past", "exact.csv", "--repeat", "exact.csv"), "is no line of a journal"),
-        (("slj:easy", "--past", "exact.csv", "--repeat", "seen.jsonl"), "'slj:easy'"),
-        (("fcfs", "--past", "exact.csv", "--repeat", "seen.jsonl", "--max-wait", "x2"), "a time"),
-        (("fcfs", "--repeat", "seen.jsonl"), "--past"),
+        (("--starts", "exact.csv"), "squeue is not on PATH"),
+        (("--starts", "exact.csv", "--time-zone", "UTC"), "squeue is not on PATH"),
+        (("--starts", "exact.csv", "--gpus", "4"), "--gpus describes a simulated site"),
+        (("--time-zone", "UTC"), "--time-zone describes a simulated site"),
+        (("--starts", "none.csv"), "none.csv: No such file"),
+        (("--starts", "exact.csv", "--repeat", "seen.jsonl"), "metasched.starts(POLICY, LOG"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_line_with_status_2(
+def test_what_shadow_cannot_foresee_is_said_in_a_line_with_status_2(
     words, said, folder, capsys, monkeypatch
 ):
     monkeypatch.setenv("PATH", str(folder))
-    assert metasched("starts", *words) == 2
+    assert command("shadow", "fcfs:easy", *words) == 2
     line = capsys.readouterr().err
     assert said in line
     assert line.count("\n") == 1
 
 
-def test_a_record_of_before_slurms_own_times_were_read_has_none(folder, capsys):
+def test_a_record_of_before_slurms_own_times_were_read_has_none(folder):
     entry = json.loads(Path("seen.jsonl").read_text())
     entry["snapshot"]["jobs"] = [row[:13] for row in entry["snapshot"]["jobs"]]
     Path("old.jsonl").write_text(json.dumps(entry) + "\n")
-    words = ("--past", "exact.csv", "--repeat", "old.jsonl", "--instants", "0", "--futures", "2")
-    assert metasched("starts", "fcfs:strict", *words, "--json") == 0
-    assert [one["expected"] for one in json.loads(capsys.readouterr().out)["starts"]] == [0, 0]
+    found = foreseen("fcfs:strict", "old.jsonl", num_futures=2).data["starts"]
+    assert [one["expected"] for one in found] == [0, 0]
 
 
 def at_site(*jobs: SiteJob, limits: tuple[dict, ...] = (), **record: object) -> None:
@@ -148,22 +173,21 @@ def waits(job: str, processors: int = 1, nodes: int = 1, **more) -> SiteJob:
     return SiteJob(job, state, reason, user, partition, *times, *units, **more)
 
 
-def starts_at_site(capsys, rule: str = "fcfs:easy") -> dict:
-    words = ("--past", "exact.csv", "--repeat", "site.jsonl", "--instants", "0", "--futures", "3")
-    assert metasched("starts", rule, *words, "--json") == 0
-    return {one["job"]: one for one in json.loads(capsys.readouterr().out)["starts"]}
+def starts_at_site() -> dict:
+    found = foreseen("fcfs:easy", "site.jsonl", num_futures=3)
+    return {one["job"]: one for one in found.data["starts"]}
 
 
 def after(one: dict) -> list[int]:
     return [time - NOW for time in one["at"]]
 
 
-def test_nodes_throttles_and_exclusive_jobs_are_played(folder, capsys):
+def test_nodes_throttles_and_exclusive_jobs_are_played(folder):
     """All run as long as they may, so that it can be followed by hand."""
     array = [waits(f"2_{k}", array="2", throttle=1) for k in (1, 2, 3, 4)]
     wide = [waits(job, 3, 3, exclusive=True) for job in "34"]
     at_site(*array, *wide, waits("5", nodes_named="n1"))
-    found = starts_at_site(capsys)
+    found = starts_at_site()
     medians = {job: after(one)[2] for job, one in found.items()}
     assert medians == {"2_1": 100, "2_2": 160, "2_3": 220, "2_4": 280, "3": 100, "4": 160, "5": 100}
     assert all(after(one)[4] == after(one)[2] + 60 for one in found.values())
@@ -171,22 +195,22 @@ def test_nodes_throttles_and_exclusive_jobs_are_played(folder, capsys):
 
 
 def test_a_job_that_a_limit_blocks_is_foreseen_and_others_that_wait_for_jobs_are_not(
-    folder, capsys
+    folder,
 ):
     reason = "QOSMaxJobsPerUserLimit"
     blocked = waits("2", qos="one", state=BLOCKED, reason=reason)
     other = waits("3", state=BLOCKED, reason="Dependency")
     limit = {"name": "one", "kind": "qos", "jobs_per_user": 1}
     at_site(waits("4", qos="one"), blocked, other, limits=(limit,))
-    found = starts_at_site(capsys)
+    found = starts_at_site()
     assert {job: after(one)[2] for job, one in found.items()} == {"4": 100}  # no limit blocks 2 now
     runs = replace(waits("6", qos="one"), state=RUNNING, start=NOW - 20, node_list="n9")
     at_site(waits("4", qos="one"), blocked, other, runs, limits=(limit,))
-    found = starts_at_site(capsys)
+    found = starts_at_site()
     assert {job: after(one)[2] for job, one in found.items()} == {"2": 100, "4": 160}
 
 
-def test_what_no_site_describes_is_said_beside_the_job(folder, capsys):
+def test_what_no_site_describes_is_said_beside_the_job(folder):
     at_site(
         waits("2", special="contiguous nodes; licenses lab:2"),
         waits("3", 2, 2, nodes_named="n1"),
@@ -197,12 +221,12 @@ def test_what_no_site_describes_is_said_beside_the_job(folder, capsys):
         waits("8", reservation="course"),
         shared=True,
     )
-    found = starts_at_site(capsys)
+    found = starts_at_site()
     shared = "jobs of its partition share processors"
-    assert found["2"]["not_simulated"] == ["contiguous nodes", "licenses lab:2", shared]
-    assert found["3"]["not_simulated"] == [shared, "needs n1 among its nodes"]
+    assert found["2"]["not_simulated"] == ("contiguous nodes", "licenses lab:2", shared)
+    assert found["3"]["not_simulated"] == (shared, "needs n1 among its nodes")
     assert found["5"]["not_simulated"][0] == "waits in 2 partitions, simulated in one"
-    assert found["8"]["not_simulated"] == [shared, "reservation course"]
+    assert found["8"]["not_simulated"] == (shared, "reservation course")
     for job, why in (
         ("4", "no node has the features"),
         ("6", "a number of nodes"),
@@ -210,9 +234,7 @@ def test_what_no_site_describes_is_said_beside_the_job(folder, capsys):
     ):
         assert found[job]["at"] is None
         assert why in found[job]["not_simulated"][0]
-    words = ("--past", "exact.csv", "--repeat", "site.jsonl", "--instants", "0", "--futures", "2")
-    assert metasched("starts", "fcfs:easy", *words) == 0
-    _, head, *rows = capsys.readouterr().out.splitlines()
+    _, head, *rows = repr(foreseen("fcfs:easy", "site.jsonl", num_futures=2)).splitlines()
     assert head.endswith("not simulated")
     assert "contiguous nodes; licenses lab:2" in rows[0]
 

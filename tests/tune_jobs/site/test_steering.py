@@ -119,7 +119,7 @@ def test_recorded_decisions_come_out_again_to_the_last_bit(clock, sjf, tmp_path)
     backend, path = site(clock, held=True), tmp_path / "steer.jsonl"
     write = open_journal(path)
     ticks = looks(backend, clock, write, most=40)
-    Steerer(backend, ticks, sjf, "", Limits(longest_wait_s=40), Steering(act=True), write).run()
+    Steerer(backend, ticks, sjf, "", Limits(max_wait_s=40), Steering(act=True), write).run()
     again = list(decided_anew(path, sjf))
     assert len(again) == 40
     assert all(same for _, same in again)

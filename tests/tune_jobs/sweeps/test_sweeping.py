@@ -162,7 +162,15 @@ def test_a_killed_sweep_comes_to_the_same_numbers(whole, local_ray, tmp_path):
     folder = tmp_path / "killed"
     command = [sys.executable, "-m", "tune_jobs.tune", str(definition), "--out", str(folder)]
     process = subprocess.Popen(
-        [*command, "--concurrent", "1", "--address", address_of_ray(), "--no-track"],
+        [
+            *command,
+            "--concurrent",
+            "1",
+            "--address",
+            address_of_ray(),
+            "--set",
+            "tracking.enabled=false",
+        ],
         stderr=subprocess.DEVNULL,
         cwd=Path(__file__).parents[3],
     )

@@ -41,7 +41,7 @@ def test_without_runs_it_goes_to_the_results_beside_the_folder(
     draw = ["learning-curves", "--out", str(out)]
     CliRunner().invoke(figure.command, [*draw, "--runs", str(trained)], catch_exceptions=False)
     assert not (out / "learning-curves").exists()
-    again = [*draw, "--table", str(out / "learning-curves.csv"), "--track"]
+    again = [*draw, "--rows", str(out / "learning-curves.csv"), "--track"]
     CliRunner().invoke(figure.command, again, catch_exceptions=False)
     assert runs() == {}
     experiment = client.get_experiment_by_name("metasched results").experiment_id

@@ -276,9 +276,9 @@ figure deeprm-fig4 --at x
 figure learning-curves
 figure learning-curves --runs nowhere/run
 figure learning-curves --runs empty
-figure deeprm-fig4 --table nowhere.csv
-figure deeprm-fig4 --table file
-figure deeprm-fig4 --table good.csv
+figure deeprm-fig4 --rows nowhere.csv
+figure deeprm-fig4 --rows file
+figure deeprm-fig4 --rows good.csv
 figure adaptation
 figure adaptation --rows nowhere
 figure sweep --runs runs/good

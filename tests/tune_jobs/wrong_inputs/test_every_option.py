@@ -27,7 +27,6 @@ RIGHT = {
     "report": "report site.csv --processors 8 --out new",
     "results": "results deeprm --out new --force",
     "shadow": "shadow fcfs:easy",
-    "starts": "starts fcfs:easy --past site.csv",
     "steer": "steer fcfs:easy",
     "study": "study runs/joint",
     "sync": "sync tracked/run --tracking-uri http://127.0.0.1:9",
@@ -66,7 +65,7 @@ NOWHERE = "no/such"
 OF_WORLDS = sorted(
     {name for world in WORLDS.names() for name in WORLDS.get(world).presentation.options}
 )
-AT_A_SITE = ("shadow", "starts", "steer")
+AT_A_SITE = ("shadow", "steer")
 """Only a live Slurm can say that it has no such ``--partition``."""
 
 

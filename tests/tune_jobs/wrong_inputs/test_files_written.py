@@ -21,9 +21,9 @@ WRITING = sorted(
     }
 )
 READS_OR_APPENDS = {
-    *("figure --table", "starts --past", "shadow --starts"),
+    "shadow --starts",
     *(f"{name} --{option}" for name in ("shadow", "steer") for option in ("out", "simulate")),
-    *(f"{name} --repeat" for name in ("shadow", "starts", "steer")),
+    *(f"{name} --repeat" for name in ("shadow", "steer")),
 }
 """Options with a file that exists, or that grows."""
 

@@ -70,7 +70,7 @@ LINES = (
             *("task.world.nosuch=1", "task.world.kind=deeprm", "task.workload.path=x.csv"),
             *("policy=sjf --change policy=saf", "policy=sjf --policy nosuch", "processors=99%"),
             *("backfilling=nosuch", "policy=sjf --out site.csv", "processors=99999999999999"),
-            *("policy=sjf --slurm-conf nowhere.conf", "policy=sjf extra", "seed=1"),
+            *("policy=sjf --site nowhere.conf", "policy=sjf extra", "seed=1"),
         )
     ),
     *(

@@ -15,7 +15,6 @@ from tune_jobs.replaying.replay_report import replay_log
 from tune_jobs.replaying.start_report import foresee_starts
 from tune_jobs.replaying.trace_report import describe_log
 from tune_jobs.replaying.what_if import compare_changes
-from tune_jobs.reports.page import PAGE
 from tune_jobs.reports.site_report import report_site
 from tune_jobs.site.starting import report_starts
 from tune_jobs.tables.report import Report
@@ -70,15 +69,13 @@ def whatif(options: WhatIf) -> Report:
 def report(options: SiteReport) -> Report:
     """Writes a page about a job log, as ``metasched report`` does.
 
-    >>> report("example", out="site", force=True)["replay/against"]
+    >>> report("example", out="site")["replay/against"]
 
     Tables are named by the function that found them: ``trace/by-week``.
 
     Raises:
-        InputError: if a page is there, or the log, the machine, a policy or a change cannot be
-            used.
+        InputError: if the log, the machine, a policy or a change cannot be used.
     """
-    new_file(Path(options.out, PAGE), options.force)
     found = report_site(options, shown(options.progress))
     found.write(options.out)
     return found
@@ -100,7 +97,7 @@ def generate(options: Generate) -> pd.DataFrame:
 
 @takes_with_world(Starts)
 def starts(options: Starts) -> Report:
-    """Tells when each job that waits at a live Slurm will start, as ``metasched starts`` does.
+    """Tells when each job that waits at a live Slurm will start, as ``shadow --starts`` does.
 
     Raises:
         InputError: if the log, the policy or the record cannot be used.

@@ -48,7 +48,7 @@ def figure(options: taken.Figure) -> "Figure":
     request = FigureRequest(progress=shown(options.progress), **given)
     with TemporaryDirectory() as aside:
         folder = Path(aside if options.out is None else options.out)
-        _, csv = make_figure(name, request, folder, None if table is None else Path(table))
+        _, csv = make_figure(name, request, folder, table)
         drawn: Figure = FIGURES.get(name).draw(csv)
     return drawn
 

@@ -1,11 +1,12 @@
-"""What a slurm.conf says of the machine and the order of jobs, and what of it is not simulated."""
+"""What a slurm.conf says of the machine and the order of jobs."""
 
 from pathlib import Path
 
 import pytest
 
 from cluster_env.core.errors import InputError
-from cluster_env.workloads.slurm.conf import SlurmSite, read_slurm_conf
+from cluster_env.workloads.slurm.conf import SlurmConf, parse_conf
+from cluster_env.workloads.slurm.site_conf import site_of_conf
 from tests.golden import stored
 
 CONF = r"""
@@ -31,52 +32,53 @@ PartitionName=big Nodes=b1 PriorityTier=5
 """
 
 
-def site(folder: Path, text: str) -> SlurmSite:
+def conf(folder: Path, text: str) -> SlurmConf:
     path = folder / "slurm.conf"
     path.write_text(text)
-    return read_slurm_conf(path)
+    return parse_conf(path)
 
 
-def test_the_machine_is_the_sum_of_its_nodes(tmp_path: Path) -> None:
-    found = site(tmp_path, CONF)
-    assert found.processors == 4 * 16 + 2 * 32 + 4
-    assert found.memory == 4 * 1000 + 2 * 4000 + 1000
-    assert found.gpus == 4 * 2 + 2
-    assert site(tmp_path, CONF.replace("_Memory", "")).memory == 0
+def nodes(found: SlurmConf) -> list[tuple[str, int, int, int]]:
+    return [
+        (group.name, group.processors, group.memory, group.gpus) for group in found.groups if group
+    ]
+
+
+def test_the_nodes_of_each_line_that_are_there(tmp_path: Path) -> None:
+    found = conf(tmp_path, CONF)
+    assert nodes(found) == [
+        ("a[1-3,07]", 16, 1000, 2),
+        ("b1,b2", 32, 4000, 1),
+        ("c1", 4, 1000, 0),
+    ]
+    assert found.groups[0] is not None
+    assert found.groups[0].hosts == ("a1", "a2", "a3", "a07")
+    assert found.groups[3] is None  # they are for the future
+    assert found.counts_memory
+    assert not conf(tmp_path, CONF.replace("_Memory", "")).counts_memory
 
 
 def test_cpus_are_what_sockets_hold_where_nobody_counts_them(tmp_path: Path) -> None:
     line = "NodeName=n1 {}CoresPerSocket=8 ThreadsPerCore=2"
-    assert site(tmp_path, line.format("Sockets=2 ")).processors == 32
-    assert site(tmp_path, line.format("Boards=2 SocketsPerBoard=2 ")).processors == 64
+    assert nodes(conf(tmp_path, line.format("Sockets=2 "))) == [("n1", 32, 0, 0)]
+    assert nodes(conf(tmp_path, line.format("Boards=2 SocketsPerBoard=2 "))) == [("n1", 64, 0, 0)]
 
 
 def test_the_order_and_its_weights(tmp_path: Path) -> None:
-    found = site(tmp_path, CONF)
-    assert (found.order, found.backfilling) == ("priority", "conservative")
-    assert found.weights == {"age": 1000, "size": 250, "fair_share": 5000}
-    small = site(tmp_path, CONF + "PriorityFavorSmall=YES\n")
-    assert small.weights["size"] == -250
-    basic = site(tmp_path, CONF.replace("multifactor", "basic").replace("backfill", "builtin"))
-    assert (basic.order, basic.backfilling, basic.weights) == ("fcfs", "strict", {})
-    nothing = site(tmp_path, "PriorityType=priority/multifactor\nNodeName=n1 CPUs=2\n")
-    assert nothing.order == "fcfs"  # all weights are 0, so age by number remains
+    found = conf(tmp_path, CONF)
+    assert found.order == ("priority", {"age": 1000, "size": 250, "fair_share": 5000})
+    assert found.backfilling == "conservative"
+    small = conf(tmp_path, CONF + "PriorityFavorSmall=YES\n")
+    assert small.order[1]["size"] == -250
+    basic = conf(tmp_path, CONF.replace("multifactor", "basic").replace("backfill", "builtin"))
+    assert (basic.order, basic.backfilling) == (("fcfs", {}), "strict")
+    nothing = conf(tmp_path, "PriorityType=priority/multifactor\nNodeName=n1 CPUs=2\n")
+    assert nothing.order == ("fcfs", {})  # all weights are 0, so age by number remains
 
 
-def test_what_is_not_simulated_is_listed(tmp_path: Path) -> None:
-    assert site(tmp_path, CONF).unknown == (
-        "PriorityWeightQOS is 9",
-        "PriorityMaxAge is 14-0, not a week",
-        "limits of accounts and QOS are enforced",
-        "2 partitions count as one machine (--site simulates them)",
-        "partitions have several tiers of priority",
-    )
-    more = site(tmp_path, "Include more.conf\nPreemptType=preempt/qos\nNodeName=n1 CPUs=2\n")
-    assert more.unknown == (
-        "line 1 includes another file",
-        "PriorityType is not set, and read as priority/basic",
-        "jobs may preempt others",
-    )
+def test_an_included_file_is_named(tmp_path: Path) -> None:
+    found = conf(tmp_path, "Include more.conf\nNodeName=n1 CPUs=2\n")
+    assert found.included == ("line 1 includes another file",)
 
 
 @pytest.mark.parametrize(
@@ -90,10 +92,15 @@ def test_what_is_not_simulated_is_listed(tmp_path: Path) -> None:
 )
 def test_a_wrong_file_is_refused(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(InputError) as refusal:
-        site(tmp_path, text)
+        site_of_conf(conf(tmp_path, text))
     assert words in str(refusal.value)
 
 
 def test_the_golden_example(golden: Path) -> None:
-    found = read_slurm_conf(stored(golden / "slurm" / "slurm.conf.example"))
-    assert found == SlurmSite(128, 2 * 262_144, 16, "fcfs", "strict", {}, ())
+    found = parse_conf(stored(golden / "slurm" / "slurm.conf.example"))
+    groups = [group for group in found.groups if group]
+    assert sum(len(group.hosts) * group.processors for group in groups) == 128
+    assert sum(len(group.hosts) * group.memory for group in groups) == 2 * 262_144
+    assert sum(len(group.hosts) * group.gpus for group in groups) == 16
+    assert found.counts_memory
+    assert (found.order, found.backfilling, found.included) == (("fcfs", {}), "strict", ())

@@ -227,7 +227,7 @@ def test_names_say_order_and_backfilling() -> None:
     ("name", "words"),
     [
         ("sjf:esay", "did you mean 'easy'"),
-        ("saf-strict", "'saf-strict' was removed in 0.3: take saf:strict"),
+        ("saf-strict", "'saf-strict' was removed: take saf:strict"),
         ("jsf", "did you mean 'sjf'"),
     ],
 )

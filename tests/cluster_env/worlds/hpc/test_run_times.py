@@ -222,7 +222,7 @@ def test_orders_that_others_enter_cannot_follow(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_unknown_models_are_refused() -> None:
-    with pytest.raises(InputError, match=r"'learned' was removed in 0\.3: take mixed"):
+    with pytest.raises(InputError, match=r"'learned' was removed: take mixed"):
         HPC(run_times="learned")
     with pytest.raises(InputError, match="did you mean 'mixed'"):
         HPC(run_times="mixd")
