@@ -6,15 +6,8 @@ import torch
 from ray.rllib.algorithms.algorithm import Algorithm
 
 from rllib_configs.algorithms.batched import METRICS
-from rllib_configs.algorithms.config import BatchedConfig
-from rllib_configs.config.registries import ALGORITHMS, found
+from rllib_configs.algorithms.config import algorithm_config
 from rllib_configs.config.schema import ExperimentConfig
-
-
-def algorithm_config(config: ExperimentConfig) -> BatchedConfig:
-    """RLlib's config of an experiment."""
-    made: BatchedConfig = found(ALGORITHMS.get(config.training.algorithm).config)()
-    return made.take(config)
 
 
 def build_algorithm(config: ExperimentConfig) -> Algorithm:

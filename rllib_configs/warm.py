@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.seeding import Split
+from rllib_configs.algorithms.config import algorithm_config
 from rllib_configs.algorithms.ppo import steps_of
-from rllib_configs.builders import algorithm_config
 from rllib_configs.config.loading import load_config
 from rllib_configs.config.registries import NETWORKS
 from rllib_configs.learning.flat import flat_parameters

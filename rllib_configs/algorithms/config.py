@@ -18,7 +18,7 @@ from cluster_env.core.registry import unknown
 from rllib_configs.config.changes import change
 from rllib_configs.config.loading import load_config, make_config
 from rllib_configs.config.options import training_section
-from rllib_configs.config.registries import CHOICES, prepare
+from rllib_configs.config.registries import ALGORITHMS, CHOICES, found, prepare
 from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.config.task_schema import TaskSection
 from rllib_configs.networks.registry import network_of
@@ -301,6 +301,12 @@ class BatchedConfig(AlgorithmConfig):
 _CONFIGS: dict[type[Algorithm], type[BatchedConfig]] = {}
 # No attribute of the algorithm: Ray looks into classes that are attributes of classes, and would
 # never come out of two that have each other.
+
+
+def algorithm_config(config: ExperimentConfig) -> BatchedConfig:
+    """RLlib's config of an experiment."""
+    made: BatchedConfig = found(ALGORITHMS.get(config.training.algorithm).config)()
+    return made.take(config)
 
 
 def config_class(algorithm: type[Algorithm]) -> type[BatchedConfig]:

@@ -1,6 +1,6 @@
 """What is wrong with a config, as one sentence that names the key."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import is_dataclass
 from difflib import get_close_matches
 from reprlib import Repr
@@ -9,7 +9,7 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from cluster_env.core.errors import MAX_SHOWN, InputError, shortened
+from cluster_env.core.errors import MAX_SHOWN, shortened
 from cluster_env.core.removed import was_removed
 from cluster_env.worlds import WORLDS
 from rllib_configs.config.options import TrainingSection, owners
@@ -62,30 +62,6 @@ def explain(error: ValidationError, model: type[BaseModel], place: Sequence[str]
     quoted = "" if isinstance(shown, dict) else f", but {shortened(_QUOTED.repr(shown))} was given"
     message = problem["msg"]
     return f"{'.'.join(path) or 'config'}: {message[0].lower()}{message[1:]}{quoted}"
-
-
-def refuse_truth(data: Any, checked: Any, path: Sequence[str] = ()) -> None:
-    """Refuses true and false where plain data became numbers: to Python, true is a 1.
-
-    Args:
-        data: as they were given.
-        checked: what validation made of them, as plain data.
-        path: keys at which they stand.
-
-    Raises:
-        InputError: if there is one; it names the key.
-    """
-    pairs: Iterable[tuple[Any, Any, Any]] = ()
-    if isinstance(data, Mapping) and isinstance(checked, Mapping):
-        pairs = ((key, data[key], checked[key]) for key in data if key in checked)
-    elif isinstance(data, list | tuple) and isinstance(checked, list | tuple):
-        pairs = zip(range(len(data)), data, checked, strict=False)
-    elif isinstance(data, bool) and type(checked) in (int, float):
-        raise InputError(
-            f"{'.'.join(path)}: input should be a number, not true or false, but {data} was given"
-        )
-    for key, value, made in pairs:
-        refuse_truth(value, made, [*path, str(key)])
 
 
 def _explain_unknown(path: list[str], model: type[BaseModel], inner: list[str]) -> str:

@@ -1,6 +1,6 @@
 """From a preset's name, a file and overrides to a checked `ExperimentConfig`."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,7 +12,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from cluster_env.core.yaml_text import MAX_CHARACTERS, YAMLFault, parse_yaml
 from rllib_configs.config.changes import Changes, change, changed_keys
-from rllib_configs.config.explaining import explain, refuse_truth
+from rllib_configs.config.explaining import explain
 from rllib_configs.config.extensions import load_extensions
 from rllib_configs.config.machines import OPTION, machine_changes
 from rllib_configs.config.schema import ExperimentConfig
@@ -28,17 +28,17 @@ def preset_names() -> list[str]:
     return sorted(path.stem for path in PRESETS.glob("*.yaml"))
 
 
-def load_config(source: str | Path, changes: Changes = ()) -> ExperimentConfig:
+def load_config(source: str | Path | ExperimentConfig, changes: Changes = ()) -> ExperimentConfig:
     """Reads a config.
 
     Args:
-        source: name of a preset, or path of a YAML file.
+        source: name of a preset, path of a YAML file, or a config.
         changes: see `change`.
 
     Raises:
         InputError: if there is no such preset or file, a key is unknown, or a value impossible.
     """
-    data = read_config(source)
+    data = source.to_dict() if isinstance(source, ExperimentConfig) else read_config(source)
     before = deepcopy(data)
     change(data, changes)
     asked = "--set task.world.{name}={units}"
@@ -60,7 +60,8 @@ def make_config_of_log(
         InputError: if the data or the log cannot be used, or nobody says how large the machine is.
     """
     config = parse_config(data)
-    machine = machine_changes(config.task, before.get("task"), given, asked)
+    read = config.task.read_log
+    machine = machine_changes(config.task, read, before.get("task"), given, asked) if read else {}
     if machine:
         change(data, machine)
         config = parse_config(data)
@@ -132,8 +133,32 @@ def parse_section(section: type[S], data: Mapping[str, Any], place: str = "") ->
         checked = section.model_validate(data)
     except ValidationError as error:
         raise InputError(explain(error, section, [place] if place else [])) from None
-    refuse_truth(data, checked.model_dump(), [place] if place else [])
+    _refuse_truth(data, checked.model_dump(), [place] if place else [])
     return checked
+
+
+def _refuse_truth(data: Any, checked: Any, path: Sequence[str] = ()) -> None:
+    """Refuses true and false where plain data became numbers: to Python, true is a 1.
+
+    Args:
+        data: as they were given.
+        checked: what validation made of them, as plain data.
+        path: keys at which they stand.
+
+    Raises:
+        InputError: if there is one; it names the key.
+    """
+    pairs: Iterable[tuple[Any, Any, Any]] = ()
+    if isinstance(data, Mapping) and isinstance(checked, Mapping):
+        pairs = ((key, data[key], checked[key]) for key in data if key in checked)
+    elif isinstance(data, list | tuple) and isinstance(checked, list | tuple):
+        pairs = zip(range(len(data)), data, checked, strict=False)
+    elif isinstance(data, bool) and type(checked) in (int, float):
+        raise InputError(
+            f"{'.'.join(path)}: input should be a number, not true or false, but {data} was given"
+        )
+    for key, value, made in pairs:
+        _refuse_truth(value, made, [*path, str(key)])
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -1,12 +1,11 @@
 """How large the machine of a job log is: as somebody says, else as the log says."""
 
-from collections.abc import Container, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Mapping, Sequence, Set
 from dataclasses import asdict
 from typing import Any
 
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.recorded import RecordedJobs
-from cluster_env.worlds import WORLDS
 from rllib_configs.config.task_schema import TaskSection
 
 OPTION = "--{name} {units} (task.world.{name})"
@@ -108,12 +107,17 @@ def _of_site(site: Any, log: RecordedJobs) -> dict[str, Any]:
 
 
 def machine_changes(
-    task: TaskSection, before: Any, given: Set[str], asked: str = OPTION
+    task: TaskSection,
+    read: Callable[[Mapping[str, Any]], Any],
+    before: Any,
+    given: Set[str],
+    asked: str = OPTION,
 ) -> dict[str, Any]:
     """What a log that was named for a task says of its machine, as changes to the task's world.
 
     Args:
         task: with all changes that were asked for.
+        read: reads its log.
         before: plain data of the task before them. Where they hold a log and its machine, and no
             other log was asked for, nothing changes.
         given: keys of these changes, as ``task.world.processors``.
@@ -123,10 +127,9 @@ def machine_changes(
         InputError: if the log cannot be read, or nobody says how large the machine is.
     """
     kind, known = task.workload.kind, units_named(before)
-    read = WORLDS.get(task.world.kind).workloads.get(kind).read
     places = {"task", "task.workload", "task.workload.path", f"task.workload.{kind}"}
     described = describes_machine(task.world)
-    if read is None or ("processors" in known and not given & places and not described):
+    if "processors" in known and not given & places and not described:
         return {}
     log = read(task.workload.model_dump(mode="json"))
     if described:

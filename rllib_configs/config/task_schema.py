@@ -1,6 +1,6 @@
 """The part of the config that says what is learned: world, jobs and objective."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from functools import lru_cache
 from typing import Any, Self
@@ -96,6 +96,11 @@ class TaskSection(Section):
         return cls.model_validate(
             {"world": task.world, "workload": task.workload, "objective": task.objective.name}
         )
+
+    @property
+    def read_log(self) -> Callable[[Mapping[str, Any]], Any] | None:
+        """Reads the job log that the workload names, from its plain settings; None without one."""
+        return WORLDS.get(self.world.kind).workloads.get(self.workload.kind).read
 
     def build(self, name: str = "task", seed: int = 0) -> Task:
         """The task that the section describes.

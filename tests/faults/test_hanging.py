@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from rllib_configs.algorithms.batched import module_weights
-from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
+from rllib_configs.algorithms.config import algorithm_config
+from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.config.loading import load_config
 from rllib_configs.runners.dispatch import Runners, Timeouts
 from rllib_configs.runners.unit_runner import UnitEnvRunner

@@ -13,8 +13,8 @@ import ray
 
 from meta.maml.algorithm import update_plan
 from meta.maml.runner import OuterStep, iteration_tasks
+from rllib_configs.algorithms.config import algorithm_config
 from rllib_configs.algorithms.ppo import steps_of
-from rllib_configs.builders import algorithm_config
 from rllib_configs.config.loading import load_config
 from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.learning.flat import flat_parameters

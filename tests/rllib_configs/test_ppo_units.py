@@ -7,9 +7,9 @@ import pytest
 import torch
 from ray.rllib.core.columns import Columns
 
+from rllib_configs.algorithms.config import algorithm_config
 from rllib_configs.algorithms.ppo import steps_of
 from rllib_configs.algorithms.ppo_units import PPOWork, share_of
-from rllib_configs.builders import algorithm_config
 from rllib_configs.config.loading import load_config
 from rllib_configs.learning.flat import flat_gradient, flat_parameters, load_flat
 from rllib_configs.learning.losses import log_probabilities_of, symlog

@@ -91,6 +91,9 @@ def test_a_figure_takes_the_options_that_it_uses_and_refuses_others(
     others = [word for option in refused for word in (words[option], GIVEN[option])]
     with pytest.raises(InputError, match=f"the figure {name} does not use {shown}; it uses --"):
         run(name, *others)
+    refused = [option for option in refused if option != "rows"]
+    shown = ", ".join(words[option] for option in refused)
+    others = [word for option in refused for word in (words[option], GIVEN[option])]
     with pytest.raises(InputError, match=f"draws what is recorded, so leave out {shown}$"):
         run(name, *others, "--rows", "some.csv")
     assert len(made) == 1

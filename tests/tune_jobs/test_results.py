@@ -181,7 +181,7 @@ FREE_OF_RUNS = [
         "call": "figure",
         "options": {
             "name": "deeprm-fig4",
-            "table": "{out}/compared/comparison.csv",
+            "rows": "{out}/compared/comparison.csv",
             "out": "{out}/figures",
         },
     },
@@ -407,7 +407,7 @@ def test_a_comparison_takes_no_run_that_the_file_does_not_name(tmp_path, inside,
 
 
 def test_a_command_that_fails_ends_it_with_its_status(tmp_path, capfd):
-    absent = {"name": "deeprm-fig4", "table": "{out}/nobody.csv", "out": "{out}"}
+    absent = {"name": "deeprm-fig4", "rows": "{out}/nobody.csv", "out": "{out}"}
     file = write(
         tmp_path / "tiny.yaml",
         runs=[],

@@ -16,7 +16,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.multi_agent_env_runner import MultiAgentEnvRunner
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
-from rllib_configs.builders import algorithm_config
+from rllib_configs.algorithms.config import algorithm_config
 from rllib_configs.config.loading import load_config
 from rllib_configs.networks.registry import make_sampler
 from rllib_configs.runners.sampling import UnitSampler, iteration_units

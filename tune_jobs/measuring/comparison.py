@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.seeding import Split
-from cluster_env.evaluation import Estimate, Result, best, check_warmup, get_metric
+from cluster_env.evaluation import Estimate, Result, best, get_metric
 from tune_jobs.measuring.evaluating import estimate_of, evaluation_of, trusted
 from tune_jobs.measuring.fingerprints import fingerprint_of
 from tune_jobs.measuring.guarding import Guarded, guards_at, with_guard_jobs
-from tune_jobs.measuring.policy_specs import PolicySpec
+from tune_jobs.measuring.policy_specs import PolicySpec, check_specs
 from tune_jobs.measuring.protocol import UNSEEN, EvaluationProtocol
 from tune_jobs.measuring.table import beside
 from tune_jobs.measuring.work import Work
@@ -69,24 +68,6 @@ def compare(
         rows += work.kept.add(key, _rows_of_place(place, specs, results, guarded))
     next(evaluated, None)  # so that the progress ends
     return rows
-
-
-def check_specs(protocol: EvaluationProtocol, specs: Sequence[PolicySpec]) -> None:
-    """Finds out what is wrong before anything is evaluated.
-
-    Raises:
-        InputError: if two specs have the same name, a policy is for another world, or the
-            warm-up leaves nothing of the arrival window.
-    """
-    keys = [spec.key for spec in specs]
-    if len(set(keys)) < len(keys):
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise InputError(f"'{twice}' is named twice; name each policy once")
-    for spec in specs:
-        spec.check(protocol)
-    named = protocol.named
-    first = protocol.held_out() if named else protocol.task.jobsets(Split.HELD_OUT, range(1))
-    check_warmup(protocol.warmup, [jobset.window for jobset in first])
 
 
 def _rows_of_place(

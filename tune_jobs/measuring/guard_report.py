@@ -26,10 +26,9 @@ from tune_jobs.commands.comparing import Compare, Guard
 from tune_jobs.commands.shared import part_of
 from tune_jobs.measuring.all_weeks import AllWeeks, play_weeks, weeks_of, worse_by
 from tune_jobs.measuring.choices import protocol_of
-from tune_jobs.measuring.comparison import check_specs
 from tune_jobs.measuring.evaluating import estimate_of, evaluation_of, references_at, trusted
 from tune_jobs.measuring.guarding import calibrate, plain_limits, with_guard_jobs, write_decision
-from tune_jobs.measuring.policy_specs import learned_spec, split_names
+from tune_jobs.measuring.policy_specs import check_specs, learned_spec, split_names
 from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.measuring.table import about_windows, policy_lines
 from tune_jobs.measuring.trained_runs import Decode, find_runs, load_runs

@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.policy import PlayedPolicy
-from cluster_env.evaluation import PolicyGroup, choose, rank_on, tune, tuned_numbers
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import PolicyGroup, check_warmup, choose, rank_on, tune, tuned_numbers
 from cluster_env.worlds import get_heuristic
 from rllib_configs.networks.conditions import told, told_in_words
 from tune_jobs.measuring.protocol import EvaluationProtocol
@@ -59,6 +61,24 @@ class PolicySpec:
     def told(self, protocol: EvaluationProtocol) -> str:
         """What the policies are told there, in words; empty for those that are told nothing."""
         return told_in_words(self.runs[0].config, protocol.task.objective) if self.runs else ""
+
+
+def check_specs(protocol: EvaluationProtocol, specs: Sequence[PolicySpec]) -> None:
+    """Finds out what is wrong before anything is evaluated.
+
+    Raises:
+        InputError: if two specs have the same name, a policy is for another world, or the
+            warm-up leaves nothing of the arrival window.
+    """
+    keys = [spec.key for spec in specs]
+    if len(set(keys)) < len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise InputError(f"'{twice}' is named twice; name each policy once")
+    for spec in specs:
+        spec.check(protocol)
+    named = protocol.named
+    first = protocol.held_out() if named else protocol.task.jobsets(Split.HELD_OUT, range(1))
+    check_warmup(protocol.warmup, [jobset.window for jobset in first])
 
 
 def heuristic_spec(spec: str) -> PolicySpec:

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import METRICS, Result, best
-from tune_jobs.measuring.comparison import check_specs, side_cells, spec_cells
+from tune_jobs.measuring.comparison import side_cells, spec_cells
 from tune_jobs.measuring.evaluating import Evaluation
-from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec, learned_specs
+from tune_jobs.measuring.policy_specs import PolicySpec, check_specs, heuristic_spec, learned_specs
 from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.tables.frames import Row, estimate_cells

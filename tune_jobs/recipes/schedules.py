@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation import Summary, get_metric, summarize
-from tune_jobs.measuring.comparison import check_specs, spec_cells
+from tune_jobs.measuring.comparison import spec_cells
 from tune_jobs.measuring.evaluating import measure
-from tune_jobs.measuring.policy_specs import PolicySpec
+from tune_jobs.measuring.policy_specs import PolicySpec, check_specs
 from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.measuring.wording import best_of
 from tune_jobs.recipes.request import FigureRequest

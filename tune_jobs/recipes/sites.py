@@ -19,8 +19,7 @@ from cluster_env.worlds import get_spec
 from rllib_configs.config.changes import change
 from rllib_configs.config.extensions import entered
 from rllib_configs.config.loading import parse_config
-from tune_jobs.measuring.comparison import check_specs
-from tune_jobs.measuring.policy_specs import split_names
+from tune_jobs.measuring.policy_specs import check_specs, split_names
 from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.measuring.trained_runs import find_runs, load_runs, training_jobs
 from tune_jobs.recipes.request import FigureRequest

@@ -12,9 +12,9 @@ from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation import Result, Summary, summarize
 from cluster_env.evaluation.summary import is_measured
 from cluster_env.evaluation.withholding import find_withheld
-from tune_jobs.measuring.comparison import check_specs, side_cells, spec_cells
+from tune_jobs.measuring.comparison import side_cells, spec_cells
 from tune_jobs.measuring.evaluating import held_out_jobsets, measure
-from tune_jobs.measuring.policy_specs import PolicySpec
+from tune_jobs.measuring.policy_specs import PolicySpec, check_specs
 from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.recipes.deeprm import WITHHOLDING
 from tune_jobs.recipes.request import FigureRequest

@@ -16,8 +16,7 @@ from cluster_env.evaluation import evaluate
 from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
 from tune_jobs.commands.logs import WhatIf
-from tune_jobs.measuring.comparison import check_specs
-from tune_jobs.measuring.policy_specs import PolicySpec, heuristic_spec
+from tune_jobs.measuring.policy_specs import PolicySpec, check_specs, heuristic_spec
 from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.measuring.trained_runs import find_runs, is_heuristic, load_runs
 from tune_jobs.measuring.work import Work, working

@@ -8,10 +8,9 @@ import click
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.spec import spec_of
-from rllib_configs.config.changes import Changes, change, parse_override
-from rllib_configs.config.loading import config_text, load_config, make_config
+from rllib_configs.config.changes import parse_override
+from rllib_configs.config.loading import config_text, load_config
 from rllib_configs.config.registries import prepare
-from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.commands.training import Train
 from tune_jobs.runs.resuming import find_continuation, find_lost_start, find_resumption
 from tune_jobs.runs.training import run_training
@@ -29,15 +28,6 @@ def changes_of(options: Train) -> dict[str, Any]:
     changes = options.changes
     pairs = changes if isinstance(changes, Mapping) else map(parse_override, changes)
     return {**dict(pairs), **options.settings}
-
-
-def config_of(config: ExperimentConfig | str | Path | None, changes: Changes) -> ExperimentConfig:
-    """A config, or the one of a name or file, with some changes."""
-    if not isinstance(config, ExperimentConfig):
-        return load_config(config or DEFAULT_PRESET, changes)
-    data = config.to_dict()
-    change(data, changes)
-    return make_config(data)
 
 
 def launch_training(
@@ -71,7 +61,7 @@ def launch_training(
         resumption = find_resumption(resume, changes)
         config = resumption.config
     else:
-        config = config_of(options.config, changes)
+        config = load_config(options.config or DEFAULT_PRESET, changes)
     if print_config:
         click.echo(config_text(prepare(config)), nl=False)
         return

@@ -16,7 +16,8 @@ from meta.maml.module import split_weights
 from meta.maml.runner import MetaWork, OuterStep, iteration_tasks
 from meta.maml.stages import StageEpisodes, StageScore
 from rllib_configs.algorithms.batched import module_weights
-from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
+from rllib_configs.algorithms.config import algorithm_config
+from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.config.loading import change, make_config
 from rllib_configs.config.registries import prepare
 from rllib_configs.config.schema import ExperimentConfig

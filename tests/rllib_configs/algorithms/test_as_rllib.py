@@ -12,8 +12,7 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from cluster_env.core.seeding import Split
 from cluster_env.envs.cluster import ClusterEnv
-from rllib_configs.algorithms.config import BatchedConfig
-from rllib_configs.builders import algorithm_config
+from rllib_configs.algorithms.config import BatchedConfig, algorithm_config
 from rllib_configs.config.loading import load_config
 from rllib_configs.policies import learned_policy, start_from
 

@@ -12,11 +12,16 @@ from ray.rllib.callbacks.callbacks import RLlibCallback
 
 from cluster_env.core.errors import InputError
 from meta.maml.algorithm import MAMLConfig
-from rllib_configs.algorithms.config import HEEDED, WRITTEN, BatchedConfig, config_class
+from rllib_configs.algorithms.config import (
+    HEEDED,
+    WRITTEN,
+    BatchedConfig,
+    algorithm_config,
+    config_class,
+)
 from rllib_configs.algorithms.evolution import EvolutionConfig
 from rllib_configs.algorithms.ppo import BatchedPPO, PPOConfig
 from rllib_configs.algorithms.reinforce import ReinforceConfig
-from rllib_configs.builders import algorithm_config
 from rllib_configs.config.loading import load_config, preset_names
 from rllib_configs.config.registries import prepare
 from rllib_configs.worlds.accrual.fuzzy_td import FuzzyTDConfig

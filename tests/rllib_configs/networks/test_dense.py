@@ -6,7 +6,7 @@ import torch
 from ray.rllib.core.columns import Columns
 
 from cluster_env.core.errors import InputError
-from rllib_configs.builders import algorithm_config
+from rllib_configs.algorithms.config import algorithm_config
 from rllib_configs.config.loading import load_config
 from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.registry import make_sampler

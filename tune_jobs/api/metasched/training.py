@@ -7,13 +7,14 @@ import pandas as pd
 
 from metasched.functions import shown, takes
 from rllib_configs.config.changes import Changes
+from rllib_configs.config.loading import load_config
 from rllib_configs.config.registries import prepare
 from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.commands.comparing import Choose
 from tune_jobs.commands.training import Resume, Train, Tune
 from tune_jobs.figures.drawing import draw_figure
 from tune_jobs.runs.choosing import choose_run
-from tune_jobs.runs.launching import changes_of, config_of
+from tune_jobs.runs.launching import DEFAULT_PRESET, changes_of
 from tune_jobs.runs.resuming import find_resumption
 from tune_jobs.runs.training import RunResult, run_training
 from tune_jobs.sweeps.launching import launch_sweep
@@ -44,7 +45,7 @@ def train(options: Train) -> RunResult:
         Failure: if something fails that can be named, such as a disk that is full.
     """
     return run_training(
-        config_of(options.config, changes_of(options)),
+        load_config(options.config or DEFAULT_PRESET, changes_of(options)),
         run_dir=None if options.run is None else Path(options.run),
         address=options.address,
         progress=shown(options.progress),
@@ -84,11 +85,11 @@ def algorithm_config(
     Raises:
         InputError: if a setting cannot be used, or there are more runners than units of work.
     """
-    from rllib_configs import builders  # takes seconds, because it imports RLlib
+    from rllib_configs.algorithms import config as of_rllib  # takes seconds: it imports RLlib
 
-    prepared = prepare(config_of(config, changes))
+    prepared = prepare(load_config(config, changes))
     prepared.require_units()
-    return builders.algorithm_config(prepared)
+    return of_rllib.algorithm_config(prepared)
 
 
 @takes(Tune)
