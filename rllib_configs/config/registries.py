@@ -94,10 +94,6 @@ NETWORKS: Registry[NetworkEntry] = Registry("network")
 CHOICES: tuple[Registry[Any], ...] = (ALGORITHMS, NETWORKS)
 """What ``training`` chooses by name, under the key that is the registry's kind."""
 
-FAST_PATHS: Registry[Any] = Registry("fast path")
-"""Samplers of the set scorer, or ``module:attribute`` of one, that are faster in one kind of world,
-by its name; they give the same bits. They are called with network, packed weights and world."""
-
 RANGES: Registry[Any] = Registry("ranges")
 """Sections of ranges, or ``module:attribute`` of one, by the kind of world that they know."""
 

@@ -1,4 +1,4 @@
-"""What networks have for one world alone: networks of its own, and fast paths of others."""
+"""What networks have for one world alone: networks of its own."""
 
 import rllib_configs.worlds.accrual.options
 import rllib_configs.worlds.deeprm.options

@@ -5,11 +5,10 @@ import torch
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
-from cluster_env.core.world import Features, Mask, State, World
+from cluster_env.core.world import Features, State, World
 from rllib_configs.conditioned import ConditionedWorld
-from rllib_configs.config.registries import FAST_PATHS, found
 from rllib_configs.learning.losses import symexp
-from rllib_configs.networks.sampling import Draws, Sampler, TensorForm
+from rllib_configs.networks.sampling import Sampler, TensorForm
 from rllib_configs.networks.set_scorer.kernels import (
     FORBIDDEN,
     Floats,
@@ -30,18 +29,12 @@ class SetScorerSampler(Sampler):
         network: takes the weights.
         weights: by name, as the RLModule has them.
         world: where it acts; a `ConditionedWorld`, if the network is told of the objective.
-        fast: whether the fast path of the world's kind is taken, if it has one.
     """
 
     by_row = True
 
     def __init__(
-        self,
-        network: SetScorer,
-        weights: dict[str, NDArray[np.float32]],
-        world: World,
-        *,
-        fast: bool = True,
+        self, network: SetScorer, weights: dict[str, NDArray[np.float32]], world: World
     ) -> None:
         state = {
             name.removeprefix("network."): torch.from_numpy(np.array(value))
@@ -49,8 +42,7 @@ class SetScorerSampler(Sampler):
         }
         if isinstance(world, ConditionedWorld):
             # What is told is the same in all states, so that its weights only move the biases of
-            # the layer that sees it: a network that is told nothing does the same, and whatever is
-            # fast in the world remains so.
+            # the layer that sees it: a network that is told nothing does the same.
             values = torch.tensor([value for _, value in world.condition], dtype=torch.float32)
             seen, of_told = state["context.weight"].tensor_split((-values.numel(),), dim=1)
             moved = (of_told * values).sum(1)  # one order on every processor
@@ -59,18 +51,14 @@ class SetScorerSampler(Sampler):
         self._network, self._world = network.eval(), world
         self._network.load_state_dict(state)
         with torch.no_grad():
-            packed = pack([value.numpy() for value in network.compiled_parameters()])
-        self._path: Sampler = FeatureSampler(network, packed, world)
-        if fast and world.kind in FAST_PATHS.names():
-            self._path = found(FAST_PATHS.get(world.kind))(network, packed, world)
+            self._packed = pack([value.numpy() for value in network.compiled_parameters()])
+        width = self._packed["void"].shape[1]
+        self._room = Kept.room(1, world.num_actions - 1, width)  # for one row of items
 
-    def logits(self, states: State) -> NDArray[np.float32]:
+    def logits(self, states: State) -> Floats:
         """See `Sampler`; the network is asked only where there is more than one thing to do."""
-        return self._path.logits(states)
-
-    def sample(self, states: State, uniforms: NDArray[np.float64]) -> Draws:
-        """See `Sampler`."""
-        return self._path.sample(states, uniforms)
+        shown = self._network.shown(self._world.features(states))
+        return _logits(shown, self._packed, self._room)
 
     def values(self, states: State) -> NDArray[np.float64]:
         """Values, float64 ``(n,)``, computed in pieces that fit a cache."""
@@ -100,42 +88,6 @@ class SetScorerSampler(Sampler):
         )
 
 
-class FeatureSampler(Sampler):
-    """What every world has: its features, their scores, a draw."""
-
-    def __init__(self, network: SetScorer, packed: Records, world: World) -> None:
-        self._network, self._world = network, world
-        self._packed, self._room = packed, room_of_a_row(packed, world)
-
-    def logits(self, states: State) -> Floats:
-        """See `Sampler`."""
-        shown = self._network.shown(self._world.features(states))
-        return _logits(shown, self._packed, self._room)
-
-
-def room_of_a_row(packed: Records, world: World) -> Kept:
-    """Room for one row of a world's items, beside weights of `pack`."""
-    return Kept.room(1, world.num_actions - 1, packed["void"].shape[1])
-
-
-@njit(cache=True, nogil=True)
-def open_logits(allowed: Mask, out: Floats) -> bool:
-    """Writes the logits of a row that are known without the network.
-
-    Args:
-        allowed: bool ``(num_actions,)``.
-        out: float32 ``(num_actions,)``; 0 where allowed, else `FORBIDDEN`.
-
-    Returns:
-        Whether more than one action is allowed, so that the network is to be asked.
-    """
-    count = 0
-    for action in range(allowed.size):
-        out[action] = 0.0 if allowed[action] else FORBIDDEN
-        count += allowed[action]
-    return count > 1
-
-
 @njit(cache=True, nogil=True)
 def _logits(features: Features, packed: Records, room: Kept) -> Floats:
     """Logits, float32 ``(n, num_items + 1)``, of features."""
@@ -143,7 +95,11 @@ def _logits(features: Features, packed: Records, room: Kept) -> Floats:
     pooled = np.empty((1, packed[0].void.shape[0]), np.float32)
     logits = np.empty(allowed.shape, np.float32)
     for i in range(items.shape[0]):
-        if open_logits(allowed[i], logits[i]):
+        num_open = 0
+        for action in range(allowed.shape[1]):
+            logits[i, action] = 0.0 if allowed[i, action] else FORBIDDEN
+            num_open += allowed[i, action]
+        if num_open > 1:  # where there is nothing to choose, the network is not asked
             one = slice(i, i + 1)
             row = Features(items[one], context[one], allowed[one])
             score_rows(packed, row, room, False, logits[one], pooled)

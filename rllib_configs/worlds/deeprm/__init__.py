@@ -1,1 +1,1 @@
-"""What DeepRM's world adds: its own network, a fast path of the set scorer, ranges of tasks."""
+"""What DeepRM's world adds: its own network, ranges of tasks."""

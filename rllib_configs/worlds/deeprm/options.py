@@ -1,7 +1,6 @@
 """DeepRM's entries in the registries; needs neither Ray nor PyTorch."""
 
 from rllib_configs.config.registries import (
-    FAST_PATHS,
     NETWORKS,
     RANGES,
     ConditionOption,
@@ -42,4 +41,3 @@ NETWORKS.register("bilinear_scorer")(
     )
 )
 RANGES.register("deeprm")("rllib_configs.worlds.deeprm.ranges:DeepRMRanges")
-FAST_PATHS.register("deeprm")("rllib_configs.worlds.deeprm.set_scorer:DeepRMFastPath")

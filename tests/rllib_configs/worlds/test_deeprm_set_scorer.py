@@ -1,4 +1,4 @@
-"""The one compiled call in DeepRM's world gives the bits of what every world has."""
+"""The set scorer acts in DeepRM's world with the bits of its parts."""
 
 import pickle
 from dataclasses import replace
@@ -14,8 +14,7 @@ from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.state import StateLayout
 from rllib_configs.networks.sampling import sample_actions
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
-from rllib_configs.networks.set_scorer.sampler import FeatureSampler, SetScorerSampler
-from rllib_configs.worlds.deeprm.set_scorer import DeepRMFastPath
+from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from tests.rllib_configs.worlds.test_lookup_linear import states_of
 
 WIDTH = 32  # which is compiled already, for as many steps, as that of the presets
@@ -54,12 +53,10 @@ def weights_of(network: SetScorer) -> dict[str, NDArray[np.float32]]:
     return {name: value.numpy() for name, value in network.state_dict().items()}
 
 
-def sampler_of(network: SetScorer, world: DeepRM, *, fast: bool = True) -> SetScorerSampler:
+def sampler_of(network: SetScorer, world: DeepRM) -> SetScorerSampler:
     """A sampler with the weights of a network, in a network that had none."""
     empty = SetScorer(network.feature_names, network.options)
-    sampler = SetScorerSampler(empty, weights_of(network), world, fast=fast)
-    assert isinstance(sampler._path, DeepRMFastPath if fast else FeatureSampler)
-    return sampler
+    return SetScorerSampler(empty, weights_of(network), world)
 
 
 def composed_logits(
@@ -85,13 +82,13 @@ def same_bits(a: NDArray[np.generic], b: NDArray[np.generic]) -> bool:
     ("num_classes", "skip_connection", "show_window"),
     [(1, False, False), (1, True, True), (3, False, True), (3, True, False)],
 )
-def test_bits_are_those_of_the_parts_on_both_paths(
+def test_bits_are_those_of_the_parts(
     num_classes: int, rules: str, skip_connection: bool, show_window: bool, batch: int
 ) -> None:
     world = DeepRM(cluster_of(num_classes), rules)
     states = states_for(world.cluster)
     network = network_of(world.cluster, show_window=show_window, skip_connection=skip_connection)
-    samplers = [sampler_of(network, world, fast=fast) for fast in (True, False)]
+    sampler = sampler_of(network, world)
     num_open = world.features(states).allowed.sum(axis=1)
     assert {1, 2, 3} <= set(num_open.tolist())
     uniforms = np.random.default_rng(0).random(len(states))
@@ -99,11 +96,10 @@ def test_bits_are_those_of_the_parts_on_both_paths(
         part = slice(first, first + batch)
         logits = composed_logits(network, world, states[part])
         actions, log_probabilities = sample_actions(logits, uniforms[part])
-        for sampler in samplers:
-            drawn = sampler.sample(states[part], uniforms[part])
-            assert same_bits(sampler.logits(states[part]), logits)
-            assert same_bits(drawn[0], actions)
-            assert same_bits(drawn[1], log_probabilities)
+        drawn = sampler.sample(states[part], uniforms[part])
+        assert same_bits(sampler.logits(states[part]), logits)
+        assert same_bits(drawn[0], actions)
+        assert same_bits(drawn[1], log_probabilities)
 
 
 def last_start_only(world: DeepRM) -> NDArray[np.uint8]:
@@ -123,15 +119,11 @@ def last_start_only(world: DeepRM) -> NDArray[np.uint8]:
     return states
 
 
-@pytest.mark.parametrize("fast", [False, True])
-def test_the_rules_of_the_acting_world_say_what_can_start(fast: bool) -> None:
+def test_the_rules_of_the_acting_world_say_what_can_start() -> None:
     """The released code never tries the last start, so a job that fits nowhere else must wait."""
     paper, released = (DeepRM(cluster_of(1), rules) for rules in ("paper", "released"))
     states, network = last_start_only(paper), network_of(cluster_of(1))
-    logits = {
-        world.rules: sampler_of(network, world, fast=fast).logits(states)
-        for world in (paper, released)
-    }
+    logits = {world.rules: sampler_of(network, world).logits(states) for world in (paper, released)}
     allowed = {rules: found[:, 1] > -1e8 for rules, found in logits.items()}
     assert allowed["paper"].tolist() == [True, False, False]
     assert allowed["released"].tolist() == [False, False, False]
@@ -143,10 +135,9 @@ def test_the_rules_of_the_acting_world_say_what_can_start(fast: bool) -> None:
     assert differs.tolist() == [True, False, False]  # the other rows leave no choice
 
 
-@pytest.mark.parametrize("fast", [False, True])
-def test_states_that_are_a_view_or_cannot_be_written(fast: bool) -> None:
+def test_states_that_are_a_view_or_cannot_be_written() -> None:
     states = states_for(cluster_of(1))
-    sampler = sampler_of(network_of(cluster_of(1)), DeepRM(cluster_of(1)), fast=fast)
+    sampler = sampler_of(network_of(cluster_of(1)), DeepRM(cluster_of(1)))
     expected = sampler.logits(states)
     assert same_bits(sampler.logits(np.asfortranarray(states)), expected)
     states.flags.writeable = False
@@ -154,20 +145,18 @@ def test_states_that_are_a_view_or_cannot_be_written(fast: bool) -> None:
     assert sampler.logits(states[:0]).shape == (0, cluster_of(1).num_actions)
 
 
-@pytest.mark.parametrize("fast", [False, True])
-def test_a_sampler_acts_when_it_comes_out_of_a_store_that_cannot_be_written(fast: bool) -> None:
+def test_a_sampler_acts_when_it_comes_out_of_a_store_that_cannot_be_written() -> None:
     """As a policy does that Ray's object store brings to a runner."""
     states = states_for(cluster_of(1))
-    sampler = sampler_of(network_of(cluster_of(1)), DeepRM(cluster_of(1)), fast=fast)
+    sampler = sampler_of(network_of(cluster_of(1)), DeepRM(cluster_of(1)))
     buffers: list[pickle.PickleBuffer] = []
     data = pickle.dumps(sampler, protocol=5, buffer_callback=buffers.append)
     arrived = pickle.loads(data, buffers=[bytes(buffer) for buffer in buffers])
     assert same_bits(arrived.logits(states), sampler.logits(states))
 
 
-@pytest.mark.parametrize("fast", [False, True])
-def test_states_of_another_cluster_are_refused(fast: bool) -> None:
-    sampler = sampler_of(network_of(cluster_of(1)), DeepRM(cluster_of(1)), fast=fast)
+def test_states_of_another_cluster_are_refused() -> None:
+    sampler = sampler_of(network_of(cluster_of(1)), DeepRM(cluster_of(1)))
     states = states_for(replace(cluster_of(1), num_slots=5))
     for act in (sampler.logits, lambda given: sampler.sample(given, np.zeros(len(given)))):
         with pytest.raises(InputError, match="states of this world"):
