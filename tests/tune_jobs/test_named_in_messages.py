@@ -58,11 +58,15 @@ def named(pattern: str) -> list[tuple[str, str]]:
     return [(file, name) for file, text in texts() for name in re.findall(pattern, text)]
 
 
+def _words(param: click.Parameter) -> list[str]:
+    return [*param.opts, *param.secondary_opts]
+
+
 @cache
 def known_options() -> set[str]:
     context = click.Context(cli.metasched)
     commands = [cli.metasched, *(cli.metasched.get_command(context, one) for one in cli.COMMANDS)]
-    own = {word for one in commands for param in one.params for word in param.opts}
+    own = {word for one in commands for param in one.params for word in _words(param)}
     shown = [WORLDS.get(name).presentation for name in WORLDS.names()]
     axes = {f"--{one.axis.option}" for one in shown if one.axis is not None and one.axis.option}
     return own | axes | {f"--{name}" for one in shown for name in one.options} | {"--help"}

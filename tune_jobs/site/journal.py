@@ -124,8 +124,8 @@ def decided_anew(path: Path, adviser: Adviser) -> Iterator[tuple[int, bool]]:
             raise InputError(_NO_LINE.format(number, path)) from None
         if longest_wait_s:
             raise InputError(
-                f"line {number} of {path} was decided with --longest-wait, which is gone, so it "
-                "cannot be repeated"
+                f"line {number} of {path} was decided with a second bound on waits, as there "
+                "was until version 0.3, so it cannot be repeated"
             )
         snapshot = Snapshot.from_plain(entry["snapshot"])
         decision = decide(snapshot, adviser, limits, state, past)

@@ -100,5 +100,5 @@ def test_a_record_of_before_one_bound_on_waits_is_repeated_where_it_had_no_other
         old = {**entry, "limits": {**entry["limits"], "longest_wait_s": longest}}
         path.write_text(json.dumps(old) + "\n")
     assert list(decided_anew(tmp_path / "none", starting_none)) == [(1, True)]
-    with pytest.raises(InputError, match="was decided with --longest-wait, which is gone"):
+    with pytest.raises(InputError, match="was decided with a second bound on waits"):
         list(decided_anew(tmp_path / "some", starting_none))
