@@ -71,7 +71,7 @@ def test_a_run_says_what_an_evaluation_costs_and_whom() -> None:
 
 def test_parts_of_the_jobsets_come_to_the_same_numbers() -> None:
     def spread(function: Callable[..., Any], shared: Any, pieces: Sequence[Any]) -> list[Any]:
-        asked.extend(pieces)
+        asked.extend(piece for _, piece in pieces)
         return [function(shared, piece) for piece in pieces]
 
     asked: list[Any] = []

@@ -11,8 +11,6 @@ from cluster_env.envs import ClusterEnv
 from tune_jobs.figures.style import MUTED, styled
 from tune_jobs.tables.frames import read_frame
 
-_LOAD = 1.1  # so that jobs wait
-_MOST_DECISIONS = 150
 _DPI = 100
 
 

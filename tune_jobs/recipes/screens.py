@@ -11,7 +11,6 @@ from tune_jobs.tables.frames import Row
 
 _LOAD = 1.1  # so that jobs wait
 _MOST_DECISIONS = 150
-_DPI = 100
 
 
 def collect(request: FigureRequest, kind: str) -> list[Row]:
@@ -20,8 +19,13 @@ def collect(request: FigureRequest, kind: str) -> list[Row]:
     Returns:
         A row for each job (arrival, duration, demands, estimate), then one for each decision.
     """
+    (rows,) = request.work.measure(_rows, request.seed, [kind])
+    return rows
+
+
+def _rows(seed: int, kind: str) -> list[Row]:
     env = ClusterEnv(world=kind, workload={"load": _LOAD})
-    env.reset(seed=request.seed)
+    env.reset(seed=seed)
     rule = get_heuristic(get_spec(kind).baselines[0], env.world)
     actions, busy = [], [0]
     for _ in range(_MOST_DECISIONS):

@@ -14,6 +14,7 @@ from cluster_env.worlds import get_heuristic
 from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.measuring.table import beside
 from tune_jobs.measuring.wording import jobs_of
+from tune_jobs.measuring.work import Work
 from tune_jobs.processes.pieces import Spread, here
 
 RATIO = "eval/ratio"
@@ -72,7 +73,8 @@ class Validation:
         pieces = [(k, range(s, min(s + size, count))) for k in range(len(policies)) for s in starts]
         # Others draw the jobsets themselves, which is quicker than to send them.
         known = self._jobsets if spread is here else None
-        found = list(spread(_evaluate_part, (self._task, policies, known), pieces))
+        shared = self._task, policies, known
+        found = list(Work(spread).measure(_evaluate_part, shared, pieces))
         schedules = [
             concatenate(found[k : k + len(starts)]) for k in range(0, len(found), len(starts))
         ]

@@ -49,7 +49,6 @@ _EXAMPLE = "sacct --allusers --duplicates --parsable2 --format=JobIDRaw,JobID,St
 _DELIMITER = re.compile(r"\w+([^\w\s]+|\t)?")
 _NUMBER = re.compile(r"\d+([_+.\[].*)?$")
 _HET = re.compile(r"(\d{1,18})\+\d+")
-_WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 
 
 def is_header(line: str) -> bool:
