@@ -77,7 +77,10 @@ def _changed(home: TaskSection, changes: Mapping[str, Any]) -> TaskSection:
     change(data, changes)
     # A log brings the size of its machine along, unless that was changed as well.
     section, option = parse_section(TaskSection, data["task"]), "--task world.{name}={units}"
-    change(data, machine_changes(section, before, changed_keys(changes), option))
+    if section.read_log is None:
+        return section
+    given = changed_keys(changes)
+    change(data, machine_changes(section, section.read_log, before, given, option))
     return parse_section(TaskSection, data["task"])
 
 

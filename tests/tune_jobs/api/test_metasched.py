@@ -127,12 +127,10 @@ def test_input_that_cannot_be_used_is_refused_in_one_sentence(call, message, tmp
 
 
 def test_a_config_is_changed_as_a_preset_is():
-    from tune_jobs.runs.launching import config_of
-
     config = metasched.load_config("deeprm-ppo")
     changes = {"training.gae_lambda": 0.9, "task.workload.load": 1.1}
-    changed = config_of(config, changes)
-    assert changed.to_dict() == config_of("deeprm-ppo", changes).to_dict()
+    changed = metasched.load_config(config, changes)
+    assert changed.to_dict() == metasched.load_config("deeprm-ppo", changes).to_dict()
 
 
 def test_a_comparison_gives_what_the_command_gives(tmp_path):
