@@ -28,5 +28,5 @@ done
 cmp "$folder/plain/policy/weights.pt" "$folder/job/policy/weights.pt"
 say python -m tune_jobs.compare --policies "sjf,tetris,$folder/job" --loads 0.7 --jobsets 10 \
   --out "$folder/comparison"
-say python -m tune_jobs.figure deeprm-fig6 --runs "$folder/job" --out "$folder/figures"
+say python -m tune_jobs.figure learning-curves --runs "$folder/job" --out "$folder/figures"
 echo "All of it works."
