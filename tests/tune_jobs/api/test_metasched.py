@@ -130,6 +130,7 @@ def test_a_config_is_changed_as_a_preset_is():
     config = metasched.load_config("deeprm-ppo")
     changes = {"training.gae_lambda": 0.9, "task.workload.load": 1.1}
     changed = metasched.load_config(config, changes)
+    assert (changed.training.gae_lambda, changed.task.workload.load) == (0.9, 1.1)
     assert changed.to_dict() == metasched.load_config("deeprm-ppo", changes).to_dict()
 
 
