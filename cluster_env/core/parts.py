@@ -5,6 +5,10 @@ so again in each caller. Ours have no way in from Python: only what they become 
 
 It also hands over a named tuple field by field, and an episode has hundreds of arrays. `reference`
 puts one in memory, so that parts take one pointer and load what they use.
+
+And it looks at each index whether it counts from the end of its array. Ours never do, and without
+that kernels are shorter and their loops a third faster. With ``NUMBA_BOUNDSCHECK=1`` an index below
+0 is an `IndexError`.
 """
 
 import ctypes
@@ -15,7 +19,10 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.compiler_machinery import register_pass
 from numba.core.datamodel import models
+from numba.core.lowering import Lower
+from numba.core.typed_passes import NativeLowering
 from numba.core.types.containers import NamedTuple
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import lower_builtin, lower_getattr_generic, register_model, type_callable
@@ -63,8 +70,48 @@ class _PartLibrary(_KernelLibrary):
         self._finalized = True
 
 
+class _Lowering(Lower):  # type: ignore[misc]
+    """Takes the index of an array for one from its front."""
+
+    def lower_getitem(
+        self, result: Any, expression: Any, value: Any, index: Any, signature: Any
+    ) -> Any:
+        """See numba's ``Lower``."""
+        own = _with_front_index(signature)
+        return super().lower_getitem(result, expression, value, index, own)
+
+    def lower_setitem(self, target: Any, index: Any, value: Any, signature: Any) -> Any:
+        """See numba's ``Lower``."""
+        return super().lower_setitem(target, index, value, _with_front_index(signature))
+
+
+def _with_front_index(signature: Any) -> Any:
+    """The signature with an unsigned index, which to numba is one from the front."""
+    indexed, index, *others = signature.args
+    if not isinstance(indexed, types.Array):
+        return signature
+    unsigned = (
+        types.Tuple([_unsigned(kind) for kind in index])
+        if isinstance(index, types.BaseTuple)
+        else _unsigned(index)
+    )
+    return signature.replace(args=(indexed, unsigned, *others))
+
+
+def _unsigned(kind: Any) -> Any:
+    return types.uintp if isinstance(kind, types.Integer) else kind
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _KernelLowering(NativeLowering):  # type: ignore[misc]
+    """Lowers by `_Lowering`."""
+
+    _name = "kernel_lowering"
+    lowering_class = _Lowering
+
+
 class KernelCompiler(Compiler):
-    """numba's, with a library of our own."""
+    """numba's, with a library and a lowering of our own."""
 
     library = _KernelLibrary
 
@@ -82,6 +129,16 @@ class KernelCompiler(Compiler):
         if library is None:
             self.state.library = self.library(self.state.targetctx.codegen(), "kernel")
             self.state.library.enable_object_caching()
+
+    def define_pipelines(self) -> Any:
+        """See numba's ``CompilerBase``."""
+        pipelines = super().define_pipelines()
+        for pipeline in pipelines:
+            pipeline.passes = [
+                (_KernelLowering, what) if one is NativeLowering else (one, what)
+                for one, what in pipeline.passes
+            ]
+        return pipelines
 
 
 class PartCompiler(KernelCompiler):

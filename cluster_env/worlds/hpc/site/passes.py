@@ -25,7 +25,7 @@ from cluster_env.worlds.hpc.events import (
     is_overdue,
     let_run,
 )
-from cluster_env.worlds.hpc.queue import leave, note_narrowest, rank
+from cluster_env.worlds.hpc.queue import leave, next_narrow, note_narrowest, rank
 from cluster_env.worlds.hpc.rules import CONSERVATIVE, EASY, FIXED, SKIP, STRICT
 from cluster_env.worlds.hpc.site.bookings import book, find, forget_checks, take_checked
 from cluster_env.worlds.hpc.site.events import charge, give, is_charged
@@ -63,12 +63,11 @@ def start_jobs(episode: Episode, bounded: bool, now: int) -> None:
     while (place < stop and open_jobs > 0) or status.booked < status.due:
         # Most jobs of a long queue are too wide for what is free, and nothing else is to be done.
         if idle and status.booked == status.due:
-            if mode == SKIP or unblocked == 0:
-                most = _most_free(episode)
-                while place < stop and episode.widths[place] > most:
-                    place += 1
+            every = mode == SKIP or unblocked == 0
+            most = np.int64(_most_free(episode)) if every else np.int64(NEVER)
+            place = next_narrow(episode.widths, place, stop, most)
             while place < stop and _is_idle(episode, mode, episode.queue[place], now):
-                place += 1
+                place = next_narrow(episode.widths, place + 1, stop, most)
             if place == stop:
                 break
         books = status.booked < status.due
