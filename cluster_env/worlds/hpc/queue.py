@@ -34,7 +34,6 @@ OVERDUE = -np.inf
 """The score of jobs that go first, whatever the order."""
 
 _BY_ITSELF = -2  # behind a job that stands in the queue whoever is alike
-_BLOCK = 8  # widths that are compared at once
 _LONG = 32  # jobs that stand in a queue in which it pays to look who is alike
 _MOVES = 8  # of each job on average, from which sorting anew is quicker than by insertion
 
@@ -286,21 +285,6 @@ def _score_partition(episode: Episode, rule: RuleTable, part: int, now: int) -> 
             score += factors.fits
         overdue = is_overdue(episode, np.int64(job), now, rule.max_wait)
         episode.keys[place] = OVERDUE if overdue else score
-
-
-@njit_inlined
-def next_narrow(widths: Indices, place: int, stop: int, most: int) -> int:
-    """The first place, from one on and before another, of a job that asks for at most so much."""
-    wide = True
-    while wide and place + _BLOCK <= stop:
-        narrowest = widths[place]
-        for k in range(1, _BLOCK):
-            narrowest = min(narrowest, widths[place + k])
-        wide = narrowest > most
-        place += _BLOCK if wide else 0
-    while place < stop and widths[place] > most:
-        place += 1
-    return place
 
 
 @njit_inlined

@@ -21,7 +21,7 @@ from cluster_env.worlds.hpc.events import (
     is_overdue_at,
 )
 from cluster_env.worlds.hpc.plan import FIRST, NEXT, SIZE, Plan, book, has_room, plan_running
-from cluster_env.worlds.hpc.queue import next_narrow, note_narrowest, start_ranked
+from cluster_env.worlds.hpc.queue import note_narrowest, start_ranked
 from cluster_env.worlds.hpc.rules import CONSERVATIVE, EASY, STRICT, RuleTable
 
 UNKNOWN = -1
@@ -94,7 +94,8 @@ def start_fitting(episode: Episode, rule: RuleTable, now: int, easy: bool) -> in
     head, tail, narrowest = status.head, status.tail, status.narrowest
     place = head + (1 if easy else 0)
     while free >= narrowest:
-        place = next_narrow(episode.widths, place, tail, free)
+        while place < tail and episode.widths[place] > free:  # most, in a long queue
+            place += 1
         if place == tail:
             break
         job = episode.queue[place]

@@ -25,7 +25,7 @@ from cluster_env.worlds.hpc.events import (
     is_overdue,
     let_run,
 )
-from cluster_env.worlds.hpc.queue import leave, next_narrow, note_narrowest, rank
+from cluster_env.worlds.hpc.queue import leave, note_narrowest, rank
 from cluster_env.worlds.hpc.rules import CONSERVATIVE, EASY, FIXED, SKIP, STRICT
 from cluster_env.worlds.hpc.site.bookings import book, find, forget_checks, take_checked
 from cluster_env.worlds.hpc.site.events import charge, give, is_charged
@@ -65,9 +65,10 @@ def start_jobs(episode: Episode, bounded: bool, now: int) -> None:
         if idle and status.booked == status.due:
             every = mode == SKIP or unblocked == 0
             most = np.int64(_most_free(episode)) if every else np.int64(NEVER)
-            place = next_narrow(episode.widths, place, stop, most)
-            while place < stop and _is_idle(episode, mode, episode.queue[place], now):
-                place = next_narrow(episode.widths, place + 1, stop, most)
+            while place < stop and (
+                episode.widths[place] > most or _is_idle(episode, mode, episode.queue[place], now)
+            ):
+                place += 1
             if place == stop:
                 break
         books = status.booked < status.due
