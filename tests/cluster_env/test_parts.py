@@ -75,7 +75,7 @@ def test_parts_have_no_machine_code() -> None:
         assert not part.library.get_pointer_to_function(part.fndesc.llvm_func_name)
 
 
-def test_no_index_counts_from_the_end() -> None:
+def test_no_index_that_is_worked_out_counts_from_the_end() -> None:
     if numba.config.DISABLE_JIT:
         pytest.skip("nothing is compiled")
 
@@ -88,6 +88,14 @@ def test_no_index_counts_from_the_end() -> None:
     kernel = numba.njit(pipeline_class=KernelCompiler, **checked)(move)
     kernel(rows, 0, 1)
     assert rows.tolist() == [[3, 1], [1, 3]]
+
+    def copy(rows):
+        rows[-1, 0] = rows[0, -1]
+        rows[-1][1] = rows[0][-1]
+
+    numba.njit(pipeline_class=KernelCompiler, **checked)(copy)(rows)  # those that are written so do
+    assert rows.tolist() == [[3, 1], [1, 1]]
+    rows[1, 1] = 3
     for source, target in ((-1, 0), (0, -1), (2, 0)):
         with pytest.raises(IndexError):
             kernel(rows, source, target)
