@@ -23,7 +23,7 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.datamodel import models
 from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
-from numba.core.types.containers import NamedTuple
+from numba.core.types.containers import BaseTuple, NamedTuple, Tuple
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import lower_builtin, lower_getattr_generic, register_model, type_callable
 
@@ -70,7 +70,7 @@ class _PartLibrary(_KernelLibrary):
         self._finalized = True
 
 
-class _Lowering(Lower):  # type: ignore[misc]
+class _Lowering(Lower):
     """Takes the index of an array for one from its front."""
 
     def lower_getitem(
@@ -92,8 +92,8 @@ class _Lowering(Lower):  # type: ignore[misc]
             return signature
         written = self.typeof(index.name)
         unsigned = (
-            types.Tuple([_unsigned(*pair) for pair in zip(kind, written, strict=True)])
-            if isinstance(kind, types.BaseTuple)
+            Tuple([_unsigned(*pair) for pair in zip(kind, written, strict=True)])
+            if isinstance(kind, BaseTuple)
             else _unsigned(kind, written)
         )
         return signature.replace(args=(indexed, unsigned, *others))
@@ -105,7 +105,7 @@ def _unsigned(kind: Any, written: Any) -> Any:
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _KernelLowering(NativeLowering):  # type: ignore[misc]
+class _KernelLowering(NativeLowering):
     """Lowers by `_Lowering`."""
 
     _name = "kernel_lowering"
