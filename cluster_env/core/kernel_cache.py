@@ -171,12 +171,12 @@ def _tidy(folder: Path) -> None:
 
 @lru_cache
 def kernels_hash(root: Path) -> str:
-    """Hash of names and contents of all files with kernels."""
+    """Hash of names and contents of all files with kernels, and of what compiles them."""
     digest = hashlib.sha256()
     for package in COMPILED_PACKAGES:
         for path in sorted((root / package).rglob("*.py")):
             content = path.read_bytes()
-            if b"njit" in content:
+            if b"njit" in content or b"numba" in content:
                 digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode())
                 digest.update(content)
     return digest.hexdigest()

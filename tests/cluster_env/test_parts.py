@@ -75,6 +75,33 @@ def test_parts_have_no_machine_code() -> None:
         assert not part.library.get_pointer_to_function(part.fndesc.llvm_func_name)
 
 
+def test_no_index_that_is_worked_out_counts_from_the_end() -> None:
+    if numba.config.DISABLE_JIT:
+        pytest.skip("nothing is compiled")
+
+    def move(rows, source, target):
+        rows[target, 0] = rows[source, 1]
+
+    checked = {"_nrt": False, "boundscheck": True}
+    rows = np.arange(4).reshape(2, 2)
+    numba.njit(**checked)(move)(rows, -1, 0)  # numba's own indices do
+    kernel = numba.njit(pipeline_class=KernelCompiler, **checked)(move)
+    kernel(rows, 0, 1)
+    assert rows.tolist() == [[3, 1], [1, 3]]
+
+    def copy(rows):
+        rows[-1, 0] = rows[0, -1]
+        rows[-1][1] = rows[0][-1]
+
+    numba.njit(pipeline_class=KernelCompiler, **checked)(copy)(rows)  # those that are written so do
+    assert rows.tolist() == [[3, 1], [1, 1]]
+    rows[1, 1] = 3
+    for source, target in ((-1, 0), (0, -1), (2, 0)):
+        with pytest.raises(IndexError):
+            kernel(rows, source, target)
+    assert rows.tolist() == [[3, 1], [1, 3]]
+
+
 def test_a_function_is_called_by_its_address() -> None:
     power, out = callable_at(lambda one, two, three: one**two + three), np.zeros(3)
     _call(power.address, out)

@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.batch import CostTable
-from cluster_env.core.compiled import new_records, njit_either, njit_inlined, njit_kernel, reference
+from cluster_env.core.compiled import (
+    FALSE,
+    TRUE,
+    new_records,
+    njit_either,
+    njit_inlined,
+    njit_kernel,
+    reference,
+)
 from cluster_env.worlds.hpc.episodes import Rows, episode_of
 from cluster_env.worlds.hpc.events import (
     NEVER,
@@ -21,6 +29,7 @@ from cluster_env.worlds.hpc.events import (
     begin_instant,
     came,
     clear,
+    expect_started,
     fits,
     is_overdue_at,
     next_event,
@@ -169,7 +178,9 @@ def _bounded(machine: Machine, episode: Episode, plan: Plan, action: int) -> int
     The first of these that may start does so; else what delays none of them may.
     """
     options, status = machine.options[0], episode.status[0]
+    expect_started(episode, status.time, TRUE)
     plan_running(episode, plan, status.time)
+    expect_started(episode, status.time, FALSE)
     place = book_overdue(episode, plan, options.max_wait, status.head, status.time)
     if is_overdue_at(episode, place, status.time, options.max_wait):
         return int(place - status.head)

@@ -359,6 +359,23 @@ def let_run(episode: Episode, job: int, now: int, seconds: int, tracks: bool) ->
 
 
 @njit_inlined
+def expect_started(episode: Episode, now: int, asked: bool) -> None:
+    """Sets when jobs that have just started are expected to end.
+
+    ``asked`` says whether that is when their users said, as long as others are overdue at this
+    instant, or when it is believed, from then on.
+    """
+    running = episode.status[0].running
+    for place in range(running):
+        job = np.int64(episode.running[place])
+        record = episode.jobs[job]
+        if episode.start[job] == now and record.limit != record.estimate:
+            forget(episode.expected, episode.expected_jobs, running, job)
+            end = now + (record.limit if asked else record.estimate)
+            expect(episode.expected, episode.expected_jobs, running - 1, end, job)
+
+
+@njit_inlined
 def next_event(episode: Episode) -> int:
     """When a job arrives or finishes next; `NEVER` if none does."""
     now = np.int64(NEVER)

@@ -52,7 +52,9 @@ class SiteSimulator(HPCSimulator):
     requeued starts from nothing and keeps its place. Where run times are learned
     (`cluster_env.worlds.hpc.run_times`), a run that a failure cuts short teaches nothing, and what
     is believed of a requeued job is predicted anew. The theorem on the bound of waits (`HPC`) does
-    not hold here, since nodes and limits break it.
+    not hold here, since nodes and limits break it. With such a bound and several nodes, decisions
+    one by one may rarely differ from `play`: an overdue job that waits is booked anew at each, and
+    other nodes may suit it once another job has started.
     """
 
     keeps_nodes = False

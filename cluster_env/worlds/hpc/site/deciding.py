@@ -17,7 +17,7 @@ from cluster_env.core.compiled import (
 from cluster_env.core.jobs import LARGEST
 from cluster_env.core.seeding import uniform
 from cluster_env.worlds.hpc.episodes import Rows, copy_of, episode_of
-from cluster_env.worlds.hpc.events import NEVER, Episode, Machine, is_overdue_at
+from cluster_env.worlds.hpc.events import NEVER, Episode, Machine, expect_started, is_overdue_at
 from cluster_env.worlds.hpc.jobs import Jobs
 from cluster_env.worlds.hpc.plan import Plan
 from cluster_env.worlds.hpc.queue import leave, move_overdue_at_site, rank
@@ -103,16 +103,22 @@ def place_of(machine: Machine, episode: Episode, plan: Plan, action: int) -> int
     Overdue jobs go first, and are booked where they cannot start; the plan is not needed here.
     """
     status, max_wait = episode.status[0], episode.site.order.rule.max_wait
+    place, now, starts = np.int64(status.head), status.time, False
+    bounded = is_overdue_at(episode, place, now, max_wait)
+    if bounded:
+        expect_started(episode, now, TRUE)
     begin_pass(episode)
-    place, now = np.int64(status.head), status.time
-    while is_overdue_at(episode, place, now, max_wait):
-        if _book_at(episode, place, TRUE) == now and may_start(episode, place, TRUE):
-            return int(place)
-        place += 1
-    bounded, chosen = place > status.head, status.head + action
-    last = min(status.head + machine.options[0].queue, status.tail)
-    starts = place <= chosen < last and may_start(episode, chosen, bounded)
-    return int(np.int64(chosen if starts else -1))
+    while not starts and is_overdue_at(episode, place, now, max_wait):
+        starts = _book_at(episode, place, TRUE) == now and may_start(episode, place, TRUE)
+        place += 0 if starts else 1
+    if not starts:
+        chosen = status.head + action
+        last = min(status.head + machine.options[0].queue, status.tail)
+        starts = place <= chosen < last and may_start(episode, chosen, bounded)
+        place = np.int64(chosen)
+    if bounded:
+        expect_started(episode, now, FALSE)
+    return int(place if starts else np.int64(-1))
 
 
 @njit_called

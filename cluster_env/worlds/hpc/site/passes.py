@@ -63,11 +63,11 @@ def start_jobs(episode: Episode, bounded: bool, now: int) -> None:
     while (place < stop and open_jobs > 0) or status.booked < status.due:
         # Most jobs of a long queue are too wide for what is free, and nothing else is to be done.
         if idle and status.booked == status.due:
-            if mode == SKIP or unblocked == 0:
-                most = _most_free(episode)
-                while place < stop and episode.widths[place] > most:
-                    place += 1
-            while place < stop and _is_idle(episode, mode, episode.queue[place], now):
+            every = mode == SKIP or unblocked == 0
+            most = np.int64(_most_free(episode)) if every else np.int64(NEVER)
+            while place < stop and (
+                episode.widths[place] > most or _is_idle(episode, mode, episode.queue[place], now)
+            ):
                 place += 1
             if place == stop:
                 break

@@ -12,6 +12,7 @@ from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.objectives import get_objective
+from cluster_env.sites.description import NodeGroup, Site
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import BACKFILLING, Rule
 from cluster_env.worlds.hpc.scorer import MODES, SIZE, Scorer
@@ -121,13 +122,17 @@ def test_a_scorer_of_estimates_is_the_shortest_job_first(
     assert starts[0] == starts[1]
 
 
-@pytest.mark.parametrize("order", ["saf", "wfp3", "fcfs"])
-@given(jobset=small_jobsets(), max_wait=bounds, backfilling=st.sampled_from(BACKFILLING))
-@settings(max_examples=30)
+@pytest.mark.parametrize("site", [None, Site((NodeGroup("n", 1, PROCESSORS),))])
+@pytest.mark.parametrize("order", ["f1", "saf", "wfp3"])
+@given(
+    jobset=small_jobsets(corrected=True), max_wait=bounds, backfilling=st.sampled_from(BACKFILLING)
+)
+@settings(max_examples=40)
 def test_decisions_one_by_one_are_those_that_are_played(
-    order: str, backfilling: str, jobset: JobSet, max_wait: int
+    order: str, site: Site | None, backfilling: str, jobset: JobSet, max_wait: int
 ) -> None:
-    assert_same(bounded(max_wait), [jobset], Rule(order, backfilling))
+    """Jobs that have just started count for as long as their users asked, as in a pass."""
+    assert_same(bounded(max_wait, site=site), [jobset], Rule(order, backfilling))
 
 
 @given(jobset=patient_jobsets(), max_wait=bounds, seed=st.integers(0, 10**6))
