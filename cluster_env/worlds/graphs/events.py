@@ -228,17 +228,12 @@ def add_event(episode: Episode, executor: int, until: int) -> None:
     record, events = episode.record, episode.events
     episode.executors[executor].since = record.time
     # The next event stands last; among those of one instant that which was added first.
-    place, behind = 0, record.num_events
-    while place < behind:
-        middle = (place + behind) // 2
-        if events[middle] >> EXECUTOR_BITS <= until:
-            behind = middle
-        else:
-            place = middle + 1
-    for i in range(record.num_events, place, -1):
-        events[i] = events[i - 1]
-    events[place] = until << EXECUTOR_BITS | executor
+    place = record.num_events
     record.num_events += 1
+    while place > 0 and events[place - 1] >> EXECUTOR_BITS <= until:
+        events[place] = events[place - 1]
+        place -= 1
+    events[place] = until << EXECUTOR_BITS | executor
 
 
 @njit_inlined
