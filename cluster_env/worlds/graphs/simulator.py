@@ -122,6 +122,8 @@ class GraphsSimulator(BatchSimulator):
     ) -> None:
         """Copies the states of episodes under way; see `Simulator.take_over`."""
         # From `record` on, all have a row for each episode, whose ends other jobsets may have.
+        own: Any
+        others: Any
         mine, theirs = self._episodes[_OWN:], other._episodes[_OWN:]
         for own, others in zip(mine, theirs, strict=True):
             room = min(own.shape[1:2], others.shape[1:2])
