@@ -443,30 +443,6 @@ def pay_late(episode: Episode, job: int) -> None:
 
 
 @njit_inlined
-def begin_episode(episode: Episode) -> None:
-    """Puts an episode back to where nothing has happened."""
-    record, common = episode.record, common_pool(episode)
-    for job in range(record.num_jobs):
-        episode.jobs[job] = episode.fresh_jobs[job]
-    for stage in range(common):
-        episode.stages[stage] = episode.fresh_stages[stage]
-    episode.stages[common].standing = episode.options.executors
-    episode.stages[common].owed = 0
-    for task in range(record.num_tasks):
-        episode.tasks[task, 1] = -1
-    for executor in range(episode.options.executors):
-        one = episode.executors[executor]
-        one.pool, one.job, one.stage, one.busy = common, NOWHERE, NOWHERE, False
-    record.time, record.num_arrived, record.num_here, record.num_events = 0, 0, 0, 0
-    record.num_promises, record.busy = 0, 0
-    record.source, record.picked, record.skipped = NOWHERE, NOWHERE, 0
-    record.rate, record.pending_reward = 0.0, 0.0
-    record.recent_log_work, record.recent_burst = 0.0, 0.0
-    record.deciding, record.decided, record.forced = False, False, False
-    record.active, record.truncated = record.num_jobs > 0, False
-
-
-@njit_inlined
 def next_event(episode: Episode) -> bool:
     """Lets the next event happen; returns whether the episode goes on.
 

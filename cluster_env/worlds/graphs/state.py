@@ -164,19 +164,15 @@ class Options(NamedTuple):
 
 
 class Episode(NamedTuple):
-    """One episode, or all side by side, whose arrays have a row for each episode.
+    """One episode, or some side by side, whose arrays have a row for each episode.
 
-    What jobs and stages are at the beginning is kept beside, with a row for each jobset. A type
-    checker knows nothing of the fields of records.
+    A type checker knows nothing of the fields of records.
     """
 
     options: Options
     costs: CostTable  # of all jobs
     durations: Durations
-    jobset: Any  # index
     first_job: Any  # where its jobs begin among those of all jobsets
-    fresh_jobs: Any  # (most_jobs,) of `JOB`
-    fresh_stages: Any  # (most_jobs * span,) of `STAGE`
     record: Any  # of `EPISODE`
     jobs: Any  # (most_jobs,) of `JOB`
     stages: Any  # (most_jobs * span + 1,) of `STAGE`
@@ -192,15 +188,11 @@ class Episode(NamedTuple):
 @njit(inline="always")
 def episode_of(every: Episode, row: int) -> Episode:
     """The episode of a row, of all episodes."""
-    jobset = every.jobset[row]
     return Episode(
         every.options,
         every.costs,
         every.durations,
-        jobset,
         every.first_job[row],
-        every.fresh_jobs[jobset],
-        every.fresh_stages[jobset],
         every.record[row],
         every.jobs[row],
         every.stages[row],
@@ -226,33 +218,44 @@ def candidate_of(state: NDArray[np.int32], k: int) -> NDArray[np.int32]:
     return state[begin : begin + len(CANDIDATE)]
 
 
-def allocate_episodes(batch: Batch, options: Options, library: Library) -> Episode:
-    """Makes room for episodes that are to begin.
+def first_episodes(batch: Batch, options: Options, library: Library) -> Episode:
+    """The beginnings of episodes, where nothing has happened, with a row for each jobset.
 
     Args:
         batch: their jobs, whose stages have ``options.span - 1`` columns.
         options: of the world.
         library: of the world.
     """
-    fresh_jobs, fresh_stages = _by_jobset(batch, options, library)
-    num_rows, num_jobs = batch.num_episodes, batch.most_jobs
+    num_rows, num_jobs, span = len(batch.jobsets), batch.most_jobs, options.span
+    jobs = new_records((num_rows, num_jobs), JOB)
+    stages = new_records((num_rows, num_jobs * span + 1), STAGE)
+    for row, jobset in enumerate(batch.jobsets):
+        count = jobset.num_jobs
+        _fill_jobs(jobs[row, :count], jobset, library)
+        own = stages[row, : count * span].reshape(count, span)
+        _fill_stages(own[:, :-1], stages_of(jobset))
+        stages["standing"][row, count * span] = options.executors
     record = new_records(num_rows, EPISODE)
-    record["num_jobs"], record["window"] = batch.num_jobs, batch.window[batch.jobset]
-    record["num_tasks"] = fresh_jobs["num_tasks"].sum(axis=1)[batch.jobset]
+    record["num_jobs"], record["window"] = np.diff(batch.first), batch.window
+    record["num_tasks"] = jobs["num_tasks"].sum(axis=1)
+    record["source"] = record["picked"] = NOWHERE
+    record["active"] = record["num_jobs"] > 0
+    executors = new_records((num_rows, options.executors), EXECUTOR)
+    executors["pool"] = record["num_jobs"][:, None] * span
+    executors["job"] = executors["stage"] = NOWHERE
+    tasks = np.zeros((num_rows, record["num_tasks"].max(), 3), np.int32)
+    tasks[:, :, 1] = -1
     return Episode(
         options=options,
         costs=batch.costs,
         durations=library.durations,
-        jobset=batch.jobset,
-        first_job=batch.first[batch.jobset],
-        fresh_jobs=fresh_jobs,
-        fresh_stages=fresh_stages,
+        first_job=batch.first[:-1],
         record=record,
-        jobs=new_records((num_rows, num_jobs), JOB),
-        stages=new_records((num_rows, num_jobs * options.span + 1), STAGE),
+        jobs=jobs,
+        stages=stages,
         here=np.zeros((num_rows, num_jobs), np.int64),
-        tasks=np.zeros((num_rows, record["num_tasks"].max(), 3), np.int32),
-        executors=new_records((num_rows, options.executors), EXECUTOR),
+        tasks=tasks,
+        executors=executors,
         events=np.zeros((num_rows, options.executors), np.int64),
         promises=new_records((num_rows, options.executors + 1), PROMISE),
         weights=np.zeros((num_rows, NUM_WEIGHTS)),
@@ -263,19 +266,6 @@ def allocate_episodes(batch: Batch, options: Options, library: Library) -> Episo
 DRAW, GRAPH = "draw", "graph"
 """Attributes: seed and number of the draws of a job's durations, ``(num_jobs, 2)``; and the index
 of its graph in the world's library, -1 for none."""
-
-
-def _by_jobset(
-    batch: Batch, options: Options, library: Library
-) -> tuple[NDArray[np.void], NDArray[np.void]]:
-    """Jobs, and their stages and pools, with a row for each jobset."""
-    shape = (len(batch.jobsets), batch.most_jobs)
-    jobs, stages = new_records(shape, JOB), new_records((*shape, options.span), STAGE)
-    for row, jobset in enumerate(batch.jobsets):
-        n = jobset.num_jobs
-        _fill_jobs(jobs[row, :n], jobset, library)
-        _fill_stages(stages[row, :n, :-1], stages_of(jobset))
-    return jobs, stages.reshape(shape[0], -1)
 
 
 def _fill_jobs(jobs: Any, jobset: JobSet, library: Library) -> None:
