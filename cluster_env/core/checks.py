@@ -144,6 +144,18 @@ def require_option_types(options: Any) -> None:
             raise InputError(f"{entry.name} must be {name}, but {shortened(repr(value))} was given")
 
 
+def require_ranges(options: Any, **ranges: tuple[float, float]) -> None:
+    """Makes sure that numbers of a dataclass are in their ranges, whose ends are allowed.
+
+    Raises:
+        InputError: if one is not; it names the field.
+    """
+    for name, (least, most) in ranges.items():
+        value = getattr(options, name)
+        if not least <= value <= most:
+            raise InputError(f"{name} must be {least:,} to {most:,}, but {value} was given")
+
+
 _EXPECTED: dict[Any, tuple[tuple[type, ...], str]] = {
     int: ((int, np.integer), "a whole number"),
     float: ((int, float, np.integer, np.floating), "a number"),

@@ -8,7 +8,12 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from cluster_env.core.checks import outputs, require_option_types, require_states
+from cluster_env.core.checks import (
+    outputs,
+    require_option_types,
+    require_ranges,
+    require_states,
+)
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import LARGEST, JobSet
 from cluster_env.core.registry import unknown
@@ -98,18 +103,15 @@ class Accrual:
 
     def __post_init__(self) -> None:
         require_option_types(self)
-        for name, most in (
-            ("processors", 65536),
-            ("longest", LARGEST),
-            ("candidates", 4096),
-            ("max_time", LARGEST),
-            ("machines", 4096),
-            ("projects", 256),
-        ):
-            if not 1 <= getattr(self, name) <= most:
-                raise InputError(
-                    f"{name} must be 1 to {most:,}, but {getattr(self, name)} was given"
-                )
+        require_ranges(
+            self,
+            processors=(1, 65536),
+            longest=(1, LARGEST),
+            candidates=(1, 4096),
+            max_time=(1, LARGEST),
+            machines=(1, 4096),
+            projects=(1, 256),
+        )
         if self.allocation not in ALLOCATIONS:
             raise unknown("allocation", self.allocation, ALLOCATIONS)
 

@@ -16,7 +16,7 @@ Where several executors could go, the one with the lowest number does.
 import numpy as np
 
 from cluster_env.core.compiled import njit_inlined
-from cluster_env.worlds.graphs.state import NOWHERE, Episode
+from cluster_env.worlds.graphs.state import EXECUTOR_BITS, MOST_EXECUTORS, NOWHERE, Episode
 from cluster_env.worlds.graphs.tables import (
     FIRST,
     FRESH,
@@ -60,10 +60,10 @@ def num_free(episode: Episode) -> int:
 
 
 @njit_inlined
-def num_wanted(episode: Episode, target: int) -> int:
-    """Tasks of a stage that nobody is to run yet."""
-    stage = episode.stages[target]
-    return stage.unstarted - stage.coming - stage.promised
+def num_idle(episode: Episode, pool: int) -> int:
+    """Executors of a pool that run no task."""
+    stage = episode.stages[pool]
+    return stage.standing - (stage.tasks - stage.unstarted - stage.ended)
 
 
 @njit_inlined
@@ -78,10 +78,11 @@ def enter_pool(episode: Episode, executor: int, pool: int) -> None:
 
 
 @njit_inlined
-def note_wanting(episode: Episode, target: int) -> None:
-    """Keeps the bit of a stage that has tasks which nobody is to run yet."""
+def want(episode: Episode, target: int, count: int) -> None:
+    """Counts tasks of a stage that nobody is to run yet, more or fewer."""
     job, stage = divmod(target, episode.options.span)
-    if num_wanted(episode, target) > 0:
+    episode.stages[target].wanted += count
+    if episode.stages[target].wanted > 0:
         episode.jobs[job].wanting |= np.int64(1) << stage
     else:
         episode.jobs[job].wanting &= ~(np.int64(1) << stage)
@@ -90,9 +91,8 @@ def note_wanting(episode: Episode, target: int) -> None:
 @njit_inlined
 def promise(episode: Episode, target: int, count: int) -> None:
     """Promises executors of the source to a stage, or that they go to the common pool."""
-    record, promises = episode.record, episode.promises
+    record, promises, entry = episode.record, episode.promises, 0
     source = record.source
-    entry = 0
     while entry < record.num_promises and (
         promises[entry].source != source or promises[entry].target != target
     ):
@@ -108,13 +108,15 @@ def promise(episode: Episode, target: int, count: int) -> None:
 @njit_inlined
 def keep_promise(episode: Episode, pool: int) -> int:
     """Takes one executor off the oldest promise of a pool; returns where it goes."""
-    entry = 0
-    while episode.promises[entry].source != pool:
+    record, promises, entry = episode.record, episode.promises, 0
+    while promises[entry].source != pool:
         entry += 1
-    target = episode.promises[entry].target
-    episode.promises[entry].count -= 1
-    if episode.promises[entry].count == 0:
-        remove_promise(episode, entry)
+    target = promises[entry].target
+    promises[entry].count -= 1
+    if promises[entry].count == 0:
+        record.num_promises -= 1
+        for i in range(entry, record.num_promises):
+            promises[i] = promises[i + 1]
     owe(episode, pool, target, -1)
     return target
 
@@ -124,19 +126,10 @@ def owe(episode: Episode, pool: int, target: int, count: int) -> None:
     """Counts promised executors of a pool, more or fewer."""
     episode.stages[pool].owed += count
     if target != common_pool(episode):
-        episode.stages[target].promised += count
-        note_wanting(episode, target)
+        want(episode, target, -count)
         job = target // episode.options.span
         if job != job_of_pool(episode, pool):
             episode.jobs[job].held += count
-
-
-@njit_inlined
-def remove_promise(episode: Episode, entry: int) -> None:
-    """Closes the gap of a promise."""
-    episode.record.num_promises -= 1
-    for i in range(entry, episode.record.num_promises):
-        episode.promises[i] = episode.promises[i + 1]
 
 
 @njit_inlined
@@ -148,14 +141,14 @@ def rest(episode: Episode, executor: int) -> None:
     if episode.jobs[record.job].unstarted != 0:
         enter_pool(episode, executor, job_pool(episode, record.job))
         return
-    enter_pool(episode, executor, common_pool(episode))
-    leave_job(episode, executor)
+    leave_job(episode, executor, common_pool(episode))
 
 
 @njit_inlined
-def leave_job(episode: Episode, executor: int) -> None:
-    """Lets an executor belong to no job."""
+def leave_job(episode: Episode, executor: int, pool: int) -> None:
+    """Lets an executor belong to no job, in the common pool or on the way."""
     record = episode.executors[executor]
+    enter_pool(episode, executor, pool)
     if record.job >= 0:
         episode.jobs[record.job].held -= 1
         episode.jobs[record.job].present -= 1
@@ -228,17 +221,19 @@ def substitute(episode: Episode, executor: int) -> int:
 
 @njit_inlined
 def add_event(episode: Episode, executor: int, until: int) -> None:
-    """Lets something end for an executor that begins now."""
+    """Lets something end for an executor that begins now.
+
+    An event is one number, the time and then the executor, so that few bytes move to sort it in.
+    """
     record, events = episode.record, episode.events
-    one = episode.executors[executor]
-    one.since, one.until = record.time, until
+    episode.executors[executor].since = record.time
     # The next event stands last; among those of one instant that which was added first.
     place = record.num_events
     record.num_events += 1
-    while place > 0 and episode.executors[events[place - 1]].until <= until:
+    while place > 0 and events[place - 1] >> EXECUTOR_BITS <= until:
         events[place] = events[place - 1]
         place -= 1
-    events[place] = executor
+    events[place] = until << EXECUTOR_BITS | executor
 
 
 @njit_inlined
@@ -246,7 +241,7 @@ def next_time(episode: Episode) -> int:
     """When something happens next, `NEVER` if nothing will."""
     record, now = episode.record, NEVER
     if record.num_events > 0:
-        now = episode.executors[episode.events[record.num_events - 1]].until
+        now = episode.events[record.num_events - 1] >> EXECUTOR_BITS
     if record.num_arrived < record.num_jobs:
         now = min(now, episode.jobs[record.num_arrived].arrival)
     return now
@@ -265,11 +260,9 @@ def send(episode: Episode, executor: int, target: int) -> None:
             return
     record, job = episode.executors[executor], target // episode.options.span
     if record.job != job:
-        enter_pool(episode, executor, NOWHERE)
-        leave_job(episode, executor)
+        leave_job(episode, executor, NOWHERE)
         episode.jobs[job].held += 1
-        episode.stages[target].coming += 1
-        note_wanting(episode, target)
+        want(episode, target, -1)
         record.target = target
         add_event(episode, executor, episode.record.time + episode.options.delay)
     elif episode.stages[target].parents & episode.jobs[job].unfinished != 0:
@@ -291,14 +284,14 @@ def begin_task(episode: Episode, executor: int, target: int) -> None:
     stage.unstarted -= 1
     if stage.unstarted == 0:
         job.unstarted &= ~(np.int64(1) << stage_number)
-    note_wanting(episode, target)
+    want(episode, target, -1)
     job.work_left -= stage.time
     if job.start < 0:
         job.start = now
     record.stage, record.target, record.busy = stage_number, target, True
     episode.record.busy += 1
     add_event(episode, executor, now + lasting)
-    task[0], task[1], task[2] = now, record.until, executor
+    task[0], task[1], task[2] = now, now + lasting, executor
 
 
 @njit_inlined
@@ -364,9 +357,12 @@ def end_task(episode: Episode, executor: int) -> None:
 def finish_job(episode: Episode, job: int) -> None:
     """Notes the finish of a job, and frees the executors that wait at it."""
     record = episode.record
-    for executor in range(episode.options.executors):
+    executor, left = -1, num_idle(episode, job_pool(episode, job))
+    while left > 0:
+        executor += 1
         if episode.executors[executor].pool == job_pool(episode, job):
             rest(episode, executor)
+            left -= 1
     episode.jobs[job].finish = record.time
     kept = 0
     for i in range(record.num_here):
@@ -447,30 +443,6 @@ def pay_late(episode: Episode, job: int) -> None:
 
 
 @njit_inlined
-def begin_episode(episode: Episode) -> None:
-    """Puts an episode back to where nothing has happened."""
-    record, common = episode.record, common_pool(episode)
-    for job in range(record.num_jobs):
-        episode.jobs[job] = episode.fresh_jobs[job]
-    for stage in range(common):
-        episode.stages[stage] = episode.fresh_stages[stage]
-    episode.stages[common].standing = episode.options.executors
-    episode.stages[common].owed = 0
-    for task in range(record.num_tasks):
-        episode.tasks[task, 1] = -1
-    for executor in range(episode.options.executors):
-        one = episode.executors[executor]
-        one.pool, one.job, one.stage, one.busy = common, NOWHERE, NOWHERE, False
-    record.time, record.num_arrived, record.num_here, record.num_events = 0, 0, 0, 0
-    record.num_promises, record.busy = 0, 0
-    record.source, record.picked, record.skipped = NOWHERE, NOWHERE, 0
-    record.rate, record.pending_reward = 0.0, 0.0
-    record.recent_log_work, record.recent_burst = 0.0, 0.0
-    record.deciding, record.decided, record.forced = False, False, False
-    record.active, record.truncated = record.num_jobs > 0, False
-
-
-@njit_inlined
 def next_event(episode: Episode) -> bool:
     """Lets the next event happen; returns whether the episode goes on.
 
@@ -491,15 +463,14 @@ def next_event(episode: Episode) -> bool:
         arrive(episode)
     else:
         record.num_events -= 1
-        executor = episode.events[record.num_events]
+        executor = episode.events[record.num_events] & (MOST_EXECUTORS - 1)
         one = episode.executors[executor]
         if one.busy:
             end_task(episode, executor)
         else:
             one.job = one.target // episode.options.span
             episode.jobs[one.job].present += 1
-            episode.stages[one.target].coming -= 1
-            note_wanting(episode, one.target)
+            want(episode, one.target, 1)
             enter_pool(episode, executor, job_pool(episode, one.job))
             send(episode, executor, one.target)
     if record.num_here == 0 and record.num_arrived == record.num_jobs:
@@ -507,7 +478,6 @@ def next_event(episode: Episode) -> bool:
         return False
     # All that happens at time 0 comes before the first decision.
     record.deciding = num_free(episode) > 0 and not (now == 0 and next_time(episode) == 0)
-    record.decided = False
     return True
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit_inlined, njit_kernel
+from cluster_env.core.compiled import njit_kernel
 from cluster_env.worlds.graphs.state import CANDIDATE, HEADER, Options, candidate_of
 
 
@@ -47,13 +47,11 @@ CONTEXT = Context(*range(len(Context._fields)))
 def describe(
     options: Options,
     states: NDArray[np.int32],
-    items: NDArray[np.float32],
     context: NDArray[np.float32],
     allowed: NDArray[np.bool_],
 ) -> None:
-    """Fills features of states; see `Item`, `Context` and `Graphs.features`."""
+    """Fills features of states and what is allowed; see `Context` and `Graphs.features`."""
     executors = float(options.executors)
-    items[:], allowed[:] = 0.0, False
     for i in range(states.shape[0]):
         state, out = states[i], context[i]
         out[CONTEXT.counting] = state[HEADER.phase] == 2
@@ -65,40 +63,36 @@ def describe(
         out[CONTEXT.size] = max(milliseconds - np.log(1000.0), 0.0) / 8.0
         out[CONTEXT.burst] = state[HEADER.recent_burst] / 1000.0
         for k in range(options.items):
-            if candidate_of(state, k)[CANDIDATE.here] == 0:
-                break
-            describe_stage(options, state, k, items[i, k])
-            allowed[i, k] = True
+            allowed[i, k] = candidate_of(state, k)[CANDIDATE.here] != 0
         allowed[i, options.items] = state[HEADER.must] == 0
 
 
-@njit_inlined
-def describe_stage(
-    options: Options, state: NDArray[np.int32], k: int, item: NDArray[np.float32]
-) -> None:
-    """Fills the features of a candidate or of a node."""
-    executors, column = float(options.executors), candidate_of(state, k)
-    count, held = column[CANDIDATE.number], column[CANDIDATE.held]
-    item[ITEM.present] = 1.0
-    item[ITEM.number] = count / executors
-    item[ITEM.takes] = count / max(state[HEADER.most], 1)
-    added = 0 if column[CANDIDATE.own] > 0 else count
-    item[ITEM.after] = min((held + added) / executors, 2.0)
-    item[ITEM.own], item[ITEM.ready] = column[CANDIDATE.own], column[CANDIDATE.ready]
-    item[ITEM.held] = min(held / executors, 2.0)
-    item[ITEM.wanted] = min(column[CANDIDATE.wanted] / executors, 2.0)
-    item[ITEM.log_time] = np.log(max(column[CANDIDATE.time], 1) / 1000.0) / 4.0
-    item[ITEM.log_path] = np.log(max(column[CANDIDATE.path], 1) / 1000.0) / 4.0
-    item[ITEM.log_left] = np.log(1.0 + column[CANDIDATE.work_left]) / 8.0
-    item[ITEM.log_work] = np.log(1.0 + column[CANDIDATE.work]) / 8.0
-    item[ITEM.log_age] = np.log(1.0 + column[CANDIDATE.age] / 1000.0) / 4.0
-
-
 @njit_kernel
-def describe_nodes(options: Options, states: NDArray[np.int32], nodes: NDArray[np.float32]) -> None:
-    """Fills features of the nodes of states, float32 ``(n, options.nodes, len(ITEM))``."""
-    nodes[:] = 0.0
+def describe_stages(
+    options: Options, states: NDArray[np.int32], first: int, items: NDArray[np.float32]
+) -> None:
+    """Fills features of stages of states, float32 ``(n, num_stages, len(ITEM))``; see `Item`.
+
+    The candidates begin at 0, the nodes at ``options.items``.
+    """
+    executors = float(options.executors)
+    items[:] = 0.0
     for i in range(states.shape[0]):
-        for n in range(options.nodes):
-            if candidate_of(states[i], options.items + n)[CANDIDATE.here] != 0:
-                describe_stage(options, states[i], options.items + n, nodes[i, n])
+        for k in range(items.shape[1]):
+            column, item = candidate_of(states[i], first + k), items[i, k]
+            if column[CANDIDATE.here] == 0:
+                break
+            count, held = column[CANDIDATE.number], column[CANDIDATE.held]
+            item[ITEM.present] = 1.0
+            item[ITEM.number] = count / executors
+            item[ITEM.takes] = count / max(states[i, HEADER.most], 1)
+            added = 0 if column[CANDIDATE.own] > 0 else count
+            item[ITEM.after] = min((held + added) / executors, 2.0)
+            item[ITEM.own], item[ITEM.ready] = column[CANDIDATE.own], column[CANDIDATE.ready]
+            item[ITEM.held] = min(held / executors, 2.0)
+            item[ITEM.wanted] = min(column[CANDIDATE.wanted] / executors, 2.0)
+            item[ITEM.log_time] = np.log(max(column[CANDIDATE.time], 1) / 1000.0) / 4.0
+            item[ITEM.log_path] = np.log(max(column[CANDIDATE.path], 1) / 1000.0) / 4.0
+            item[ITEM.log_left] = np.log(1.0 + column[CANDIDATE.work_left]) / 8.0
+            item[ITEM.log_work] = np.log(1.0 + column[CANDIDATE.work]) / 8.0
+            item[ITEM.log_age] = np.log(1.0 + column[CANDIDATE.age] / 1000.0) / 4.0

@@ -70,10 +70,8 @@ def _plain(name: str) -> Heuristic:
 HEURISTICS: Registry[Heuristic] = Registry(
     "heuristic",
     {
-        "fifo": _plain("fifo"),
-        "fair": _plain("fair"),
+        **{name: _plain(name) for name in ("fifo", "fair", "sjf_cp")},
         "weighted_fair": Heuristic(_weighted, EXPONENTS),
-        "sjf_cp": _plain("sjf_cp"),
     },
 )
 """``fifo``: the job that came first gets what it can take. ``fair``: equal shares of the executors.

@@ -7,7 +7,7 @@ import numpy as np
 from cluster_env.core.pictures import Color, Pixels, job_color, pixels_of
 
 _COLUMNS = 900  # pixels of time
-_IDLE: Color = (233, 235, 239)
+IDLE: Color = (233, 235, 239)
 _INK = "0.15"
 
 
@@ -22,12 +22,12 @@ def draw(simulator: Any, episode: int) -> Pixels:
     executors = simulator.world.executors
     mine = schedule.episode == episode
     pieces = schedule.pieces
-    colors = np.full((executors, _COLUMNS, 3), _IDLE, np.uint8)
+    colors = np.full((executors, _COLUMNS, 3), IDLE, np.uint8)
+    first, last = (at.astype(np.int64) * _COLUMNS // now for at in (pieces.begin, pieces.end))
+    last = np.maximum(last, first + 1)  # a task that is shorter than a pixel has one
     for piece in np.flatnonzero(mine[pieces.job]):
-        # A task that is shorter than a pixel has one, unless a longer one has it.
-        first, last = (int(at[piece] * _COLUMNS / now) for at in (pieces.begin, pieces.end))
         job = int(schedule.job[pieces.job[piece]])
-        colors[pieces.node[piece], first : max(last, first + 1)] = job_color(job)
+        colors[pieces.node[piece], first[piece] : last[piece]] = job_color(job)
     figure = Figure(figsize=(10.5, 5.5), dpi=100, layout="constrained", facecolor="white")
     machine, queue = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
     extent = (0, now / 1000, 0, executors)

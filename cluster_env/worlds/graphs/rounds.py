@@ -13,9 +13,8 @@ from cluster_env.worlds.graphs.events import (
     keep_promise,
     next_event,
     num_free,
-    num_wanted,
+    num_idle,
     promise,
-    remove_promise,
     rest,
     send,
 )
@@ -35,9 +34,11 @@ def next_decision(episode: Episode) -> bool:
     """Lets time pass until there is something to decide; returns whether there is."""
     record = episode.record
     while record.active:
-        if record.deciding:
-            if record.picked >= 0 or (num_free(episode) > 0 and first_candidate(episode) >= 0):
-                return True
+        if record.deciding and (
+            record.picked >= 0 or (num_free(episode) > 0 and first_candidate(episode) >= 0)
+        ):
+            return True
+        if record.deciding or record.decided:
             close_round(episode)
         else:
             next_event(episode)
@@ -47,52 +48,37 @@ def next_decision(episode: Episode) -> bool:
 @njit_inlined
 def close_round(episode: Episode) -> None:
     """Lets idle executors of the source go where they are promised, or wait."""
-    record, source = episode.record, episode.record.source
-    record.deciding, record.forced, record.source = False, False, NOWHERE
-    if not record.decided:
-        for executor in range(episode.options.executors):
-            one = episode.executors[executor]
-            if one.pool == source and not one.busy:
-                rest(episode, executor)
-        return
-    # Who is left goes to the common pool as well, by a promise that busy ones keep later.
-    record.source = source
-    left = num_free(episode)
-    if left > 0:
-        promise(episode, common_pool(episode), left)
+    record, source, common = episode.record, episode.record.source, common_pool(episode)
+    # Executors of a stage that nobody took leave it, busy ones later; those of other pools wait.
+    of_stage = source < common and source != job_pool(episode, job_of_pool(episode, source))
+    if record.decided and of_stage and num_free(episode) > 0:
+        promise(episode, common, num_free(episode))
     # The idle executor of the lowest number goes first. One that is sent to a stage whose parents
     # run goes on waiting in the same pool, so each is asked once.
-    for executor in range(episode.options.executors):
+    executor, idle = -1, num_idle(episode, source)
+    while idle > 0:
+        executor += 1
         if episode.executors[executor].pool != source or episode.executors[executor].busy:
             continue
-        if episode.stages[source].owed == 0:
-            break
-        target = keep_promise(episode, source)
-        if target != common_pool(episode):
+        idle -= 1
+        target = common
+        if record.decided and episode.stages[source].owed > 0:
+            target = keep_promise(episode, source)
+        if target != common:
             send(episode, executor, target)
-            continue
-        job = job_of_pool(episode, source)
-        stays = job < 0 or (source == job_pool(episode, job) and episode.jobs[job].unstarted != 0)
-        if not stays:
+        elif source == common:
+            break
+        else:
             rest(episode, executor)
-            continue
-        # All that are left are where they wait.
-        entry = 0
-        while entry < record.num_promises:
-            if episode.promises[entry].source == source:
-                remove_promise(episode, entry)
-            else:
-                entry += 1
-        episode.stages[source].owed = 0
     for i in range(record.num_here):
         episode.jobs[episode.here[i]].chosen = 0
-    record.source = NOWHERE
+    record.deciding, record.decided, record.forced, record.source = False, False, False, NOWHERE
 
 
 @njit_inlined
 def most_of(episode: Episode, target: int) -> int:
     """The most executors of the source that a stage can take."""
-    return min(num_free(episode), num_wanted(episode, target))
+    return min(num_free(episode), episode.stages[target].wanted)
 
 
 @njit_inlined
@@ -103,8 +89,7 @@ def assign(episode: Episode, target: int, count: int) -> None:
     if count == 0 and record.forced:
         target, count = first_candidate(episode), 1
     if count == 0:
-        # Whoever is free goes to the common pool, so that nothing is left to decide.
-        promise(episode, common_pool(episode), num_free(episode))
+        record.deciding = False  # whoever is left waits
         return
     record.forced = False
     promise(episode, target, min(count, most_of(episode, target)))
@@ -240,7 +225,7 @@ def write_candidate(episode: Episode, k: int, target: int) -> None:
     column[CANDIDATE.own] = number == job_of_pool(episode, episode.record.source)
     column[CANDIDATE.ready] = (stage.parents & job.unfinished) == 0
     column[CANDIDATE.held] = job.held
-    column[CANDIDATE.wanted] = num_wanted(episode, target)
+    column[CANDIDATE.wanted] = stage.wanted
     column[CANDIDATE.time] = np.int64(min(stage.time, float(_MOST)))
     column[CANDIDATE.path] = np.int64(min(stage.path, float(_MOST)))
     column[CANDIDATE.work_left] = in_seconds(job.work_left)

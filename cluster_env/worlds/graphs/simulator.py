@@ -1,5 +1,7 @@
 """Many clusters side by side, event by event."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -8,10 +10,9 @@ from cluster_env.core.compiled import njit_kernel
 from cluster_env.core.errors import InputError
 from cluster_env.core.objective import Objective
 from cluster_env.core.schedule import Pieces, Schedule
-from cluster_env.worlds.graphs.events import begin_episode
 from cluster_env.worlds.graphs.rounds import act, action_for, assign, next_decision, write_state
 from cluster_env.worlds.graphs.rules import Rule, decide
-from cluster_env.worlds.graphs.state import Clusters, allocate_clusters, episode_of
+from cluster_env.worlds.graphs.state import Episode, episode_of, first_episodes
 
 _RESET, _STEP, _PLAY = range(3)
 _NO_WEIGHTS = np.zeros((0, 0))
@@ -19,7 +20,7 @@ _NO_WEIGHTS = np.zeros((0, 0))
 
 @njit_kernel
 def run_episodes(
-    clusters: Clusters,
+    episodes: Episode,
     rows: NDArray[np.int32],
     actions: NDArray[np.int32],
     rewards: NDArray[np.float64],
@@ -27,19 +28,17 @@ def run_episodes(
     rule: int,
     weights: NDArray[np.float64],
 ) -> int:
-    """Takes one decision in some episodes, puts them back to their first one, or plays them.
+    """Takes one decision in some episodes, or none, or plays them to their ends.
 
-    The mode is `_RESET`, `_STEP` or `_PLAY`. Rows are int32 ``(n,)``; actions, likewise, and
+    The mode is `_STEP`, `_RESET` or `_PLAY`. Rows are int32 ``(n,)``; actions, likewise, and
     rewards, float64 of at least n elements, belong to `_STEP`, rule and weights to `_PLAY`; see
     `decide`. Returns how many of the episodes are active.
     """
     num_active = 0
     for i in range(rows.size):
-        episode = episode_of(clusters, rows[i])
+        episode = episode_of(episodes, rows[i])
         record = episode.record
-        if mode != _STEP:
-            begin_episode(episode)
-        elif record.active:
+        if mode == _STEP and record.active:
             act(episode, np.int64(actions[i]))
         while next_decision(episode) and mode == _PLAY:
             target, count = decide(episode, rule, weights)
@@ -56,7 +55,7 @@ def run_episodes(
 
 @njit_kernel
 def choose_actions(
-    clusters: Clusters,
+    episodes: Episode,
     rows: NDArray[np.int32],
     rule: int,
     weights: NDArray[np.float64],
@@ -64,7 +63,7 @@ def choose_actions(
 ) -> None:
     """Writes the action that a rule takes in each of some active episodes."""
     for i in range(rows.size):
-        episode = episode_of(clusters, rows[i])
+        episode = episode_of(episodes, rows[i])
         target, count = decide(episode, rule, weights)
         actions[i] = action_for(episode, target, count)
 
@@ -72,7 +71,8 @@ def choose_actions(
 class GraphsSimulator(BatchSimulator):
     """Episodes of the world of task graphs; see `cluster_env.worlds.graphs.world.Graphs`."""
 
-    _clusters: Clusters
+    _first: Episode  # with a row for each jobset
+    _episodes: Episode
 
     def require(self, objective: Objective) -> None:
         """Refuses objectives of jobs with time-utility functions."""
@@ -84,76 +84,76 @@ class GraphsSimulator(BatchSimulator):
 
     def allocate(self) -> None:
         """See `BatchSimulator.allocate`."""
-        self._clusters = allocate_clusters(self.batch, self.world.options, self.world.library)
+        self._first = first_episodes(self.batch, self.world.options, self.world.library)
+        rows = self.batch.num_episodes
+        own = [np.empty_like(one, shape=(rows, *one.shape[1:])) for one in _arrays(self._first)]
+        self._episodes = Episode._make((*self._first[: -len(own)], *own))
 
     def show(self) -> None:
         """See `BatchSimulator.show`."""
-        self.states, episodes = self._clusters.states, self._clusters.episodes
-        self.time, self.active = episodes["time"], episodes["active"]
-        self.truncated = episodes["truncated"]
+        self.states, record = self._episodes.state, self._episodes.record
+        self.time, self.active = record["time"], record["active"]
+        self.truncated = record["truncated"]
 
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:
         """Puts all episodes, or the given ones, back to the beginning of their jobsets."""
         rows = self.episode if rows is None else rows
-        run_episodes(self._clusters, rows, rows, np.empty(0), _RESET, 0, _NO_WEIGHTS)
+        self._begin(rows)
+        run_episodes(self._episodes, rows, rows, np.empty(0), _RESET, 0, _NO_WEIGHTS)
 
     def step(
         self, rows: NDArray[np.int32], actions: NDArray[np.int32], rewards: NDArray[np.float64]
     ) -> int:
         """Takes one decision in some episodes; see `Simulator.step`."""
-        return int(run_episodes(self._clusters, rows, actions, rewards, _STEP, 0, _NO_WEIGHTS))
+        return int(run_episodes(self._episodes, rows, actions, rewards, _STEP, 0, _NO_WEIGHTS))
 
     def play(self, rule: Rule) -> None:
         """Plays all episodes to their ends by a rule."""
         rows = self.episode
-        run_episodes(self._clusters, rows, rows, np.empty(0), _PLAY, rule.number, rule.weights)
+        self._begin(rows)
+        run_episodes(self._episodes, rows, rows, np.empty(0), _PLAY, rule.number, rule.weights)
+
+    def _begin(self, rows: NDArray[np.int32]) -> None:
+        """Puts some episodes back to where nothing has happened."""
+        jobset = self.batch.jobset[rows]
+        for own, first in zip(_arrays(self._episodes), _arrays(self._first), strict=True):
+            _bytes(own)[rows] = _bytes(first)[jobset]
 
     def choose(self, rule: Rule, rows: NDArray[np.int32]) -> NDArray[np.int32]:
         """The actions that a rule takes in active rows, int32 ``(m,)``, as in `play`."""
         actions = np.empty(rows.size, np.int32)
-        choose_actions(self._clusters, rows, rule.number, rule.weights, actions)
+        choose_actions(self._episodes, rows, rule.number, rule.weights, actions)
         return actions
 
     def take_over(
         self, other: "GraphsSimulator", source: NDArray[np.int32], target: NDArray[np.int32]
     ) -> None:
         """Copies the states of episodes under way; see `Simulator.take_over`."""
-        mine, theirs = self._clusters, other._clusters
-        for name in ("episodes", "executors", "events", "promises", "states"):
-            getattr(mine, name)[target] = getattr(theirs, name)[source]
-        for there, here in zip(source.tolist(), target.tolist(), strict=True):
-            for name, room in self._rooms(here).items():
-                getattr(mine, name)[room] = getattr(theirs, name)[other._rooms(there)[name]]
-
-    def _rooms(self, row: int) -> dict[str, slice]:
-        """Where what belongs to the jobs of an episode stands."""
-        _, place, task = self._clusters.begins[row].tolist()
-        record, span = self._clusters.episodes[row], self.world.options.span
-        jobs, stage = slice(place, place + int(record.num_jobs)), place * span + row
-        return {
-            "jobs": jobs,
-            "here": jobs,
-            "stages": slice(stage, stage + int(record.num_jobs) * span + 1),
-            "tasks": slice(task, task + int(record.num_tasks)),
-        }
+        # Other jobsets of a batch may make its rows longer, and begin elsewhere among all jobs.
+        mine, theirs = (_arrays(one._episodes)[1:] for one in (self, other))
+        for own, others in zip(mine, theirs, strict=True):
+            room = min(own.shape[1:2], others.shape[1:2])
+            part = tuple(map(slice, room))
+            own[target, *part] = others[source, *part]
 
     def schedule(self) -> Schedule:
         """The jobs that have arrived in each episode; each task is a piece on an executor."""
-        episodes, jobs = self._clusters.episodes, self._clusters.jobs
-        arrived = episodes["num_arrived"].astype(np.int64)
+        record, jobs = self._episodes.record, self._episodes.jobs
+        arrived = record["num_arrived"].astype(np.int64)
+        jobs = jobs[_leading(self.batch.num_jobs, jobs)]
         return self.batch.schedule(
             arrived=arrived,
             start=jobs["start"],
             finish=jobs["finish"],
-            end=episodes["time"],
+            end=record["time"],
             capacity=[self.world.executors],
-            pieces=self._pieces(self.batch.first_rows(arrived)),
+            pieces=self._pieces(self.batch.first_rows(arrived), jobs["num_tasks"]),
         )
 
-    def _pieces(self, first_rows: NDArray[np.int64]) -> Pieces:
-        """Tasks that have begun; those that run end at the clock."""
-        batch, tasks = self.batch, self._clusters.tasks
-        sizes = self._clusters.jobs["num_tasks"]
+    def _pieces(self, first_rows: NDArray[np.int64], sizes: NDArray[np.int64]) -> Pieces:
+        """Tasks that have begun, of jobs with so many; those that run end at the clock."""
+        batch, tasks = self.batch, self._episodes.tasks
+        tasks = tasks[_leading(self._episodes.record["num_tasks"], tasks)]
         episode = np.repeat(np.arange(batch.num_episodes), batch.num_jobs)
         row = np.arange(batch.num_places) - batch.place[episode] + first_rows[episode]
         job, clock = np.repeat(row, sizes), np.repeat(self.time[episode], sizes)
@@ -166,3 +166,18 @@ class GraphsSimulator(BatchSimulator):
             units=np.ones((int(begun.sum()), 1), np.int32),
             node=tasks[begun, 2],
         )
+
+
+def _arrays(episodes: Episode) -> tuple[Any, ...]:
+    """The arrays that have a row for each episode."""
+    return tuple(episodes[Episode._fields.index("first_job") :])
+
+
+def _bytes(values: NDArray[Any]) -> NDArray[np.uint8]:
+    """The same memory, ``(len(values), num_bytes)``: records are copied ten times as fast so."""
+    return np.asarray(values).view(np.uint8).reshape(len(values), -1)
+
+
+def _leading(count: NDArray[np.int64], values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Marks so many first values of each row."""
+    return np.arange(values.shape[1]) < count[:, None]

@@ -35,17 +35,15 @@ def columns(task: Task) -> dict[str, Value]:
 
 def describe(columns: Mapping[str, Any]) -> str:
     """``50 executors, measured graphs, a job every 25 s``; of shifted jobs their shift."""
-    burst, shift = int(columns["burst"]), columns.get("shift")
-    bursts = f" in bursts of {burst:,}" if burst > 1 else ""
-    jobs = f"shift: {shift}" if shift else f"a job every {float(columns['gap_s']):g} s{bursts}"
+    bursts = f" in bursts of {int(columns['burst']):,}" if int(columns["burst"]) > 1 else ""
     graphs = columns["graphs"] or "generated"
-    return f"{int(columns['executors']):,} executors, {graphs} graphs, {jobs}"
+    return f"{int(columns['executors']):,} executors, {graphs} graphs, {_jobs(columns)}{bursts}"
 
 
-def words(task: Task) -> str:
+def _jobs(columns: Mapping[str, Any]) -> str:
     """``a job every 25 s``, ``shift: bursts``."""
-    shift = getattr(task.workload, "shift", "")
-    return f"shift: {shift}" if shift else f"a job every {getattr(task.workload, 'gap_s', 0):g} s"
+    shift = columns.get("shift")
+    return f"shift: {shift}" if shift else f"a job every {float(columns['gap_s']):g} s"
 
 
 SPEC = WorldSpec(
@@ -67,7 +65,7 @@ SPEC = WorldSpec(
     presentation=Presentation(
         columns=columns,
         describe=describe,
-        words=words,
+        words=lambda task: _jobs(columns(task)),
         time=lambda time: f"{time / 1000:,.1f} s",
         time_unit="ms",
         axis=Axis("workload.gap_s", "a job every {:g} s".format),

@@ -1,8 +1,5 @@
 """Records that compiled code works on, and columns of the states that policies see.
 
-Kernels get `Clusters`, all episodes side by side, and take out of it an `Episode`, views of one:
-its arrays begin with its own first element and go on with those of others.
-
 A stage is named by its *number* in the episode: job times `Options.span` plus stage. Executors
 stand in *pools*: that of a stage has its number. The last number of a job is no stage but the pool
 of executors that wait at the job; behind all jobs comes the common pool, of those that belong to
@@ -17,10 +14,14 @@ from numpy.typing import NDArray
 from cluster_env.core.batch import Batch, CostTable
 from cluster_env.core.compiled import new_records, njit
 from cluster_env.core.graphs import Stages, stages_of
+from cluster_env.core.jobs import JobSet
 from cluster_env.worlds.graphs.tables import Durations, Library
 
 NUM_WEIGHTS = 11
 """Of the scorer, see `cluster_env.worlds.graphs.rules`."""
+
+EXECUTOR_BITS = 12
+MOST_EXECUTORS = 1 << EXECUTOR_BITS
 
 NOWHERE = -1
 """In place of a pool, a job or a stage, where there is none."""
@@ -58,8 +59,7 @@ STAGE = np.dtype(
         ("log_path", np.float64),
         ("unstarted", np.int64),  # tasks
         ("ended", np.int64),  # tasks
-        ("coming", np.int64),  # executors on the way to it
-        ("promised", np.int64),  # executors of other pools
+        ("wanted", np.int64),  # unstarted tasks that no executor moves to or is promised to
         ("standing", np.int64),  # executors that stand in this pool or run its tasks
         ("owed", np.int64),  # of these, promised to other stages
     ]
@@ -71,8 +71,7 @@ EXECUTOR = np.dtype(
         ("job", np.int64),  # that it is at
         ("stage", np.int64),  # of its last task there; NOWHERE makes it a fresh one
         ("target", np.int64),  # number of the stage of its task, or that it moves to
-        ("since", np.int64),
-        ("until", np.int64),
+        ("since", np.int64),  # of its task
         ("busy", np.bool_),  # runs a task
     ],
     align=True,
@@ -164,74 +163,46 @@ class Options(NamedTuple):
     max_time: int
 
 
-class Clusters(NamedTuple):
-    """All episodes side by side.
+class Episode(NamedTuple):
+    """One episode, or some side by side, whose arrays have a row for each episode.
 
-    What jobs and stages are at the beginning is kept beside, to begin again. A row of `begins` has
-    where an episode's jobs begin among those of all jobsets, and of all episodes, and its tasks.
+    A type checker knows nothing of the fields of records.
     """
 
     options: Options
     costs: CostTable  # of all jobs
     durations: Durations
-    begins: NDArray[np.int64]  # (num_rows, 3)
-    fresh_jobs: NDArray[np.void]  # (num_jobs,) of `JOB`, of all jobsets
-    fresh_stages: NDArray[np.void]  # (num_jobs * span,) of `STAGE`
-    jobs: NDArray[np.void]  # (num_places,) of `JOB`, of all episodes
-    stages: NDArray[np.void]  # (num_places * span + num_rows,) of `STAGE`
-    episodes: NDArray[np.void]  # (num_rows,) of `EPISODE`
-    here: NDArray[np.int64]  # (num_places,), the first `num_here` of an episode are jobs
-    tasks: NDArray[np.int32]  # (num_tasks, 3): begin, end and executor; the end is -1 before
-    executors: NDArray[np.void]  # (num_rows, executors) of `EXECUTOR`
-    events: NDArray[np.int64]  # (num_rows, executors), executors by `until`, the next one last
-    promises: NDArray[np.void]  # (num_rows, executors + 1) of `PROMISE`, in their order
-    weights: NDArray[np.float64]  # (num_rows, NUM_WEIGHTS), those of the scorer in a context
-    states: NDArray[np.int32]  # (num_rows, state_size)
-
-
-class Episode(NamedTuple):
-    """One episode; see `Clusters`. A type checker knows nothing of the fields of records."""
-
-    options: Options
-    costs: CostTable  # of all jobs; its own begin at `first_job`
-    durations: Durations
-    first_job: int
-    fresh_jobs: Any  # of `JOB`
-    fresh_stages: Any  # of `STAGE`
-    jobs: Any  # of `JOB`
-    stages: Any  # of `STAGE`
+    first_job: Any  # where its jobs begin among those of all jobsets
     record: Any  # of `EPISODE`
-    here: NDArray[np.int64]
-    tasks: NDArray[np.int32]
+    jobs: Any  # (most_jobs,) of `JOB`
+    stages: Any  # (most_jobs * span + 1,) of `STAGE`
+    here: NDArray[np.int64]  # (most_jobs,), the first `num_here` are jobs
+    tasks: NDArray[np.int32]  # (most_tasks, 3): begin, end and executor; the end is -1 before
     executors: Any  # (executors,) of `EXECUTOR`
-    events: NDArray[np.int64]  # (executors,)
-    promises: Any  # (executors + 1,) of `PROMISE`
-    weights: NDArray[np.float64]  # (NUM_WEIGHTS,)
+    events: NDArray[np.int64]  # (executors,), see `cluster_env.worlds.graphs.events.add_event`
+    promises: Any  # (executors + 1,) of `PROMISE`, in their order
+    weights: NDArray[np.float64]  # (NUM_WEIGHTS,), those of the scorer in a context
     state: NDArray[np.int32]  # (state_size,)
 
 
 @njit(inline="always")
-def episode_of(clusters: Clusters, row: int) -> Episode:
-    """The episode of a row."""
-    span, begins = clusters.options.span, clusters.begins
-    first_job, place, task = begins[row, 0], begins[row, 1], begins[row, 2]
+def episode_of(every: Episode, row: int) -> Episode:
+    """The episode of a row, of all episodes."""
     return Episode(
-        clusters.options,
-        clusters.costs,
-        clusters.durations,
-        first_job,
-        clusters.fresh_jobs[first_job:],
-        clusters.fresh_stages[first_job * span :],
-        clusters.jobs[place:],
-        clusters.stages[place * span + row :],
-        clusters.episodes[row],
-        clusters.here[place:],
-        clusters.tasks[task:],
-        clusters.executors[row],
-        clusters.events[row],
-        clusters.promises[row],
-        clusters.weights[row],
-        clusters.states[row],
+        every.options,
+        every.costs,
+        every.durations,
+        every.first_job[row],
+        every.record[row],
+        every.jobs[row],
+        every.stages[row],
+        every.here[row],
+        every.tasks[row],
+        every.executors[row],
+        every.events[row],
+        every.promises[row],
+        every.weights[row],
+        every.state[row],
     )
 
 
@@ -247,40 +218,48 @@ def candidate_of(state: NDArray[np.int32], k: int) -> NDArray[np.int32]:
     return state[begin : begin + len(CANDIDATE)]
 
 
-def allocate_clusters(batch: Batch, options: Options, library: Library) -> Clusters:
-    """Makes room for episodes that are to begin.
+def first_episodes(batch: Batch, options: Options, library: Library) -> Episode:
+    """The beginnings of episodes, where nothing has happened, with a row for each jobset.
 
     Args:
         batch: their jobs, whose stages have ``options.span - 1`` columns.
         options: of the world.
         library: of the world.
     """
-    stages = Stages(*map(np.concatenate, zip(*map(stages_of, batch.jobsets), strict=True)))
-    jobs = _jobs(batch, stages, library)
-    num_rows, num_places, span = batch.num_episodes, batch.num_places, options.span
-    first_job = batch.first[batch.jobset]
-    first_task = np.concatenate([[0], np.cumsum(jobs["num_tasks"])])[batch.first]
-    episodes = new_records(num_rows, EPISODE)
-    episodes["num_jobs"], episodes["window"] = batch.num_jobs, batch.window[batch.jobset]
-    episodes["num_tasks"] = num_tasks = np.diff(first_task)[batch.jobset]
-    begins = [first_job, batch.place, np.cumsum(num_tasks) - num_tasks]
-    return Clusters(
+    num_rows, num_jobs, span = len(batch.jobsets), batch.most_jobs, options.span
+    jobs = new_records((num_rows, num_jobs), JOB)
+    stages = new_records((num_rows, num_jobs * span + 1), STAGE)
+    for row, jobset in enumerate(batch.jobsets):
+        count = jobset.num_jobs
+        _fill_jobs(jobs[row, :count], jobset, library)
+        own = stages[row, : count * span].reshape(count, span)
+        _fill_stages(own[:, :-1], stages_of(jobset))
+        stages["standing"][row, count * span] = options.executors
+    record = new_records(num_rows, EPISODE)
+    record["num_jobs"], record["window"] = np.diff(batch.first), batch.window
+    record["num_tasks"] = jobs["num_tasks"].sum(axis=1)
+    record["source"] = record["picked"] = NOWHERE
+    record["active"] = record["num_jobs"] > 0
+    executors = new_records((num_rows, options.executors), EXECUTOR)
+    executors["pool"] = record["num_jobs"][:, None] * span
+    executors["job"] = executors["stage"] = NOWHERE
+    tasks = np.zeros((num_rows, record["num_tasks"].max(), 3), np.int32)
+    tasks[:, :, 1] = -1
+    return Episode(
         options=options,
         costs=batch.costs,
         durations=library.durations,
-        begins=np.stack(begins, axis=1),
-        fresh_jobs=jobs,
-        fresh_stages=_stages(stages, np.repeat(first_task[:-1], np.diff(batch.first))),
-        jobs=new_records(num_places, JOB),
-        stages=new_records(num_places * span + num_rows, STAGE),
-        episodes=episodes,
-        here=np.zeros(num_places, np.int64),
-        tasks=np.zeros((int(num_tasks.sum()), 3), np.int32),
-        executors=new_records((num_rows, options.executors), EXECUTOR),
+        first_job=batch.first[:-1],
+        record=record,
+        jobs=jobs,
+        stages=stages,
+        here=np.zeros((num_rows, num_jobs), np.int64),
+        tasks=tasks,
+        executors=executors,
         events=np.zeros((num_rows, options.executors), np.int64),
         promises=new_records((num_rows, options.executors + 1), PROMISE),
         weights=np.zeros((num_rows, NUM_WEIGHTS)),
-        states=np.zeros((num_rows, state_size(options.items, options.nodes)), np.int32),
+        state=np.zeros((num_rows, state_size(options.items, options.nodes)), np.int32),
     )
 
 
@@ -289,35 +268,30 @@ DRAW, GRAPH = "draw", "graph"
 of its graph in the world's library, -1 for none."""
 
 
-def _jobs(batch: Batch, stages: Stages, library: Library) -> NDArray[np.void]:
-    jobs: NDArray[np.void] = new_records(stages.tasks.shape[0], JOB)
-    jobs["arrival"] = batch.column("arrival", np.int64)
+def _fill_jobs(jobs: Any, jobset: JobSet, library: Library) -> None:
+    stages = stages_of(jobset)
+    jobs["arrival"] = jobset.arrival
     jobs["num_stages"] = (stages.tasks > 0).sum(axis=1)
     jobs["num_tasks"] = stages.tasks.sum(axis=1)
     jobs["work"] = jobs["work_left"] = stages.work
     jobs["log_work"] = np.log(stages.work)
-    numbers = [np.arange(one.num_jobs) for one in batch.jobsets]
-    jobs["number"], jobs["row"] = np.concatenate(numbers), NOWHERE
-    if DRAW in batch.jobsets[0].attributes:
-        jobs["seed"], jobs["number"] = batch.column(lambda one: one.attributes[DRAW], np.int64).T
-    if GRAPH in batch.jobsets[0].attributes and library.names:
-        graph = batch.column(lambda one: one.attributes[GRAPH], np.int64)
+    jobs["number"], jobs["row"] = np.arange(jobs.size), NOWHERE
+    if DRAW in jobset.attributes:
+        jobs["seed"], jobs["number"] = np.transpose(jobset.attributes[DRAW])
+    if GRAPH in jobset.attributes and library.names:
+        graph = np.asarray(jobset.attributes[GRAPH])
         jobs["row"] = np.where(graph < 0, NOWHERE, library.row[graph])
     for name in ("wanting", "unfinished", "unstarted"):
         jobs[name] = (np.int64(1) << jobs["num_stages"]) - 1
     jobs["start"] = jobs["finish"] = -1
-    return jobs
 
 
-def _stages(stages: Stages, first_task: NDArray[np.int64]) -> NDArray[np.void]:
-    """Records of stages and of the pools of jobs; the first task of each job's jobset is given."""
-    num_jobs, width = stages.tasks.shape
-    records: Any = new_records((num_jobs, width + 1), STAGE)
-    own = records[:, :width]
-    own["tasks"] = own["unstarted"] = stages.tasks
-    before = np.cumsum(stages.tasks).reshape(stages.tasks.shape) - stages.tasks
-    own["first_task"] = before - first_task[:, None]
-    own["parents"], own["time"], own["path"] = stages.parents, stages.time, stages.paths()
-    own["log_path"] = np.log(np.maximum(own["path"], 1.0))
-    flat: NDArray[np.void] = records.ravel()
-    return flat
+def _fill_stages(records: Any, stages: Stages) -> None:
+    records["tasks"] = records["unstarted"] = records["wanted"] = stages.tasks
+    records["first_task"] = np.cumsum(stages.tasks).reshape(stages.tasks.shape) - stages.tasks
+    records["parents"], records["time"], records["path"] = (
+        stages.parents,
+        stages.time,
+        stages.paths(),
+    )
+    records["log_path"] = np.log(np.maximum(records["path"], 1.0))

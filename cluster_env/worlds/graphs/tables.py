@@ -7,7 +7,6 @@ gzip, holds an object ``SIZE/QUERY: {stages, edges, durations_ms}``; durations_m
 the lists ``fresh_durations``, ``first_wave`` and ``rest_wave`` by number of executors.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
@@ -95,34 +94,38 @@ def _library(graphs: Mapping[str, Any]) -> Library:
     tasks, parents = np.zeros((2, len(names), width), np.int64)
     time, row = np.zeros((len(names), width)), np.zeros(len(names), np.int64)
     values: list[int] = []
-    first: list[NDArray[np.int64]] = []
-    sizes: list[NDArray[np.int64]] = []
+    # Of each stage, where its lists begin and how long they are.
+    places: list[NDArray[np.int64]] = []
     for graph, name in enumerate(names):
-        row[graph] = len(first)
+        row[graph] = len(places)
         for parent, child in graphs[name]["edges"]:
             if not 0 <= parent < child < graphs[name]["stages"]:
                 raise ValueError(f"edge {parent} to {child} of {name}")
             parents[graph, child] |= 1 << parent
         for stage in range(graphs[name]["stages"]):
-            lists = _lists(graphs[name]["durations_ms"][str(stage)])
-            some = next(iter(lists[FIRST]))
-            tasks[graph, stage] = len(lists[FIRST][some]) + len(lists[REST][some])
-            lists[FIRST] = _without_fresh(lists)
-            measured = [value for wave in lists for one in wave.values() for value in one]
+            fresh, first, rest = _waves(graphs[name]["durations_ms"][str(stage)])
+            some = next(iter(first))
+            tasks[graph, stage] = len(first[some]) + len(rest[some])
+            first = _without_fresh(first, fresh)
+            measured = [
+                one for wave in (fresh, first, rest) for each in wave.values() for one in each
+            ]
             if min(measured) < 1:
                 raise ValueError(f"duration {min(measured)} of {name}")
             time[graph, stage] = np.mean(measured)
-            # Above the largest number that was measured, durations are those of that number.
-            begin, length = np.zeros((2, 3, len(LEVELS)), np.int64)
-            for wave, by_level in enumerate(lists):
-                for k, level in enumerate(LEVELS.tolist()):
-                    known = by_level.get(level if level in lists[FIRST] else max(lists[FIRST]), [])
-                    begin[wave, k], length[wave, k] = len(values), len(known)
-                    values.extend(known)
-            first.append(begin)
-            sizes.append(length)
-    durations = Durations(np.array(values, np.int64), np.array(first), np.array(sizes))
-    if (durations.sizes[:, : FIRST + 1].sum(axis=1) == 0).any():
+            places.append(np.zeros((2, 3, len(LEVELS)), np.int64))
+            for k, level in enumerate(LEVELS.tolist()):
+                # Above the largest number that was measured, durations are those of that number.
+                known = level if level in first else max(first)
+                for wave, each in enumerate((fresh, first, rest)):
+                    places[-1][:, wave, k] = len(values), len(each.get(known, ()))
+                    values.extend(each.get(known, ()))
+                # Where no task of the first wave or of the rest was measured, another stands in.
+                for wave in (FIRST, REST):
+                    if places[-1][1, wave, k] == 0:
+                        places[-1][:, wave, k] = places[-1][:, max(wave - 1, 0), k]
+    durations = Durations(np.array(values, np.int64), *np.stack(places, axis=1))
+    if (durations.sizes[:, FIRST] == 0).any():
         raise ValueError("a stage without durations of first tasks")
     return Library(tuple(names), row, Stages(tasks, time, parents), durations)
 
@@ -132,26 +135,25 @@ def _size_and_query(name: str) -> tuple[int, int]:
     return int(size.removesuffix("g")), int(query)
 
 
-def _lists(stage: Mapping[str, Any]) -> list[dict[int, list[int]]]:
+def _waves(stage: Mapping[str, Any]) -> list[dict[int, list[int]]]:
     return [{int(level): list(one) for level, one in stage[name].items()} for name in _LISTS]
 
 
-def _without_fresh(lists: list[dict[int, list[int]]]) -> dict[int, list[int]]:
+def _without_fresh(
+    first: Mapping[int, list[int]], fresh: Mapping[int, list[int]]
+) -> dict[int, list[int]]:
     """First waves without the tasks of fresh executors, which stand among them.
 
     Where nothing is left, the list of the next smaller number of executors stands in.
     """
     cleaned: dict[int, list[int]] = {}
     last: list[int] = []
-    for level in sorted(lists[FIRST]):
-        fresh, left = Counter(lists[FRESH][level]), []
-        for value in lists[FIRST][level]:
-            if fresh[value] > 0:
-                fresh[value] -= 1
-            else:
-                left.append(value)
-        last = left or last
-        cleaned[level] = last
+    for level in sorted(first):
+        left = list(first[level])
+        for value in fresh[level]:
+            if value in left:
+                left.remove(value)
+        last = cleaned[level] = left or last
     return cleaned
 
 
@@ -199,15 +201,11 @@ def measured_duration(
 ) -> int:
     """The duration of a task that a uniform draw picks, of a stage by its row.
 
-    The wave is `FRESH`, `FIRST` or `REST`. Where no task of it was measured, another stands in: for
-    a fresh executor the first one, which then takes the warm-up beside.
+    The wave is `FRESH`, `FIRST` or `REST`. Where no task of a fresh executor was measured, it is a
+    first one, and takes the warm-up beside.
     """
-    sizes, extra = durations.sizes[row], 0
-    if wave == FRESH and sizes[FRESH, level] == 0:
+    extra = 0
+    if wave == FRESH and durations.sizes[row, FRESH, level] == 0:
         wave, extra = FIRST, warmup
-    if wave == REST and sizes[REST, level] == 0:
-        wave = FIRST
-    if wave == FIRST and sizes[FIRST, level] == 0:
-        wave = FRESH
-    index = int(value_draw * sizes[wave, level])
+    index = int(value_draw * durations.sizes[row, wave, level])
     return durations.values[durations.first[row, wave, level] + index] + extra

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cluster_env.core.checks import require_states
 from cluster_env.core.observation import Observation, state_observation
 from cluster_env.core.registry import Registry
-from cluster_env.worlds.graphs.features import Context, Item, describe_nodes
+from cluster_env.worlds.graphs.features import Context, Item, describe_stages
 from cluster_env.worlds.graphs.state import CANDIDATE, HEADER
 from cluster_env.worlds.graphs.world import Graphs
 
@@ -47,7 +47,7 @@ def graph_observation(world: Graphs) -> Observation:
 def _write(world: Graphs, states: NDArray[np.int32], out: dict[str, Any]) -> None:
     require_states(states, world.state_space)
     out["context"][:] = world.features(states).context
-    describe_nodes(world.options, states, out["nodes"])
+    describe_stages(world.options, states, world.num_actions - 1, out["nodes"])
     items, size = world.num_actions - 1, world.nodes
     rows = states[:, len(HEADER) : -2 * size].reshape(len(states), items + size, len(CANDIDATE))
     here, job, stage = (

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import require_ranges
 from cluster_env.core.errors import InputError
 from cluster_env.core.graphs import MOST_STAGES, Stages, graph_jobs
 from cluster_env.core.jobs import LARGEST, JobSet
@@ -34,12 +35,7 @@ class _Arrivals:
     burst: int = 1
 
     def __post_init__(self) -> None:
-        if not 1 <= self.jobs <= 1_000_000:
-            raise InputError(f"jobs must be 1 to 1,000,000, but {self.jobs} was given")
-        if not 0 < self.gap_s <= 1e6:
-            raise InputError(f"gap_s must be above 0, at most 1e6, but {self.gap_s:g} was given")
-        if not 1 <= self.burst <= 10_000:
-            raise InputError(f"burst must be 1 to 10,000, but {self.burst} was given")
+        require_ranges(self, jobs=(1, 1_000_000), gap_s=(1e-6, 1e6), burst=(1, 10_000))
 
     def draw_arrivals(self, rng: np.random.Generator) -> NDArray[np.int64]:
         """Milliseconds of the arrivals, int64 ``(jobs,)``; the first is at 0."""
@@ -149,18 +145,15 @@ class GeneratedWorkload(_Arrivals):
         super().__post_init__()
         if self.shape not in (*SHAPES, "mixed"):
             raise unknown("shape", self.shape, (*SHAPES, "mixed"))
-        if not 1 <= self.fewest <= self.most <= MOST_STAGES:
-            raise InputError(
-                f"fewest and most must be between 1 and {MOST_STAGES}, in this order, but "
-                f"{self.fewest} and {self.most} were given"
-            )
-        if not 1 <= self.most_tasks <= 1_000_000:
-            raise InputError(f"most_tasks must be 1 to 1,000,000, but {self.most_tasks} was given")
-        for name, least in (("tasks", 1.0), ("task_s", 0.001), ("variety", 0.0)):
-            if not least <= getattr(self, name) <= 1e6:
-                raise InputError(
-                    f"{name} must be {least:g} to 1e6, but {getattr(self, name):g} was given"
-                )
+        require_ranges(
+            self,
+            most=(1, MOST_STAGES),
+            fewest=(1, self.most),
+            tasks=(1, 1_000_000),
+            task_s=(0.001, 1_000_000),
+            variety=(0, 1_000_000),
+            most_tasks=(1, 1_000_000),
+        )
 
     def sample(self, rng: np.random.Generator) -> JobSet:
         """Draws one jobset; the same generator state gives the same jobset."""

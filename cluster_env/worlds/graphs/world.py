@@ -8,7 +8,12 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from cluster_env.core.checks import outputs, require_option_types, require_states
+from cluster_env.core.checks import (
+    outputs,
+    require_option_types,
+    require_ranges,
+    require_states,
+)
 from cluster_env.core.errors import InputError
 from cluster_env.core.graphs import (
     MOST_STAGES,
@@ -19,9 +24,9 @@ from cluster_env.core.graphs import (
 )
 from cluster_env.core.jobs import LARGEST, JobSet
 from cluster_env.core.world import Features
-from cluster_env.worlds.graphs.features import Context, Item, describe
+from cluster_env.worlds.graphs.features import Context, Item, describe, describe_stages
 from cluster_env.worlds.graphs.simulator import GraphsSimulator
-from cluster_env.worlds.graphs.state import GRAPH, Options, state_size
+from cluster_env.worlds.graphs.state import GRAPH, MOST_EXECUTORS, Options, state_size
 from cluster_env.worlds.graphs.tables import NO_LIBRARY, Library, read_library
 
 
@@ -89,15 +94,16 @@ class Graphs:
 
     def __post_init__(self) -> None:
         require_option_types(self)
-        for name, least, most in (
-            *(("executors", 1, 4096), ("delay", 0, LARGEST), ("warmup", 0, LARGEST)),
-            ("max_time", 1, LARGEST),
-            *(("stages", 1, MOST_STAGES), ("candidates", 1, 4096), ("nodes", 0, 4096)),
-        ):
-            if not least <= getattr(self, name) <= most:
-                raise InputError(
-                    f"{name} must be {least} to {most:,}, but {getattr(self, name)} was given"
-                )
+        require_ranges(
+            self,
+            executors=(1, MOST_EXECUTORS),
+            delay=(0, LARGEST),
+            warmup=(0, LARGEST),
+            stages=(1, MOST_STAGES),
+            candidates=(1, 4096),
+            nodes=(0, 4096),
+            max_time=(1, LARGEST),
+        )
         if not 0 <= self.spread < 1:
             raise InputError(f"spread must be 0 or more, below 1, but {self.spread:g} was given")
 
@@ -192,5 +198,6 @@ class Graphs:
                 ((count, self.num_actions), np.bool_),
             )
         )
-        describe(self.options, states, *features)
+        describe(self.options, states, features.context, features.allowed)
+        describe_stages(self.options, states, 0, features.items)
         return features

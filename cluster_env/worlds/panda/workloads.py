@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.checks import require_option_types
+from cluster_env.core.checks import require_option_types, require_ranges
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from cluster_env.core.spec import WorkloadSpec
@@ -130,15 +130,20 @@ class ClusteredWorkload:
 
     def __post_init__(self) -> None:
         require_option_types(self)
-        for name, least, most in (
-            *(("load", 1e-6, 100), ("window", 1, 10**7), ("classes", 1, 64), ("spread", 0, 2)),
-            *(("shortest", 1, 10**6), ("longest", self.shortest, 10**6), ("widest", 0.01, 4)),
-            *(("picky", 0, 1), ("drift", 0, 1), ("feedback", 0, 1), ("population", 0, 2**31)),
-        ):
-            if not least <= getattr(self, name) <= most:
-                raise InputError(
-                    f"{name} must be {least:g} to {most:,}, but {getattr(self, name)} was given"
-                )
+        require_ranges(
+            self,
+            load=(1e-6, 100),
+            window=(1, 10**7),
+            classes=(1, 64),
+            spread=(0, 2),
+            shortest=(1, 10**6),
+            longest=(self.shortest, 10**6),
+            widest=(0.01, 4),
+            picky=(0, 1),
+            drift=(0, 1),
+            feedback=(0, 1),
+            population=(0, 2**31),
+        )
         if self.memory_bound and not self.alike:
             raise InputError(
                 "memory_bound requires alike: consumers that need several nodes might find none "

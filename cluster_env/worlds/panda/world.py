@@ -8,7 +8,12 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from cluster_env.core.checks import outputs, require_option_types, require_states
+from cluster_env.core.checks import (
+    outputs,
+    require_option_types,
+    require_ranges,
+    require_states,
+)
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import LARGEST, JobSet
 from cluster_env.core.registry import unknown
@@ -109,16 +114,15 @@ class Panda:
 
     def __post_init__(self) -> None:
         require_option_types(self)
-        for name, least, most in (
-            *(("observed", 1, 1024), ("held", 1, 1024), ("max_time", 1, LARGEST)),
-            *(("rounds", 1, 1024), ("patience", 0, LARGEST)),
-        ):
-            if not least <= getattr(self, name) <= most:
-                raise InputError(
-                    f"{name} must be {least} to {most:,}, but {getattr(self, name)} was given"
-                )
-        if not 0 <= self.hybrid <= 1:
-            raise InputError(f"hybrid must be a share from 0 to 1, but {self.hybrid:g} was given")
+        require_ranges(
+            self,
+            observed=(1, 1024),
+            held=(1, 1024),
+            max_time=(1, LARGEST),
+            rounds=(1, 1024),
+            patience=(0, LARGEST),
+            hybrid=(0, 1),
+        )
         if not self.reach > 0:
             raise InputError(f"reach must be above 0, but {self.reach:g} was given")
         if self.collision not in COLLISION:

@@ -1,10 +1,13 @@
-"""The observation ``graph``, by a job worked out by hand."""
+"""The observation ``graph``, by a job worked out by hand, and the picture."""
 
 import gymnasium
 import numpy as np
 
 from cluster_env.core.graphs import Stages, graph_jobs
+from cluster_env.objectives import get_objective
 from cluster_env.worlds.graphs import Graphs
+from cluster_env.worlds.graphs.render import IDLE, draw
+from cluster_env.worlds.graphs.rules import Rule
 
 
 def diamond():
@@ -45,3 +48,12 @@ def test_a_graph_that_does_not_fit_is_cut_off():
     env = gymnasium.make("Graphs-v0", world=world, observation="graph").unwrapped
     seen, _ = env.reset(options={"jobset": diamond()})
     assert np.argwhere(seen["edges"]).tolist() == [[0, 1], [0, 2]]
+
+
+def test_a_picture_shows_a_long_task_to_its_end():
+    world = Graphs(executors=1, delay=0, warmup=0, spread=0.0, stages=1)
+    one = np.ones((1, 1), np.int64)
+    simulator = world.simulator()
+    simulator.load([graph_jobs([0], Stages(one, 3e6 * one, 0 * one))], get_objective("makespan"))
+    simulator.play(Rule("fair"))
+    assert not (draw(simulator, 0) == IDLE).all(axis=2).any()

@@ -101,5 +101,5 @@ def test_clocks_of_a_share_are_as_many_and_those_of_a_smaller_one_are_among_them
 
 
 def test_a_share_above_one_is_refused() -> None:
-    with pytest.raises(InputError, match=r"hybrid must be a share from 0 to 1, but 1\.5 was given"):
+    with pytest.raises(InputError, match=r"hybrid must be 0 to 1, but 1\.5 was given"):
         Panda(hybrid=1.5)
