@@ -140,7 +140,7 @@ def test_a_runner_that_stops_after_the_last_iteration_does_not_keep_the_command(
     tmp_path: Path,
 ) -> None:
     run = tmp_path / "run"
-    line = ["train", "deeprm-smoke", "--run", str(run), "--no-track", "--runners", "2"]
+    line = ["train", "deeprm-smoke", "--run", str(run), "--no-track", "--runners", "1"]
     sets = [*SETTINGS[:4], "training.iterations=2", "evaluation.jobsets=4"]
     line += [word for setting in sets for word in ("--set", setting)]
     done = run_python("-c", STOP_BEFORE_THE_END, *line)

@@ -39,7 +39,7 @@ UNLIKE = (".png",)
 
 NEEDED = (
     *("cffi", "pycparser.c_parser", "scipy.stats", "meta.panda.records", "tune_jobs.study"),
-    *("tune_jobs.adapting.many_tasks", "tune_jobs.figures.drawing", "tune_jobs.figures.comparison"),
+    *("tune_jobs.adapting.rows", "tune_jobs.figures.drawing", "tune_jobs.figures.comparison"),
     *("tune_jobs.measuring.guard_report", "tune_jobs.replaying.trace_report"),
 )
 """What the process that is forked has imported."""

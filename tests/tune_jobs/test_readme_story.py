@@ -14,7 +14,7 @@ from tests.conftest import REPOSITORY
 from tests.tune_jobs.shown_commands import Shown, on_page
 from tune_jobs import cli
 from tune_jobs.measuring import protocol
-from tune_jobs.reports.site_report import POLICIES
+from tune_jobs.reports import site_report
 from tune_jobs.runs.history import History
 
 SHORTER = {
@@ -51,6 +51,8 @@ def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setattr(protocol, "NUM_TUNING_JOBSETS", 4)
+    monkeypatch.setattr(site_report, "INSTANTS", 4)
+    monkeypatch.setattr("tune_jobs.reports.page._svg", lambda report, picture: picture)
     return tmp_path
 
 
@@ -82,7 +84,7 @@ def test_the_story_of_the_readme_comes_true(
             assert {(row["window"], row["warmup"]) for row in rows} == {("700", "100")}
         elif name == "report":
             rows = table(inside / "report" / "replay" / "replay.csv")
-            assert {row["policy"] for row in rows} == {"as recorded", *POLICIES}
+            assert {row["policy"] for row in rows} == {"as recorded", *site_report.POLICIES}
             assert "Not measured" not in (inside / "report" / "report.html").read_text()
         elif name == "adapt":
             rows = table(inside / word_after(shown, "--out") / "adaptation.csv")
