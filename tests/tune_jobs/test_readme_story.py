@@ -19,12 +19,15 @@ from tune_jobs.runs.history import History
 
 SHORTER = {
     "train": (
-        *("--set", "training.iterations=3", "--set", "resources.num_runners=0"),
-        *("--set", "evaluation.every=3", "--set", "evaluation.jobsets=10"),
+        *("--set", "training.iterations=2", "--set", "resources.num_runners=0"),
+        *("--set", "evaluation.every=2", "--set", "evaluation.jobsets=10"),
     ),
     "compare": ("--jobsets", "5"),
     "adapt": ("--episodes", "8", "--jobsets", "2", "--evaluate", "5"),
 }
+SEARCH = ("--set", "training.jobsets=20", "--set", "training.validation_jobsets=10")
+"""Of the preset that is trained without naming it."""
+
 ELSEWHERE = ("demo", "tune", "ui")  # see tests/tune_jobs/test_demo.py, sweeps/, test_ui.py
 STORY = [
     shown
@@ -69,11 +72,15 @@ def test_the_story_of_the_readme_comes_true(
 ) -> None:
     for shown in STORY:
         name = shown.words[0]
-        assert cli.run(cli.metasched, [*shown.words, *SHORTER.get(name, ())]) == 0, shown
+        shorter = (
+            *SHORTER.get(name, ()),
+            *(SEARCH if shown.words[:2] == ("train", "--run") else ()),
+        )
+        assert cli.run(cli.metasched, [*shown.words, *shorter]) == 0, shown
         if name == "train":
             run = inside / word_after(shown, "--run")
             rows = History(run / "metrics.csv").rows()
-            assert [row["iteration"] for row in rows] == [1, 2, 3]
+            assert [row["iteration"] for row in rows] == [1, 2]
             assert rows[-1]["eval/ratio"] > 0
         elif name == "compare":
             if "--out" not in shown.words:
