@@ -50,12 +50,9 @@ def assert_same(world: HPC, jobsets: list[JobSet], rule: Rule | Scorer) -> None:
     assert one_by_one.start.tolist() == played(world, jobsets, rule).start.tolist()
 
 
-@given(
-    jobset=jobsets_of_users(),
-    world=st.sampled_from([WORLD, EVERY_SECOND]),
-    rule=st.sampled_from(RULES),
-)
-@settings(max_examples=200)
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.order}-{rule.backfilling}")
+@given(jobset=jobsets_of_users(), world=st.sampled_from([WORLD, EVERY_SECOND]))
+@settings(max_examples=14)
 def test_decisions_one_by_one_give_the_schedule_that_is_played(
     rule: Rule, jobset: JobSet, world: HPC
 ) -> None:
