@@ -18,7 +18,7 @@ def cold_functions(package: str, warm: str) -> tuple[set[str], int]:
 
     Args:
         package: whose modules are searched, such as ``cluster_env``.
-        warm: module whose ``main`` warms them up.
+        warm: module whose ``warm`` warms them up.
     """
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as process:
@@ -26,7 +26,7 @@ def cold_functions(package: str, warm: str) -> tuple[set[str], int]:
 
 
 def _cold_functions(package: str, warm: str) -> tuple[set[str], int]:
-    importlib.import_module(warm).main()
+    importlib.import_module(warm).warm()
     root = importlib.import_module(package)
     functions = {
         f"{thing.__module__}.{thing.__name__}": thing

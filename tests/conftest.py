@@ -9,12 +9,12 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Generator, Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tests.forked_workers import ray_of_forks
 from tests.isolation import changes, shared_state
 from tune_jobs.terminal.running import prepare_environment
 
@@ -103,35 +103,10 @@ def local_ray() -> Iterator[None]:
     """Ray with four logical CPUs, whatever the machine has; all tests of a process share it.
 
     Commands called in this process use it as they find it. A second session after a first one in
-    the same process costs seconds, and not all of Ray's libraries expect it. Its workers import
-    from the folder, and read the environment, that it is started in: these are the same whichever
-    test comes first, and whatever a fixture of its module has set by then.
+    the same process costs seconds, and not all of Ray's libraries expect it.
     """
-    import ray
-    from ray._private.parameter import RayParams
-
-    from tests.forked_workers import forked_workers
-    from tune_jobs.processes.ray_session import SYSTEM_CONFIG, start_patiently
-
-    with forked_workers() as worker_path:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.chdir(REPOSITORY)
-            patch.setenv("METASCHED_IMPORTS", "tests")
-            own = partial(RayParams, worker_path=worker_path)
-            patch.setattr("ray._private.parameter.RayParams", own)
-            start_patiently(
-                address="local",
-                num_cpus=4,
-                num_gpus=0,
-                object_store_memory=1 << 28,
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level="ERROR",
-                _node_ip_address="127.0.0.1",
-                _system_config=SYSTEM_CONFIG,
-            )
+    with ray_of_forks("tests"):
         yield
-        ray.shutdown()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -54,6 +55,43 @@ def forked_workers() -> Iterator[str]:
             assert server.stdin is not None
             server.stdin.close()
             server.wait(PATIENCE_S)
+
+
+@contextmanager
+def ray_of_forks(imports: str) -> Iterator[None]:
+    """Ray with four logical CPUs, whose workers are forks.
+
+    They import from the folder, and read the environment, that it is started in: these are the same
+    whatever was set by then.
+
+    Args:
+        imports: modules of extensions, as METASCHED_IMPORTS names them.
+    """
+    import pytest
+    import ray
+    from ray._private.parameter import RayParams
+
+    from tune_jobs.processes.ray_session import SYSTEM_CONFIG, start_patiently
+
+    with forked_workers() as worker_path:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(Path(__file__).parents[1])
+            patch.setenv("METASCHED_IMPORTS", imports)
+            own = partial(RayParams, worker_path=worker_path)
+            patch.setattr("ray._private.parameter.RayParams", own)
+            start_patiently(
+                address="local",
+                num_cpus=4,
+                num_gpus=0,
+                object_store_memory=1 << 28,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level="ERROR",
+                _node_ip_address="127.0.0.1",
+                _system_config=SYSTEM_CONFIG,
+            )
+        yield
+        ray.shutdown()
 
 
 def serve(listener: socket.socket) -> None:

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import gymnasium
 import pytest
+import yaml
 
 import cluster_env  # noqa: F401  registers the environments
 import rllib_configs.config.loading  # noqa: F401  registers what comes with metasched
 from cluster_env.envs import check_cluster_env
 from rllib_configs.config import extensions
+from tests import test_toy_world
 from tests.registries import EXAMPLES, OF_EXTENSIONS, own_registrations
 from tests.waiting import run_python
 from tune_jobs import cli
@@ -29,6 +31,16 @@ SMOKE = [
     "--set",
     "evaluation.jobsets=4",
 ]
+TRAIN = """
+import os, sys
+from tests.forked_workers import ray_of_forks
+from train_all import main
+from tune_jobs import cli
+runs, *sweep = sys.argv[1:]
+with ray_of_forks(os.environ["METASCHED_IMPORTS"]):
+    status = main([runs]) or cli.run(cli.metasched, sweep)
+sys.exit(status)
+"""
 
 
 @pytest.fixture
@@ -184,17 +196,46 @@ def test_a_world_is_trained_in_and_holds_nothing_back(
     assert float(held["utilization"]) < 0.8 * float(sjf["utilization"])
 
 
-@pytest.mark.integration
-@pytest.mark.slow
-def test_each_is_trained_with_two_runners(tmp_path: Path) -> None:
-    """Functions of a user's own go to other processes, in workloads, objectives and references."""
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What processes trained that inherit the extensions: each, and the toy world in a sweep."""
     from tests.extensions.train_all import MODULES
 
+    folder = tmp_path_factory.mktemp("elsewhere")
+    (folder / "toy.yaml").write_text(yaml.safe_dump(test_toy_world.CONFIG))
+    sweep = {
+        "name": "toy-sweep",
+        "preset": str(folder / "toy.yaml"),
+        "search": "grid",
+        "settings": {"training.iterations": 2},
+        "space": {"training.lr": {"grid": [1e-3, 3e-3]}},
+    }
+    (folder / "sweep.yaml").write_text(yaml.safe_dump(sweep))
+    line = ["tune", str(folder / "sweep.yaml"), "--runs", str(folder / "runs")]
+    line += ["--concurrent", "1"]  # so that both trials run in one process
     path = os.pathsep.join([str(FOLDER), *sys.path])
-    own = {"PYTHONPATH": path, extensions.IMPORTS: ",".join(MODULES)}
-    done = run_python(str(TRAIN_ALL), str(tmp_path), timeout_s=500, **own)
+    own = {"PYTHONPATH": path, extensions.IMPORTS: ",".join([*MODULES, test_toy_world.MODULE])}
+    done = run_python("-c", TRAIN, str(folder), *line, timeout_s=500, **own)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert_trained_by_two(tmp_path)
+    return folder
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_each_is_trained_with_two_runners(elsewhere: Path) -> None:
+    """Functions of a user's own go to other processes, in workloads, objectives and references."""
+    assert_trained_by_two(elsewhere)
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_a_world_of_ones_own_is_swept(elsewhere: Path) -> None:
+    (trials,) = (elsewhere / "runs").glob("toy-sweep-*/trials.csv")
+    with trials.open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2
+    assert {row["metric"] for row in rows} == {"eval/ratio"}  # to the best baseline
+    assert all(1 <= float(row["score"]) < 2 for row in rows)
 
 
 def assert_trained_by_two(runs: Path) -> None:

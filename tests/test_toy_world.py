@@ -1,6 +1,7 @@
 """The proof of the seam: a second world, in one file of tests, is learned by the ordinary commands.
 
-`tests.toy_world` is a single machine whose best order is known: weight over duration.
+`tests.toy_world` is a single machine whose best order is known: weight over duration. It is swept
+in `test_extension_examples`.
 """
 
 import copy
@@ -25,7 +26,6 @@ from cluster_env.task import Task
 from rllib_configs.config import extensions
 from tests.conftest import REPOSITORY
 from tests.registries import own_registrations
-from tests.waiting import run_python
 from tune_jobs import cli
 
 MODULE = "tests.toy_world"
@@ -160,26 +160,3 @@ def test_it_is_adapted_to_another_objective(run: Path, tmp_path: Path) -> None:
     costs = [float(row["cost"]) for row in rows if row["step"]]
     assert rows[0]["metric"] == "completion_time"
     assert costs[-1] < costs[0]
-
-
-@pytest.mark.integration
-@pytest.mark.slow
-def test_it_is_swept(toy, config: Path, tmp_path: Path) -> None:
-    """In a process of its own, so that the processes of the trials inherit the extension."""
-    sweep = {
-        "name": "toy-sweep",
-        "preset": str(config),
-        "search": "grid",
-        "settings": {"training.iterations": 2},
-        "space": {"training.lr": {"grid": [1e-3, 3e-3]}},
-    }
-    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(sweep))
-    line = ["tune", str(tmp_path / "sweep.yaml"), "--runs", str(tmp_path / "runs")]
-    line += ["--concurrent", "1"]  # so that both trials run in one process
-    found = run_python("-m", "tune_jobs.cli", *line, **{extensions.IMPORTS: MODULE})
-    assert found.returncode == 0, found.stderr
-    (trials,) = (tmp_path / "runs").glob("toy-sweep-*/trials.csv")
-    rows = table(trials)
-    assert len(rows) == 2
-    assert {row["metric"] for row in rows} == {"eval/ratio"}  # to the best baseline
-    assert all(1 <= float(row["score"]) < 2 for row in rows)

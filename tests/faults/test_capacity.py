@@ -47,6 +47,7 @@ def held(num_cpus: int) -> Iterator[Callable[[], None]]:
     """Takes CPUs; gives what releases them, again and again."""
     holder = Holder.options(num_cpus=num_cpus).remote()
     ray.get(holder.ready.remote(), timeout=PATIENCE_S)
+    wait_for(lambda: ray.available_resources().get("CPU", 0) <= 4 - num_cpus, "all hear of it")
     try:
         yield lambda: ray.kill(holder)
     finally:

@@ -141,17 +141,9 @@ def test_a_runner_that_stops_after_the_last_iteration_does_not_keep_the_command(
     tmp_path: Path,
 ) -> None:
     run = tmp_path / "run"
-    line = [
-        "train",
-        "deeprm-smoke",
-        "--run",
-        str(run),
-        "--set",
-        "tracking.enabled=false",
-        "--runners",
-        "2",
-    ]
-    sets = [*SETTINGS[:4], "training.iterations=2", "evaluation.jobsets=4"]
+    line = ["train", "deeprm-smoke", "--run", str(run), "--runners", "1"]
+    sets = ["tracking.enabled=false", *SETTINGS[:4], "training.iterations=2"]
+    sets.append("evaluation.jobsets=4")
     line += [word for setting in sets for word in ("--set", setting)]
     done = run_python("-c", STOP_BEFORE_THE_END, *line)
     assert done.returncode == 0, done.stderr

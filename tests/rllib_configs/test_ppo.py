@@ -143,21 +143,17 @@ def test_a_policy_that_never_wants_to_start_still_finishes_every_job() -> None:
     assert schedule.finished.all()
 
 
-@pytest.mark.parametrize(
-    ("critic", "number"),
-    [
-        pytest.param(False, 1, id="killed while it samples"),
-        pytest.param(True, 3, id="killed in the second epoch, with a critic"),
-    ],
-)
 def test_numbers_depend_neither_on_runners_nor_on_a_resume_nor_on_a_kill(
-    critic: bool, number: int, local_ray: None, tmp_path: Path
+    local_ray: None, tmp_path: Path
 ) -> None:
-    """Two runners with a unit each, in an iteration with the clock of the run's second half."""
-    learning = f"training.critic={str(critic).lower()}"
+    """Two runners with a unit each, in an iteration with the clock of the run's second half.
+
+    One is killed in the second epoch. See `tests.meta.test_same_bits` for other moments.
+    """
+    learning = "training.critic=true"
     weights, metrics = train(config_of(learning), 4, keep=tmp_path / "checkpoint")
     two = config_of(learning, "resources.num_runners=2")
-    found, same = go_on_and_lose_a_runner(two, tmp_path / "checkpoint", number)
+    found, same = go_on_and_lose_a_runner(two, tmp_path / "checkpoint", 3)
     assert_equal(found, weights)
     assert_same_numbers(same, metrics[2:])
 

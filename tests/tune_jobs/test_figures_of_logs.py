@@ -57,8 +57,6 @@ def test_the_whole_price_stands_beside_the_headline(log: Path, tmp_path: Path) -
     """In a table of utilization the slowdown is part of it; times are written as people do."""
     run("cunha-table5.7", "--trace", str(log), "--out", str(tmp_path))
     table = tmp_path / "cunha-table5.7.csv"
-    run("cunha-table5.7", "--trace", str(log), "--runners", "2", "--out", str(tmp_path / "two"))
-    assert (tmp_path / "two" / table.name).read_bytes() == table.read_bytes()
     shown = all_texts(scenarios.draw(table))
     heads = {"util", "slowdown", "to end", "wait", "longest", "makespan"}
     assert heads | {"narrow", "medium", "wide"} <= set(shown)

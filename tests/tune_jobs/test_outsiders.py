@@ -7,11 +7,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pytest
 
@@ -24,8 +25,10 @@ from cluster_env.worlds.hpc.rules import Rule, RulePolicy
 from cluster_env.worlds.hpc.workloads import LublinWorkload
 from tests.conftest import REPOSITORY
 from tests.tune_jobs.test_sites import write_log
+from tests.waiting import run_python
 from tune_jobs.processes.limited import Limits, call_apart
 from tune_jobs.recipes.peeking import peeks
+from tune_jobs.recipes.site_units import Contender, Unit, measure
 
 PACKAGES = ("package", "maskable_ppo", "kernel_network")
 ENTRIES = ("root-area", "widest", "maskable-ppo", "kernel-network")
@@ -65,14 +68,27 @@ for act in (raises, hangs, hoards):
     HEURISTICS.register(act.__name__)(Heuristic.unnumbered(act.__name__, make))
 """
 DRIVER = """
-import sys
+import json, sys
 from tune_jobs import cli
 from tune_jobs.figures import registry
 from tune_jobs.recipes import site_units, sites
 registry.num_local_cpus = lambda: 1
-site_units.START_S = 30.0
+apart = site_units.measure_apart
+def measure_apart(unit):
+    site_units.START_S = 8.0 if unit.contender.name == "hangs" else 60.0
+    return apart(unit)
+site_units.measure_apart = measure_apart
 sites.RULES, sites.BY_PREDICTIONS = ("fcfs:easy", "sjf:easy"), ()
-sys.exit(cli.run(cli.metasched, sys.argv[1:]))
+for line in json.loads(sys.argv[1]):
+    if status := cli.run(cli.metasched, line):
+        sys.exit(status)
+"""
+
+
+TRAIN = """
+import json, runpy, sys
+for sys.argv[:] in json.loads(sys.argv[1]):
+    runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
@@ -146,7 +162,16 @@ def end_at_once(number: float) -> None:
     os._exit(int(number))
 
 
+@pytest.fixture
+def _by_value() -> Iterator[None]:
+    """The other process need not import this module."""
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    yield
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+
+
 @pytest.mark.integration
+@pytest.mark.usefixtures("_by_value")
 @pytest.mark.parametrize(
     ("function", "seconds", "message"),
     [
@@ -164,40 +189,44 @@ def test_whatever_a_call_does_ends_with_its_process(
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("_by_value")
 def test_a_call_apart_gives_what_it_returns() -> None:
     assert call_apart(half, 7.0, Limits(60)) == {"half": 3.5}
 
 
+def install(site: Path) -> None:
+    """Into a folder, the packages, and a module of policies that do what they must not."""
+    copies = []
+    for name in PACKAGES:  # building leaves files behind
+        source = REPOSITORY / "tests" / "extensions" / name
+        copies.append(str(shutil.copytree(source, site.with_name("src") / name)))
+    pip = [sys.executable, "-m", "pip", "-qq", "--disable-pip-version-check", "install"]
+    offline = ["--no-deps", "--no-build-isolation", "--no-index", "--target", str(site)]
+    subprocess.run([*pip, *offline, *copies], check=True, timeout=200)
+    (site / "bad_policies.py").write_text(BAD)
+
+
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the packages, and a module of policies that do what they must not."""
-    folder = tmp_path_factory.mktemp("installed")
-    pip = [sys.executable, "-m", "pip", "-qq", "--disable-pip-version-check"]
-    offline = ["--no-deps", "--no-build-isolation", "--no-index"]
-    for name in PACKAGES:
-        # A copy, because building leaves files behind.
-        copy = shutil.copytree(REPOSITORY / "tests" / "extensions" / name, folder / "src" / name)
-        wheel = [*pip, "wheel", *offline, "--wheel-dir", str(folder), str(copy)]
-        subprocess.run(wheel, check=True, timeout=200)
-    wheels = map(str, folder.glob("*.whl"))
-    site = ["--target", str(folder / "site")]
-    subprocess.run([*pip, "install", *offline, *site, *wheels], check=True, timeout=200)
-    (folder / "site" / "bad_policies.py").write_text(BAD)
-    return folder / "site"
-
-
-def call(site: Path, *arguments: str, imports: str = "") -> str:
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What commands have written that were called where the packages are installed."""
+    out = tmp_path_factory.mktemp("out")
+    install(site := out / "site")
+    (out / "logs").mkdir()
+    write_log(out / "logs" / "busy.swf", 600, 2.2)
+    own = "--set task.workload.kind=at-once --set task.objective=hour --jobsets 2"
+    compared = f"compare --config hpc-smoke --policies root-area,widest {own} --out {out}"
+    drawn = f"figure sites --trace {out / 'logs'} --out {out}"
+    lines = [line.split() for line in ("--version --verbose", compared, drawn)]
     roots = (site, REPOSITORY, REPOSITORY / "tune_jobs" / "api")
-    variables = {"PYTHONPATH": os.pathsep.join(map(str, roots)), "METASCHED_IMPORTS": imports}
-    done = subprocess.run(
-        [sys.executable, "-c", DRIVER, *arguments],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        timeout=400,
+    path, imports = os.pathsep.join(map(str, roots)), "bad_policies"
+    done = run_python(
+        *("-c", DRIVER, json.dumps(lines)),
+        timeout_s=500,
+        **{"PYTHONPATH": path, "METASCHED_IMPORTS": imports},
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
+    (out / "said").write_text(done.stdout + done.stderr)
+    return out
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -207,36 +236,27 @@ def read(path: Path) -> list[dict[str, str]]:
 
 @pytest.mark.integration
 @pytest.mark.slow
-def test_what_packages_enter_is_listed_and_used_by_other_commands(
-    installed: Path, tmp_path: Path
-) -> None:
-    listed = " ".join(call(installed, "--version", "--verbose").split())
+def test_what_packages_enter_is_listed_and_used_by_other_commands(out: Path) -> None:
+    listed = " ".join((out / "said").read_text().split())
     for thing in ("heuristic root-area", "heuristic widest", "workload at-once", "objective hour"):
         assert thing in listed
     for package in ("own-package", "maskable-ppo-entry", "kernel-network-entry"):
         assert f"from {package} 0.1.0" in listed
-    own = "--set task.workload.kind=at-once --set task.objective=hour --jobsets 2"
-    line = f"compare --config hpc-smoke --policies root-area,widest {own} --out {tmp_path}"
-    call(installed, *line.split())
-    rows = read(tmp_path / "comparison.csv")
+    rows = read(out / "comparison.csv")
     assert [row["policy"] for row in rows] == ["root-area", "widest"]
     assert {(row["metric"], row["jobs"]) for row in rows} == {("hour", "AtOnce")}
 
 
 @pytest.mark.integration
 @pytest.mark.slow
-def test_outsiders_are_on_the_leaderboard_and_fail_alone(installed: Path, tmp_path: Path) -> None:
-    logs = tmp_path / "logs"
-    logs.mkdir()
-    write_log(logs / "busy.swf", 600, 2.2)
-    made = {}
-    for name, imports in (("good", ""), ("bad", "bad_policies")):
-        line = ["figure", "sites", "--trace", str(logs), "--out", str(tmp_path / name)]
-        said = call(installed, *line, imports=imports)
-        made[name] = read(tmp_path / name / "sites.csv")
-    assert made["bad"] == made["good"]  # who fails has no row, and the others' are the same
-    assert {row["policy"] for row in made["good"]} >= set(ENTRIES)
-    entries = {row["policy"]: row for row in read(tmp_path / "bad" / "sites-entries.csv")}
+def test_outsiders_are_on_the_leaderboard_and_fail_alone(out: Path) -> None:
+    made = {row["policy"]: row for row in read(out / "sites.csv")}
+    assert made.keys() >= {*ENTRIES, "sjf:easy"}
+    assert not made.keys() & {"peeks", "raises", "hangs", "hoards"}  # who fails has no row
+    bound = {"max-wait": f"{made['sjf:easy']['max_wait']}s"}
+    alone = measure(Unit(out / "logs" / "busy.swf", "", options=bound), Contender("sjf:easy"))
+    assert float(made["sjf:easy"]["mean_wait"]) == pytest.approx(alone["mean_wait"], rel=1e-6)
+    entries = {row["policy"]: row for row in read(out / "sites-entries.csv")}
     assert entries["widest"]["trained_on"] == "undeclared"
     assert entries["kernel-network"]["trained_on"] == "none"
     assert entries["maskable-ppo"]["source"] == "maskable-ppo-entry 0.1.0"
@@ -245,16 +265,16 @@ def test_outsiders_are_on_the_leaderboard_and_fail_alone(installed: Path, tmp_pa
     assert reasons.pop("peeks").startswith("it peeks: job ")
     assert reasons == {
         "raises": "RuntimeError: no idea what to do",
-        "hangs": "it was stopped after 31 s",
+        "hangs": "it was stopped after 9 s",
         "hoards": "it was stopped at 8 GiB of memory",
     }
-    page = (tmp_path / "bad" / "sites.md").read_text()
+    said, page = (out / "said").read_text(), (out / "sites.md").read_text()
     for name, reason in reasons.items():
         assert f"{name} on busy: {reason}" in said
         assert f"- `{name}`, busy: {reason}" in page
-    board = read(tmp_path / "bad" / "sites-leaderboard.csv")
+    board = read(out / "sites-leaderboard.csv")
     over = [row for row in board if row["log"] == "all busy logs"]
-    assert {row["policy"] for row in over} == {row["policy"] for row in made["good"]}
+    assert {row["policy"] for row in over} == made.keys()
     ranks = [float(row["rank"]) for row in over]
     assert ranks == sorted(ranks)
     assert ranks[0] == 1
@@ -264,10 +284,14 @@ def test_outsiders_are_on_the_leaderboard_and_fail_alone(installed: Path, tmp_pa
 @pytest.mark.slow
 def test_the_trained_entries_can_be_trained_anew(tmp_path: Path) -> None:
     pytest.importorskip("sb3_contrib")
-    for name, steps in (("maskable_ppo", "2048"), ("kernel_network", "1")):
-        folder = REPOSITORY / "tests" / "extensions" / name
-        line = [str(folder / "train.py"), str(tmp_path / f"{name}.json"), steps]
-        subprocess.run([sys.executable, *line], cwd=REPOSITORY, check=True, timeout=300)
+    packages = {name: REPOSITORY / "tests" / "extensions" / name for name in PACKAGES[1:]}
+    lines = [
+        [str(folder / "train.py"), str(tmp_path / f"{name}.json"), steps]
+        for (name, folder), steps in zip(packages.items(), ("2048", "1"), strict=True)
+    ]
+    done = run_python("-c", TRAIN, json.dumps(lines))
+    assert done.returncode == 0, done.stderr
+    for name, folder in packages.items():
         committed = json.loads((folder / f"{name}_entry" / "weights.json").read_text())
         trained = json.loads((tmp_path / f"{name}.json").read_text())
         assert {key: np.shape(of) for key, of in trained.items()} == {

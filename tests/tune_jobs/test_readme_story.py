@@ -14,17 +14,20 @@ from tests.conftest import REPOSITORY
 from tests.tune_jobs.shown_commands import Shown, on_page
 from tune_jobs import cli
 from tune_jobs.measuring import protocol
-from tune_jobs.reports.site_report import POLICIES
+from tune_jobs.reports import site_report
 from tune_jobs.runs.history import History
 
 SHORTER = {
     "train": (
-        *("--set", "training.iterations=3", "--set", "resources.num_runners=0"),
-        *("--set", "evaluation.every=3", "--set", "evaluation.jobsets=10"),
+        *("--set", "training.iterations=2", "--set", "resources.num_runners=0"),
+        *("--set", "evaluation.every=2", "--set", "evaluation.jobsets=10"),
     ),
     "compare": ("--jobsets", "5"),
     "adapt": ("--episodes", "8", "--jobsets", "2", "--evaluate", "5"),
 }
+SEARCH = ("--set", "training.jobsets=20", "--set", "training.validation_jobsets=10")
+"""Of the preset that is trained without naming it."""
+
 ELSEWHERE = ("demo", "tune", "ui")  # see tests/tune_jobs/test_demo.py, sweeps/, test_ui.py
 STORY = [
     shown
@@ -51,6 +54,8 @@ def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setattr(protocol, "NUM_TUNING_JOBSETS", 4)
+    monkeypatch.setattr(site_report, "INSTANTS", 4)
+    monkeypatch.setattr("tune_jobs.reports.page._svg", lambda report, picture: picture)
     return tmp_path
 
 
@@ -67,11 +72,15 @@ def test_the_story_of_the_readme_comes_true(
 ) -> None:
     for shown in STORY:
         name = shown.words[0]
-        assert cli.run(cli.metasched, [*shown.words, *SHORTER.get(name, ())]) == 0, shown
+        shorter = (
+            *SHORTER.get(name, ()),
+            *(SEARCH if shown.words[:2] == ("train", "--run") else ()),
+        )
+        assert cli.run(cli.metasched, [*shown.words, *shorter]) == 0, shown
         if name == "train":
             run = inside / word_after(shown, "--run")
             rows = History(run / "metrics.csv").rows()
-            assert [row["iteration"] for row in rows] == [1, 2, 3]
+            assert [row["iteration"] for row in rows] == [1, 2]
             assert rows[-1]["eval/ratio"] > 0
         elif name == "compare":
             if "--out" not in shown.words:
@@ -82,7 +91,7 @@ def test_the_story_of_the_readme_comes_true(
             assert {(row["window"], row["warmup"]) for row in rows} == {("700", "100")}
         elif name == "report":
             rows = table(inside / "report" / "replay" / "replay.csv")
-            assert {row["policy"] for row in rows} == {"as recorded", *POLICIES}
+            assert {row["policy"] for row in rows} == {"as recorded", *site_report.POLICIES}
             assert "Not measured" not in (inside / "report" / "report.html").read_text()
         elif name == "adapt":
             rows = table(inside / word_after(shown, "--out") / "adaptation.csv")

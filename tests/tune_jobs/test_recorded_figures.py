@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
@@ -32,6 +34,15 @@ def kind_of(path: Path) -> FigureKind | None:
     return kind
 
 
+def lay_out(figure: Figure) -> None:
+    """Puts everything where drawing would; texts of legends are moved as these are drawn."""
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    if engine := figure.get_layout_engine():
+        engine.execute(figure)
+    for legend in figure.findobj(Legend):  # type: ignore[attr-defined]
+        legend.draw(renderer)
+
+
 def texts_beside_axes(figure: Figure) -> Iterator[Text]:
     """All that is written, but for ticks, which may lie beyond the ends of their axis."""
     ticks = {
@@ -52,7 +63,7 @@ def test_a_recorded_table_is_drawn_and_no_text_leaves_the_picture(
     if (kind := kind_of(path)) is None:
         return
     figure = kind.draw(path)
-    figure.draw_without_rendering()
+    lay_out(figure)
     width, height = figure.bbox.size
     shown = list(texts_beside_axes(figure))
     assert shown

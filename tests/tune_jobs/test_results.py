@@ -425,7 +425,8 @@ def test_a_command_that_fails_ends_it_with_its_status(tmp_path, capfd):
 def test_a_signal_lets_all_trainings_write_their_checkpoints(
     local_ray, tmp_path, monkeypatch, capfd
 ):
-    runs = [{**TINY["runs"][0], "iterations": 100_000}]
+    alone = {**TINY_RUN["settings"], "resources.num_runners": 0}
+    runs = [{**TINY_RUN, "iterations": 100_000, "settings": alone}]
     file = write(tmp_path / "tiny.yaml", runs=runs, seeds=[3, 4, 5])
     begun, waiting = [tmp_path / f"tiny-0.7-{seed}" for seed in (3, 4)], tmp_path / "tiny-0.7-5"
     monkeypatch.setenv("RAY_ADDRESS", ray.get_runtime_context().gcs_address)  # they share it

@@ -4,7 +4,7 @@ New ones are found by themselves. What takes long is not done, in one of these w
 
 - Words are appended that make work small, as a user could (`SHORTER`), and heuristics are tuned on
   4 jobsets. So compare and adapt run to their end. What stands in several places runs once.
-- Pictures are drawn and not rendered, as in most tests; `test_readme_story` renders them.
+- Pictures are drawn and not rendered, as in most tests.
 - The function that does the long part is left out (`LONG`). All before it runs: options, presets,
   keys and values of configs, sweeps and experiments, globs, policies. So it is with train, tune,
   study, report and figures; `test_readme_story` writes a whole report.

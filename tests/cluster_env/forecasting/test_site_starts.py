@@ -32,7 +32,7 @@ def nothing_known(jobset: JobSet) -> SitePast:
 
 @pytest.mark.parametrize("name", ["fcfs:strict", "fcfs:easy", "wfp3:skip", "sjf:conservative"])
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_with_true_run_times_and_no_arrivals_it_is_the_start_itself(
     name: str, data: st.DataObject
 ) -> None:

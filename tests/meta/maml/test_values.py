@@ -1,8 +1,6 @@
 """Values that are fitted to a stage explain what its returns differ in."""
 
-import os
-import subprocess
-import sys
+import hashlib
 
 import numpy as np
 
@@ -14,7 +12,7 @@ from rllib_configs.config.loading import load_config
 from rllib_configs.learning.advantages import advantages_by_clock
 from rllib_configs.networks.registry import network_of
 from rllib_configs.runners.rollout import Rollouts, rollout
-from tests.conftest import REPOSITORY
+from tests.waiting import run_python
 
 
 def played() -> tuple[World, Rollouts]:
@@ -43,28 +41,12 @@ def test_values_explain_most_of_what_a_discounted_return_differs_in() -> None:
     assert np.corrcoef(*centered)[0, 1] > 0.6
 
 
-DIGEST = """
-import hashlib
-from meta.maml.values import fitted_values
-from tests.meta.maml.test_values import played
-values = fitted_values(*played(), 0.9, "time_unit")
-print(hashlib.sha256(values.tobytes()).hexdigest())
-"""
+def digest() -> str:
+    values = fitted_values(*played(), 0.9, "time_unit")
+    return hashlib.sha256(values.tobytes()).hexdigest()
 
 
 def test_no_bit_depends_on_the_number_of_cores_or_on_how_the_library_multiplies() -> None:
-    def digest(**told: str) -> str:
-        return subprocess.run(
-            [sys.executable, "-c", DIGEST],
-            env={**os.environ, "OMP_NUM_THREADS": "1", **told},
-            cwd=REPOSITORY,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=300,
-        ).stdout
-
-    first = digest()
-    assert len(first.strip()) == 64
-    others = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "OPENBLAS_CORETYPE": "Prescott"}
-    assert digest(**others) == first
+    told = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "OPENBLAS_CORETYPE": "Prescott"}
+    done = run_python("-c", f"from {__name__} import digest; print(digest())", **told)
+    assert done.stdout.strip() == digest(), done.stderr

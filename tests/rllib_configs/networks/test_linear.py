@@ -1,30 +1,15 @@
 """A dense layer with one order of its sums, whatever the processor."""
 
-import os
-import subprocess
-import sys
+import hashlib
 
 import numpy as np
 import pytest
 import torch
 
 from rllib_configs.networks.linear import Linear, linear
+from tests.waiting import run_python
 
 ROWS, WIDTH, OUTPUTS = 5000, 20, 6
-TRAINED = """
-import hashlib, numpy, torch
-from rllib_configs.networks.linear import Linear
-for layer in (Linear.apply, lambda x, w, b: x @ w + b):
-    rng = numpy.random.default_rng(0)
-    tensors = [
-        torch.from_numpy(rng.normal(size=size).astype("f4")).requires_grad_()
-        for size in ((20_000, 32), (32, 32), (32,))
-    ]
-    layer(*tensors).square().sum().backward()
-    bits = b"".join(tensor.grad.numpy().tobytes() for tensor in tensors)
-    print(hashlib.sha256(bits).hexdigest())
-"""
-"""Digests of the gradients of our layer, and of PyTorch's."""
 
 
 def given(zeros: float = 0.0) -> list[torch.Tensor]:
@@ -72,18 +57,27 @@ def test_no_row_depends_on_the_others() -> None:
     assert np.array_equal(linear(inputs[7:8], weight, bias), whole[7:8])
 
 
+def digests() -> list[str]:
+    """Of the gradients of our layer, and of PyTorch's."""
+    found = []
+    for layer in (Linear.apply, lambda x, w, b: x @ w + b):
+        rng = np.random.default_rng(0)
+        tensors = [
+            torch.from_numpy(rng.normal(size=size).astype("f4")).requires_grad_()
+            for size in ((20_000, 32), (32, 32), (32,))
+        ]
+        layer(*tensors).square().sum().backward()
+        bits = b"".join(tensor.grad.numpy().tobytes() for tensor in tensors)
+        found.append(hashlib.sha256(bits).hexdigest())
+    return found
+
+
 def test_bits_do_not_depend_on_how_the_library_would_multiply() -> None:
     """MKL takes other ways where it is told to; PyTorch's product shows that it is."""
-
-    def digests(**told: str) -> list[str]:
-        command = [sys.executable, "-c", TRAINED]
-        environment = {**os.environ, **told}
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=True, timeout=300
-        )
-        return done.stdout.split()
-
-    (ours, theirs), others = digests(), digests(MKL_CBWR="COMPATIBLE")
+    code = f"from {__name__} import digests; print(*digests())"
+    done = run_python("-c", code, MKL_CBWR="COMPATIBLE")
+    assert done.returncode == 0, done.stderr
+    (ours, theirs), others = digests(), done.stdout.split()
     assert others[0] == ours
     if torch.backends.mkl.is_available():
         assert others[1] != theirs

@@ -1,7 +1,5 @@
 """The compiled set scorer computes what PyTorch does, row by row, and its gradient."""
 
-import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +16,7 @@ from cluster_env.worlds.deeprm.state import StateLayout
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from tests.rllib_configs.worlds.test_lookup_linear import states_of
+from tests.waiting import run_python
 
 CLUSTERS = [Cluster(), Cluster((6, 9, 4), 16, 4, 20, num_classes=3)]
 WIDTH = 32  # which is compiled already, as that of the presets
@@ -234,20 +233,26 @@ def test_a_value_is_that_of_double_precision() -> None:
 
 
 _SUMS = """
-import sys
+import os, sys
 import numpy as np
 from cluster_env.core.world import Features
 from cluster_env.worlds.deeprm import DeepRM
 from rllib_configs.networks.set_scorer.kernels import pack, scores
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
-for width in map(int, sys.argv[1:]):
+def say(width):
     rng = np.random.default_rng(0)
     slots, context = rng.random((5, 10, 13), np.float32), rng.random((5, 44), np.float32)
     network = SetScorer(DeepRM().feature_names, SetScorerOptions(width), 0)
     features = Features(slots, context, np.ones((5, 11), np.bool_))
     weights = [value.detach().numpy() for value in network.compiled_parameters()]
     logits, pooled = scores(pack(weights), features)
-    print(width, float(np.abs(logits).sum()), float(np.abs(pooled).sum()))
+    print(width, float(np.abs(logits).sum()), float(np.abs(pooled).sum()), flush=True)
+for widths in sys.argv[1:]:
+    if not (child := os.fork()):
+        for width in widths.split(","):
+            say(int(width))
+        os._exit(0)
+    os.waitpid(child, 0)
 """
 
 
@@ -256,15 +261,9 @@ def test_widths_from_the_cache_are_told_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A process compiles one; the next finds it in the cache, and makes another of its own."""
-
-    def lines(*widths: str) -> list[str]:
-        command = [sys.executable, "-W", "ignore", "-c", _SUMS, *widths]
-        settings = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-        done = subprocess.run(command, env=settings, capture_output=True, text=True, check=True)
-        return done.stdout.splitlines()
-
-    monkeypatch.setattr(sys, "argv", ["", "32", "4"])
-    exec(_SUMS, {})
-    expected = capsys.readouterr().out.splitlines()
-    assert lines("4") == expected[1:]
-    assert lines("32", "4") == expected
+    monkeypatch.setattr(sys, "argv", [""])
+    exec(_SUMS, own := {})
+    for width in (4, 32, 4):
+        own["say"](width)
+    done = run_python("-c", _SUMS, "4", "32,4", NUMBA_CACHE_DIR=str(tmp_path))
+    assert done.stdout == capsys.readouterr().out, done.stderr

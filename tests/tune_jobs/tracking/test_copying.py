@@ -17,6 +17,8 @@ from tune_jobs.tracking.run_file import read_run_file
 from tune_jobs.tracking.store import LocalStore, Store, StoreAway
 
 Runs = Callable[[], dict[str, Any]]
+NUM_STEPS = 400
+"""Of three metrics, which take several calls, as 130 parameters do."""
 
 
 class Server:
@@ -54,8 +56,8 @@ def server(tmp_path: Path, empty_store: Path) -> Server:
 def recorded(run_dir: Path) -> Path:
     """A run with a child and files."""
     with Tracker.open(run_dir, run_name="r", tags={"tag": "t"}) as tracker:
-        record(tracker, range(700))  # several calls
-        tracker.params({f"p{n}": n for n in range(230)})
+        record(tracker, range(NUM_STEPS))
+        tracker.params({f"p{n}": n for n in range(130)})
         tracker.note("Result", "**4**")
         (run_dir / "a.txt").write_text("a")
         tracker.artifact(run_dir / "a.txt", "figures")
@@ -87,8 +89,8 @@ def test_everything_arrives_and_a_second_copy_changes_nothing(
         assert run.data.params == here.data.params
         assert run.data.tags["tag"] == "t"
         assert run.data.tags[NOTE_TAG] == here.data.tags[NOTE_TAG]
-        assert server.curve("r", "a") == [(step, step / 2) for step in range(700)]
-        assert len(server.curve("r", "c")) == 700
+        assert server.curve("r", "a") == [(step, step / 2) for step in range(NUM_STEPS)]
+        assert len(server.curve("r", "c")) == NUM_STEPS
         for field in ("status", "start_time", "end_time"):
             assert getattr(run.info, field) == getattr(here.info, field)
         assert server.files("r", "figures") == ["figures/a.txt"]
@@ -109,20 +111,20 @@ def test_others_write_to_the_local_store_while_a_server_takes_its_time(
     with contextlib.closing(sqlite3.connect(database, timeout=0.0)) as other:
         other.execute("BEGIN EXCLUSIVE")
     rows = [row for row, _ in (*first, *points)]
-    assert len(rows) == 2100
+    assert len(rows) == 3 * NUM_STEPS
     assert rows == sorted(set(rows))
 
 
 def test_only_what_is_new_is_sent(recorded: Path, server: Server) -> None:
     copied(recorded, server)
     tracker = Tracker.open(recorded)
-    record(tracker, range(690, 720))
+    record(tracker, range(NUM_STEPS - 10, NUM_STEPS + 20))
     (recorded / "b.txt").write_text("b")
     tracker.artifact(recorded / "b.txt")
     tracker.close()
     again = copied(recorded, server)
     assert (again.num_points, again.num_files) == (60, 1)
-    assert server.curve("r", "a") == [(step, step / 2) for step in range(720)]
+    assert server.curve("r", "a") == [(step, step / 2) for step in range(NUM_STEPS + 20)]
     assert server.runs()["r"].info.status == "RUNNING"
     assert server.files("r") == ["b.txt", "figures"]
 
@@ -143,7 +145,7 @@ def test_a_server_that_fails_in_the_middle_gets_the_rest_later(
     with pytest.raises(StoreAway, match="the answer was lost"):
         copied(recorded, server)
     copied(recorded, server)
-    assert server.curve("r", "a") == [(step, step / 2) for step in range(700)]
+    assert server.curve("r", "a") == [(step, step / 2) for step in range(NUM_STEPS)]
     assert server.runs()["r"].info.status == "FINISHED"
     assert server.files("r", "figures") == ["figures/a.txt"]
 
@@ -161,7 +163,7 @@ def test_a_server_that_stores_files_keeps_a_point_once(
     experiment = client.get_experiment_by_name("metasched").experiment_id
     found = {run.info.run_name: run for run in client.search_runs([experiment])}
     history = client.get_metric_history(found["r"].info.run_id, "a")
-    assert [point.step for point in history] == list(range(700))
+    assert [point.step for point in history] == list(range(NUM_STEPS))
 
 
 def family(run_dir: Path) -> list[Any]:
@@ -182,7 +184,7 @@ def test_what_the_server_refuses_holds_nothing_up(
     monkeypatch.setattr(Store, "params", refuse)
     copy = copied(recorded, server)
     assert copy.refused == ["parameters (too many for password=***)"] * 2
-    assert len(server.curve("r", "a")) == 700
+    assert len(server.curve("r", "a")) == NUM_STEPS
     assert server.runs()["r"].info.status == "FINISHED"
 
 
@@ -192,7 +194,7 @@ def test_a_run_deleted_on_the_server_is_sent_anew(recorded: Path, server: Server
     server.client.delete_run(first)
     copied(recorded, server)
     assert server.runs()["r"].info.run_id != first
-    assert len(server.curve("r", "a")) == 700
+    assert len(server.curve("r", "a")) == NUM_STEPS
 
 
 def test_words_of_others_in_a_description_stay(recorded: Path, server: Server) -> None:
@@ -216,7 +218,7 @@ def test_links_out_of_the_store_are_not_followed(
     with pytest.raises(StoreAway, match="lead out of"):
         copied(recorded, server)
     assert "key" not in "".join(path.read_text() for path in (tmp_path / "server").rglob("*.txt"))
-    assert len(server.curve("r", "a")) == 700
+    assert len(server.curve("r", "a")) == NUM_STEPS
 
 
 def test_files_come_from_beside_the_database_whatever_address_it_has(

@@ -56,7 +56,7 @@ def summaries(load: int) -> list[Summary]:
     return [summarize(evaluate(get_heuristic(spec, world), jobsets, world)) for spec in HEURISTICS]
 
 
-@pytest.mark.parametrize("load", PUBLISHED)
+@pytest.mark.parametrize("load", [10, 70, 130, 190])
 def test_heuristics_agree_with_the_released_code(load: int) -> None:
     for spec, summary, published in zip(HEURISTICS, summaries(load), PUBLISHED[load], strict=True):
         _, low, high, mean = published

@@ -48,12 +48,15 @@ def all_different(jobset: JobSet) -> JobSet:
     return replace(jobset, attributes={**jobset.attributes, "user": users})
 
 
-@pytest.mark.parametrize("backfilling", BACKFILLING)
 @pytest.mark.parametrize(
     "order", [order for order in ORDERS if order not in ("random", "priority")]
 )
-@given(jobset=crowds(), max_wait=st.sampled_from([0, 0, 3, 9]))
-@settings(max_examples=2)
+@given(
+    jobset=crowds(),
+    backfilling=st.sampled_from(BACKFILLING),
+    max_wait=st.sampled_from([0, 0, 3, 9]),
+)
+@settings(max_examples=5)
 def test_rules(order: str, backfilling: str, jobset: JobSet, max_wait: int) -> None:
     rule = Rule(order, backfilling)
     assert starts(jobset, rule, max_wait) == starts(all_different(jobset), rule, max_wait)

@@ -52,9 +52,8 @@ def assert_promise(jobset: JobSet, schedule: Schedule, max_wait: int) -> None:
 
 
 @pytest.mark.parametrize("backfilling", BACKFILLING)
-@pytest.mark.parametrize("order", ORDERS)
-@given(jobset=small_jobsets(corrected=True), max_wait=bounds)
-@settings(max_examples=50)
+@given(jobset=small_jobsets(corrected=True), max_wait=bounds, order=st.sampled_from(ORDERS))
+@settings(max_examples=100)
 def test_bounded_rules_are_those_of_a_plain_loop(
     order: str, backfilling: str, jobset: JobSet, max_wait: int
 ) -> None:

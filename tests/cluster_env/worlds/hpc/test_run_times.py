@@ -89,11 +89,14 @@ def test_the_actual_run_times_are_what_they_say() -> None:
     assert starts.tolist() == played(HPC(PROCESSORS), [told], Rule("sjf")).start.tolist()
 
 
-@pytest.mark.parametrize("backfilling", BACKFILLING)
 @pytest.mark.parametrize("order", FIXED)
-@pytest.mark.parametrize("model", MODELS)
-@given(seed=st.integers(0, 10**6), max_wait=st.sampled_from([0, 0, 60]))
-@settings(max_examples=3)
+@given(
+    seed=st.integers(0, 10**6),
+    backfilling=st.sampled_from(BACKFILLING),
+    model=st.sampled_from(MODELS),
+    max_wait=st.sampled_from([0, 0, 60]),
+)
+@settings(max_examples=10)
 def test_rules_start_jobs_as_plain_loops_do(
     order: str, backfilling: str, model: str, seed: int, max_wait: int
 ) -> None:

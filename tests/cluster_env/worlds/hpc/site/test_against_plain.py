@@ -49,7 +49,7 @@ def test_limits_and_jobs_that_follow(
 
 
 @given(site=sites(more=True, limits=True), data=st.data())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_jobs_are_left_out_exactly_if_they_cannot_start_on_the_empty_machine(
     site: Site, data: st.DataObject
 ) -> None:

@@ -50,9 +50,8 @@ def assert_played(world: HPC, jobset: JobSet, rule: Rule | Scorer) -> None:
 
 
 @pytest.mark.parametrize("backfilling", BACKFILLING)
-@pytest.mark.parametrize("order", ORDERS)
-@given(case=worlds())
-@settings(max_examples=12)
+@given(case=worlds(), order=st.sampled_from(ORDERS))
+@settings(max_examples=30)
 def test_decisions_one_by_one_give_the_schedule_that_is_played(
     order: str, backfilling: str, case: tuple[HPC, JobSet]
 ) -> None:

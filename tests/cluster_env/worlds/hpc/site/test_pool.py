@@ -38,9 +38,13 @@ def wide(jobset: JobSet, seed: int) -> JobSet:
 
 
 @pytest.mark.parametrize("backfilling", BACKFILLING)
-@pytest.mark.parametrize("order", ORDERS)
-@given(jobset=small_jobsets(corrected=True), max_wait=bounds, seed=st.integers(0, 9))
-@settings(max_examples=12)
+@given(
+    jobset=small_jobsets(corrected=True),
+    max_wait=bounds,
+    seed=st.integers(0, 9),
+    order=st.sampled_from(ORDERS),
+)
+@settings(max_examples=40)
 def test_a_site_of_one_node_is_the_pool(
     order: str, backfilling: str, jobset: JobSet, max_wait: int, seed: int
 ) -> None:

@@ -61,7 +61,7 @@ def cases(draw) -> tuple[Site, JobSet]:
     order=st.sampled_from(["fcfs", "sjf", "wfp3", "priority", "scorer"]),
     model=st.sampled_from(MODELS),
 )
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_what_has_not_ended_changes_no_start(
     backfilling: str, case: tuple[Site, JobSet], seed: int, order: str, model: str
 ) -> None:
