@@ -90,7 +90,7 @@ def _ratio(logs: Ratios) -> Row:
 
 
 def draw(table: Path) -> Figure:
-    """Draws the CSV file of `collect`: a line for each rule, and for each method after some steps."""
+    """Draws the CSV file of `collect`: a line for each rule, and each method after some steps."""
     rows = read_frame(table, TEXTS, NUMBERS)
     learned = rows["kind"] == LEARNED
     places, families = pd.factorize(rows["family"])
