@@ -140,6 +140,12 @@ LINES = {
     "sites": [
         f"metasched figure sites --trace {REPOSITORY} --max-wait x2 --out R/figures",
     ],
+    "users": [
+        "metasched train hpc-maml --set training.family=users --set training.tasks=4 "
+        "--set training.lr=1e-12 --set training.learn_rates=false --set evaluation.jobsets=20 "
+        "--set resources.num_runners=0 --set training.iterations=1 --seed 0 --run R/start-0 "
+        "--continue",
+    ],
     "site-adaptation": [
         f"metasched figure site-adaptation --trace {REPOSITORY} --runs 'R/maml-*' "
         "--runs 'R/joint-*' --runs 'R/conditioned-*' --max-wait x2 --out R/figures",
