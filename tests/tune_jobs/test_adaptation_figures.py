@@ -19,6 +19,7 @@ from tune_jobs.figures.adaptation_comparisons import (
     draw_differences,
     draw_headroom,
 )
+from tune_jobs.figures.adaptation_gap import collect as collect_gap
 from tune_jobs.recipes import learning_curves
 from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.runs.history import History
@@ -400,8 +401,14 @@ def test_what_is_hidden_is_measured_by_the_same_rule_of_each_task(tmp_path: Path
             ("users-told", "joint"): 0.25,
         }
     )
+    (folder / "users" / "heuristics.csv").rename(tmp_path / "rules.csv")
+    (folder / "users-told" / "heuristics.csv").rename(tmp_path / "others.csv")
+    with pytest.raises(InputError, match="no costs of rules"):
+        collect_gap(FigureRequest(rows=[folder]))
+    (tmp_path / "rules.csv").rename(folder / "users" / "heuristics.csv")
+    (tmp_path / "others.csv").rename(folder / "users-told" / "heuristics.csv")
     (folder / "users-told").rename(folder / "others")
     for file in (folder / "others").glob("*.csv"):
         file.write_text(file.read_text().replace("users-told", "others"))
     with pytest.raises(InputError, match="have different tasks"):
-        made("adaptation-gap", folder, tmp_path)
+        collect_gap(FigureRequest(rows=[folder]))

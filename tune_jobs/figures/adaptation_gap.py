@@ -34,10 +34,12 @@ def collect(request: FigureRequest) -> list[Row]:
         interval.
 
     Raises:
-        InputError: if there are no rows, a family's name does not begin with that of the family
-            that shows least, or its tasks are others.
+        InputError: if there are no rows, or none of rules, a family's name does not begin with that
+            of the family that shows least, or its tasks are others.
     """
     methods, rules = load_methods(request)
+    if not {"cost", "best", "baseline"} <= {*rules}:
+        raise InputError("these rows hold no costs of rules; give the folder of metasched study")
     rules = with_numbers(rules, ["task", "cost", "best"])
     costs = {
         name: mine.pivot_table("cost", "method", "task", sort=False)
