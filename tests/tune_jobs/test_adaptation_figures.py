@@ -19,6 +19,7 @@ from tune_jobs.figures.adaptation_comparisons import (
     draw_differences,
     draw_headroom,
 )
+from tune_jobs.figures.adaptation_gap import collect as collect_gap
 from tune_jobs.recipes import learning_curves
 from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.runs.history import History
@@ -360,3 +361,54 @@ def test_more_rules_than_lines_can_be_told_apart_have_none() -> None:
 
     assert len(adaptation.rows_of_heuristics(rows(8))) == 8
     assert adaptation.rows_of_heuristics(rows(9)) == []
+
+
+def test_what_is_hidden_is_measured_by_the_same_rule_of_each_task(tmp_path: Path) -> None:
+    """Two tasks; where more is known, the best rule costs half, and a policy a quarter."""
+    folder = tmp_path / "rows"
+    for family, scale in (("users", 1.0), ("users-told", 0.5)):
+        rules = [
+            {
+                **{"family": family, "objective": "slowdown", "task": task, "method": name},
+                **{"policy": name, "cost": scale * cost, "best": 8.0 * scale * (1 + task)},
+                **{"best_heuristic": "saf", "baseline": named, "ratio": 1.0, "wait": 3.0},
+            }
+            for name, costs, named in (
+                ("saf", (8.0, 32.0), "1"),
+                ("sjf", (16.0, 16.0), "1"),
+                ("f4", (1.0, 1.0), "0"),  # no baseline
+            )
+            for task, cost in enumerate(costs)
+        ]
+        write_table(folder / family / "heuristics.csv", rules)
+        policy = [
+            {
+                **{"family": family, "method": "joint", "name": "joint", "trained_on": "users"},
+                **{"meta_seed": 0, "task": task, "objective": "slowdown", "seed": 0, "step": 0},
+                **{"episodes": 0, "cost": 0.0, "best": 0.0, "ratio": 0.5, "wait": 1.0},
+            }
+            for task in range(2)
+        ]
+        write_table(folder / family / "joint-0.csv", policy)
+    rows = made("adaptation-gap", folder, tmp_path)
+    found = {(row["family"], row["method"]): number(row, "ratio") for row in rows}
+    # By hand: sjf costs 16 / 8 and 16 / 16, saf 8 / 8 and 32 / 16.
+    assert found == pytest.approx(
+        {
+            ("users", "saf"): 2**0.5,
+            ("users", "joint"): 0.5,
+            ("users-told", "saf"): 2**-0.5,
+            ("users-told", "joint"): 0.25,
+        }
+    )
+    (folder / "users" / "heuristics.csv").rename(tmp_path / "rules.csv")
+    (folder / "users-told" / "heuristics.csv").rename(tmp_path / "others.csv")
+    with pytest.raises(InputError, match="no costs of rules"):
+        collect_gap(FigureRequest(rows=[folder]))
+    (tmp_path / "rules.csv").rename(folder / "users" / "heuristics.csv")
+    (tmp_path / "others.csv").rename(folder / "users-told" / "heuristics.csv")
+    (folder / "users-told").rename(folder / "others")
+    for file in (folder / "others").glob("*.csv"):
+        file.write_text(file.read_text().replace("users-told", "others"))
+    with pytest.raises(InputError, match="have different tasks"):
+        collect_gap(FigureRequest(rows=[folder]))

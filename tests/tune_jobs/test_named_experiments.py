@@ -50,6 +50,7 @@ COUNTS = {
     "graphs": {"train": 10, "compare": 1},
     "graph-shifts": {"train": 55, "compare": 6, "join": 2},
     "run-times": {"figure": 1},
+    "users": {"train": 16, "study": 3, "figure": 2},
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
     "utility": {"train": 20, "figure": 9},
@@ -138,6 +139,12 @@ LINES = {
     ],
     "sites": [
         f"metasched figure sites --trace {REPOSITORY} --max-wait x2 --out R/figures",
+    ],
+    "users": [
+        "metasched train hpc-maml --set training.family=users --set training.tasks=4 "
+        "--set training.lr=1e-12 --set training.learn_rates=false --set evaluation.jobsets=20 "
+        "--set resources.num_runners=0 --set training.iterations=1 --seed 0 --run R/start-0 "
+        "--continue",
     ],
     "site-adaptation": [
         f"metasched figure site-adaptation --trace {REPOSITORY} --runs 'R/maml-*' "

@@ -27,6 +27,7 @@ from cluster_env.workloads.lublin import JobType, draw_jobs, pass_through_days, 
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.workload import Workload
 from cluster_env.worlds.hpc.partition_jobs import jobs_of_partitions
+from cluster_env.worlds.hpc.user_jobs import UsersWorkload
 from cluster_env.worlds.hpc.world import HPC
 
 _SAMPLE = 20_000  # jobs that the load of a generator is measured on
@@ -378,6 +379,7 @@ WORKLOADS.register("lublin")(
 )
 WORKLOADS.register("lognormal")(WorkloadSpec(LognormalWorkload, _processors))
 WORKLOADS.register("bimodal")(WorkloadSpec(BimodalWorkload, _processors))
+WORKLOADS.register("users")(WorkloadSpec(UsersWorkload, _processors))
 WORKLOADS.register("trace")(
     WorkloadSpec(
         HPCLog,
