@@ -52,10 +52,8 @@ REMOVED = {
     "option of adapt objective": "give --task objective=NAME",
     **dict.fromkeys((f"option of {k} list" for k in ("figure", "results")), _LISTED),
     "option of tune sweeps": _LISTED,
-    **{
-        f"option of train {old}": f"give --show {new}"
-        for old, new in (("presets",) * 2, ("settings",) * 2, ("print-config", "config"))
-    },
+    **{f"option of train {name}": f"give --show {name}" for name in ("presets", "settings")},
+    "option of train print-config": "give --show config",
     **dict.fromkeys(
         (f"option of {k} no-track" for k in ("train", "tune")),
         "give --set tracking.enabled=false",

@@ -27,7 +27,7 @@ class Choosing(Protocol):
 C = TypeVar("C", bound=Choosing)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Algorithm:
     """A learning algorithm that configs can name.
 
@@ -51,7 +51,7 @@ class Algorithm:
     prepare: Callable[[Any], Any] | str | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class NetworkEntry:
     """A network that configs can name.
 

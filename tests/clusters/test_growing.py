@@ -23,6 +23,13 @@ IDLE_S = 6.0
 JOB_TIMEOUT_S = 240.0
 
 
+def sets(*changes: str) -> list[str]:
+    return [word for change in changes for word in ("--set", change)]
+
+
+SETTINGS = sets("tracking.enabled=false", "training.iterations=2", "evaluation.jobsets=2")
+
+
 class GrowingCluster(LocalCluster):
     """A head with one CPU and no worker; up to two workers with two CPUs each can come."""
 
@@ -98,16 +105,8 @@ def metasched(cluster: LocalCluster, *arguments: str) -> "subprocess.CompletedPr
 def test_a_run_brings_the_nodes_that_it_needs_and_they_go_when_it_has_ended(
     cluster: LocalCluster,
 ) -> None:
-    settings = [
-        "--set",
-        "tracking.enabled=false",
-        "--set",
-        "training.iterations=2",
-        "--set",
-        "evaluation.jobsets=2",
-    ]
     done = metasched(
-        cluster, "train", "deeprm-smoke", "--runners", "3", "--run", "grown", *settings
+        cluster, "train", "deeprm-smoke", "--runners", "3", "--run", "grown", *SETTINGS
     )
     assert done.returncode == 0, done.stderr
     line = "waits for 3 CPUs; 1 of 1 are free; asked the autoscaler for more; gives up in 1:00 h"
@@ -133,15 +132,7 @@ def test_a_sweep_brings_the_nodes_that_its_trials_need(cluster: LocalCluster) ->
 
 
 def test_of_two_runs_that_need_all_nodes_one_waits_for_the_other(cluster: LocalCluster) -> None:
-    settings = [
-        "--set",
-        "tracking.enabled=false",
-        "--set",
-        "training.iterations=2",
-        "--set",
-        "evaluation.jobsets=2",
-    ]
-    train = ["train", "deeprm-smoke", "--runners", "4", *settings, "--run"]
+    train = ["train", "deeprm-smoke", "--runners", "4", *SETTINGS, "--run"]
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(metasched, cluster, *train, name) for name in ("one", "other")]
         results = [each.result() for each in both]
@@ -151,14 +142,7 @@ def test_of_two_runs_that_need_all_nodes_one_waits_for_the_other(cluster: LocalC
 
 
 def test_what_no_autoscaler_can_bring_ends_by_the_limit(cluster: LocalCluster) -> None:
-    settings = [
-        "--set",
-        "tracking.enabled=false",
-        "--set",
-        "resources.wait_s=5",
-        "--set",
-        "training.jobsets=9",
-    ]
+    settings = sets("tracking.enabled=false", "resources.wait_s=5", "training.jobsets=9")
     done = metasched(cluster, "train", "deeprm-smoke", "--runners", "9", *settings)
     assert done.returncode == 1
     assert "9 CPUs did not come free within 5 s (1 of 1 are free; asked the" in done.stderr

@@ -18,9 +18,9 @@ from cluster_env.core.errors import Failure, InputError
 from rllib_configs.config.loading import load_config, parse_section
 from tests.waiting import PATIENCE_S, wait_for
 from tune_jobs import cli
-from tune_jobs.measuring.work import spreading
 from tune_jobs.processes import capacity
 from tune_jobs.processes.capacity import cpus_for
+from tune_jobs.processes.spreading import spreading
 from tune_jobs.runs.training import run_training
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.progress_table import ProgressTable

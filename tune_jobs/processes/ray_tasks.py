@@ -1,4 +1,4 @@
-"""Pieces of work done by tasks of Ray; see `tune_jobs.measuring.work.spreading`."""
+"""Pieces of work done by tasks of Ray; see `tune_jobs.processes.spreading`."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence

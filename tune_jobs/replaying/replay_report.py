@@ -33,13 +33,8 @@ from tune_jobs.replaying.outcomes import (
     timeline,
 )
 from tune_jobs.replaying.playing import Replay, choose, play
-from tune_jobs.replaying.schedule_pictures import (
-    edges_of,
-    jobs_of,
-    origin_of,
-    pictures_of,
-    stretch_of,
-)
+from tune_jobs.replaying.schedule_pictures import edges_of, jobs_of, origin_of, pictures_of
+from tune_jobs.replaying.stretch import stretch_of
 from tune_jobs.replaying.trace_report import TODAY
 from tune_jobs.replaying.trust import Trust
 from tune_jobs.tables.printing import as_data
