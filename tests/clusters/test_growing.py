@@ -133,6 +133,7 @@ def test_a_sweep_brings_the_nodes_that_its_trials_need(cluster: LocalCluster) ->
 
 def test_of_two_runs_that_need_all_nodes_one_waits_for_the_other(cluster: LocalCluster) -> None:
     train = ["train", "deeprm-smoke", "--runners", "4", *SETTINGS, "--run"]
+    wait_for(lambda: cluster.num_nodes() == 1, "the end of the nodes of other tests")
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(metasched, cluster, *train, name) for name in ("one", "other")]
         results = [each.result() for each in both]

@@ -108,7 +108,8 @@ def draw(table: Path) -> Figure:
             f"What is hidden in {families[0]}, and who finds it",
             "cost over that of the best rule of each task where least is known, geometric mean "
             "over tasks; squares: the best rule; circles: learned policies after so many steps; "
-            f"bars: 95% intervals; {rows['tasks'].iloc[0]:.0f} unseen tasks",
+            f"bars: 95% intervals; {rows['tasks'].iloc[0]:.0f} unseen tasks, up to "
+            f"{rows['seeds'].max():.0f} training seeds",
         )
         axes.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
         draw_dots(axes, rows, "ratio")
