@@ -40,6 +40,8 @@ def require_scorer(config: ExperimentConfig, what: str) -> None:
         adaptable = sorted(one for one in NETWORKS.names() if NETWORKS.get(one).scores_items)
         preset = f"{config.task.world.kind}-maml"
         how = f"; metasched train {preset} trains one" if preset in preset_names() else ""
+        if config.training.algorithm == "evolution":
+            how += "; to go on training this one, set training.start to it in metasched train"
         raise InputError(
             f"{what} has the network {config.training.network}, but only a "
             f"{' or '.join(adaptable)} can be adapted{how}"

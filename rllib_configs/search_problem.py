@@ -74,9 +74,19 @@ def _family_of(
     """Draws a machine and its jobs from the family of the training.
 
     Raises:
-        InputError: if there is no such family, or it lacks job logs.
+        InputError: if there is no such family, it lacks job logs, or the task has a log or a
+            described site, on which nothing would be trained.
     """
     name, of_world = training.family, task.spec.training
+    for setting, value in (
+        ("task.workload.trace", getattr(task.workload, "path", None)),
+        ("task.world.site", getattr(task.world, "site", None)),
+    ):
+        if value is not None:
+            raise InputError(
+                f"nothing would be trained on {setting}, because jobsets of training.family={name} "
+                f"have machines and jobs of their own; add --set training.family="
+            )
     num_jobs = int(getattr(task.workload, "jobs", 0) or JOBS)
     if name in of_world.site_families:
         draw = of_world.site_families[name](**dict(training.sites))

@@ -16,6 +16,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    ValidationInfo,
     create_model,
     field_validator,
 )
@@ -46,6 +47,13 @@ class Section(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _unset(cls, value: Any, info: ValidationInfo) -> Any:
+        """Lets null, which an empty ``--set KEY=`` is, unset a text that is unset when empty."""
+        default = cls.model_fields[str(info.field_name)].default
+        return "" if value is None and default == "" else value
 
 
 class DerivedSection(Section):

@@ -128,6 +128,22 @@ def test_what_cannot_be_searched_is_refused(change: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("preset", "change", "setting"),
+    [
+        ("hpc-order", "task.workload.trace=example", "task.workload.trace"),
+        ("hpc-partitions", "training.family=any-site", "task.world.site"),
+    ],
+)
+def test_a_log_or_a_site_that_a_family_would_replace_is_refused(
+    preset: str, change: str, setting: str
+) -> None:
+    with pytest.raises(InputError, match=f"nothing would be trained on {setting}"):
+        prepare(load_config(preset, [change]))
+    for unset in ("", "null", '""'):
+        prepare(load_config(preset, [change, f"training.family={unset}"]))
+
+
+@pytest.mark.parametrize(
     ("change", "words"),
     [
         (["training.multipliers.wait=2"], "wait has no limit; limits are none"),
