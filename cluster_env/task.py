@@ -115,11 +115,15 @@ def build_workload(world: World, name: str, options: Mapping[str, Any]) -> Workl
     Raises:
         InputError: for an unknown name or option, or an impossible value.
     """
-    spec = spec_of(world).workloads.get(name)
+    kinds = spec_of(world).workloads
+    spec = kinds.get(name)
     decided = dict(spec.from_world(world))
     known = [name for name in spec.names if name not in decided]
     for option in options:
         if option not in known:
+            if option in kinds.names():
+                own = kinds.get(option).names
+                raise InputError(f"{option} is a kind of workload: kind={option} with {own[0]}=...")
             raise unknown("option of the workload", option, known)
     workload: Workload = spec.workload(**{**decided, **options})
     return workload

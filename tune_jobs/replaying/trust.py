@@ -79,8 +79,8 @@ class Trust:
         if np.isnan(error) or abs(change) >= error:
             return []
         return [
-            f"the change of the mean wait, {duration(change)}, is smaller than the error of the "
-            f"simulation of today, {duration(error)}"
+            f"The change of the mean wait, {duration(change)}, is smaller than the error of the "
+            f"simulation of today, {duration(error)}."
         ]
 
     def gained(self, policy: str, mean_wait: float) -> list[str]:
@@ -95,9 +95,8 @@ class Trust:
             return []
         share = duration(before) if before < gained else "all"
         return [
-            f"of the {duration(gained)} that {policy} gains on the record, {share} already "
-            f"separates the record from {self.policy}: compare policies with {self.policy}, not "
-            "with the record"
+            f"Compare policies with {self.policy}, not with the record: of the {duration(gained)} "
+            f"that {policy} gains on the record, {share} is the error of the simulation."
         ]
 
     @property

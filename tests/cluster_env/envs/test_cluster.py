@@ -143,6 +143,7 @@ def test_worlds_and_workloads_come_as_options_too() -> None:
         ({"world": {"kind": "deeprm", "cluster": {"capacity": 9}}}, "in whole numbers, but 9"),
         ({"workload": {"lod": 0.7}}, "did you mean 'load'"),
         ({"workload": {"load": 3.0}}, "out of reach"),
+        ({"world": "hpc", "workload": {"trace": "a.swf"}}, "kind=trace with path=..."),
     ],
 )
 def test_bad_options_are_refused_with_a_hint(options: dict, message: str) -> None:

@@ -63,6 +63,7 @@ def test_no_function_takes_what_is_nothing_of_ours(name):
         (lambda: metasched.compare(["sjf"], at=["0.7"]), "for 'at' a list"),
         (lambda: metasched.compare(["sjf"], seed="3"), "for 'seed' a whole number"),
         (lambda: metasched.compare(["sjf"], num_job_sets=3), "unknown option 'num_job_sets'"),
+        (lambda: metasched.compare(["sjf"], config="hpc-order"), "calls this on, not config"),
         (lambda: metasched.train("deeprm", "training.lr=1"), "for 'changes' a list"),
         (lambda: metasched.train("deeprm", chnages={}), "did you mean 'changes'"),
         (lambda: metasched.read_task("objective=makespan", None), "for 'texts' a list"),

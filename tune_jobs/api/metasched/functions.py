@@ -9,6 +9,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, Protocol, TypeVar, get_type_hints, overload
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import unknown
 from cluster_env.task import Task
@@ -73,12 +74,16 @@ def takes_with_world(
 def _function(run: Callable[..., Any], options: Any, of_world: bool) -> Any:
     fields = {one.name: one for one in declared(options)}
     signature = _signature(run, options, fields, of_world)
+    names = {one.option.replace("-", "_"): name for name, one in fields.items()}
 
     @wraps(run)
     def call(*args: Any, **given: Any) -> Any:
         bound = signature.bind(*args, **given).arguments
         if of_world:
             further = bound.pop(_FURTHER, {})
+            for name in further:
+                if name in names:
+                    raise InputError(f"{run.__name__} calls this {names[name]}, not {name}")
             bound[_OF_WORLD] = task_options({**bound.get(_OF_WORLD, {}), **further})
         return run(options(**bound))
 
