@@ -26,10 +26,10 @@ DEFAULT = "hpc-order"
 _WIDTH = 120  # characters of a line of prose
 
 _RATIOS = (
-    "Ratios cover busy logs. *Best rule* is the best rule of each log in hindsight, with 95% "
-    "intervals over weeks and over logs. *Past's choice* is the best rule of a log's earlier half, "
-    "for the later half. *Rank* is one plus the number of policies with a lower interval over "
-    "weeks."
+    "Ratios cover busy logs. *Best rule* is each log's best rule in hindsight, without "
+    "predictions, with 95% intervals over weeks and over logs. *Past's choice* is the best rule of "
+    "a log's earlier half, for the later half. *Rank* is one plus the number of policies whose "
+    "whole interval over weeks is lower."
 )
 
 _COLUMNS = (
@@ -153,10 +153,11 @@ def _setup(rows: pd.DataFrame, logs: pd.DataFrame, entries: pd.DataFrame) -> str
     policies = "1 learned policy" if learned == 1 else f"{learned} learned policies"
     text = (
         f"The tables compare {rows['policy'].nunique() - learned - predicted} rules and "
-        f"{policies} on {len(logs)} whole logs. {predicted} rules also use predicted run times "
-        f"(`--run-times mixed`). Waits are bounded by {promise}. Ratios are geometric means over "
-        "weeks of mean bounded slowdowns. The best rule has no predictions. A log is *busy* if the "
-        f"mean slowdown of `{REFERENCE}` is at least {BUSY:g}.{_removed(rows)}"
+        f"{policies} on {len(logs)} whole logs. Of the rules, {predicted} also run with predicted "
+        f"run times (`--run-times mixed`). Waits are bounded by {promise}. A ratio compares the "
+        "mean bounded slowdowns of a week's jobs, and the tables show geometric means over weeks. "
+        "A log is *busy* if the mean slowdown of "
+        f"`{REFERENCE}` is at least {BUSY:g}.{_removed(rows)}"
     )
     return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
 
