@@ -12,7 +12,7 @@ import pandas as pd
 from cluster_env.core.durations import duration
 from cluster_env.core.removed import REMOVED
 from rllib_configs.config.loading import read_yaml
-from tune_jobs.recipes.site_leaderboard import ALL, OVER, leaderboard
+from tune_jobs.recipes.site_leaderboard import ALL, leaderboard
 from tune_jobs.recipes.site_units import BUSY, NUMBERS, PREDICTED, REFERENCE, TEXTS
 from tune_jobs.recipes.sites import RULES
 from tune_jobs.replaying.outcomes import SIZES
@@ -26,14 +26,15 @@ DEFAULT = "hpc-order"
 _WIDTH = 120  # characters of a line of prose
 
 _RATIOS = (
-    "Ratios over busy logs: to each log's best rule in hindsight, with 95% intervals over weeks "
-    f"and over logs; to `{REFERENCE}`; and, in later halves of logs, to the best rule of the "
-    "earlier half. Policies whose intervals over weeks overlap are ties."
+    "Ratios cover busy logs. *Best rule* is each log's best rule in hindsight, without "
+    "predictions, with 95% intervals over weeks and over logs. *Past's choice* is the best rule of "
+    "a log's earlier half, for the later half. *Rank* is one plus the number of policies whose "
+    "whole interval over weeks is lower."
 )
 
 _COLUMNS = (
-    "Prices relative to the best rule: points of utilization, waits (mean/p95/longest), slowdowns "
-    "of users and of wide jobs."
+    "Side metrics are relative to the best rule: points of utilization, and ratios of waits "
+    "(mean/p95/longest) and of slowdowns (mean over users, wide jobs)."
 )
 
 _ARCHIVES = Path(__file__).with_name("archives.yaml")
@@ -79,7 +80,12 @@ def page_of(table: Path) -> str:
         *_others(entries),
         f"![Slowdowns over that of each log's best rule]({table.stem}.png)",
         "## Each log",
-        f"Of two values, the second is that of `{policy}`, the learned policy {why}:",
+        textwrap.fill(
+            f"Of two values, the second is that of `{policy}`, the learned policy {why}. *Ratio* "
+            f"compares `{policy}` with the best rule, week by week.",
+            _WIDTH,
+            break_on_hyphens=False,
+        ),
         _each_log(rows, policy),
         f"CSV: [numbers]({table.name}), [ratios and ranks]({table.stem}-leaderboard.csv), [weekly "
         f"means]({table.stem}-weeks.csv), [policies]({table.stem}-entries.csv).",
@@ -144,14 +150,14 @@ def _setup(rows: pd.DataFrame, logs: pd.DataFrame, entries: pd.DataFrame) -> str
     bound = logs["bound"].iloc[0]
     words = {"x2": f"twice the longest wait of `{REFERENCE}` in the earlier half of a log"}
     promise = words.get(bound, f"`--max-wait {bound}`")
+    policies = "1 learned policy" if learned == 1 else f"{learned} learned policies"
     text = (
-        f"{len(logs)} whole logs are replayed under "
-        f"{rows['policy'].nunique() - learned - predicted} rules and {learned} learned policies; "
-        f"{predicted} of the rules also run with predicted run times (`--run-times mixed`). All "
-        f"have the same bound on waits: {promise}. Ratios are geometric means over weeks, of the "
-        f"mean bounded slowdowns of their jobs. The best rule has no predictions. A log is *busy* "
-        f"if the mean slowdown of `{REFERENCE}` is at least {BUSY:g}, "
-        f"else *calm*.{_removed(rows)}"
+        f"The tables compare {rows['policy'].nunique() - learned - predicted} rules and "
+        f"{policies} on {len(logs)} whole logs. Of the rules, {predicted} also run with predicted "
+        f"run times (`--run-times mixed`). Waits are bounded by {promise}. A ratio compares the "
+        "mean bounded slowdowns of a week's jobs, and the tables show geometric means over weeks. "
+        "A log is *busy* if the mean slowdown of "
+        f"`{REFERENCE}` is at least {BUSY:g}.{_removed(rows)}"
     )
     return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
 
@@ -176,8 +182,9 @@ def _ratios(leaders: pd.DataFrame) -> str:
     """A line for each policy: its rank, and ratios with their intervals."""
     lines = [["Policy", "Rank", "Best rule [weeks] [logs]", REFERENCE, "Past's choice"]]
     for _, row in leaders.iterrows():
-        best, fixed, past = (_over_weeks(row, f"over_{one}") for one in OVER)
+        best, past = (_over_weeks(row, f"over_{one}") for one in ("best", "past"))
         best += f" {row['over_best_logs_low']:.2f}-{row['over_best_logs_high']:.2f}"
+        fixed = f"{row['over_fixed']:.2f}"
         lines.append([row["policy"], shown(row["rank"], COUNT), best, fixed, past])
     return _text(lines)
 
@@ -217,7 +224,7 @@ def _others(entries: pd.DataFrame) -> list[str]:
     named = [f"`{row['policy']}` ({row['source']})" for _, row in own.iterrows()]
     refused = entries[entries["reason"] != ""].drop_duplicates(["policy", "reason"])
     lines = [f"- `{row['policy']}`, {row['log']}: {row['reason']}" for _, row in refused.iterrows()]
-    parts = [textwrap.fill(f"From packages: {', '.join(named)}.", _WIDTH)] if named else []
+    parts = [textwrap.fill(f"Policies of packages: {', '.join(named)}.", _WIDTH)] if named else []
     return [*parts, "Refused or failed:\n\n" + "\n".join(lines)] if lines else parts
 
 
