@@ -45,16 +45,6 @@ def test_a_distribution_in_python_draws_tasks() -> None:
     assert {world.cluster.capacity for world in drawn} == {(8, 8), (10, 10), (12, 12)}
 
 
-def test_consumers_are_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    records = run("Records.read")["records"]
-    assert np.unique(records.episode).size == 16
-    assert "[" in capsys.readouterr().out
-    assert [path.name for path in tmp_path.iterdir()] == ["records.parquet"]
-
-
 def test_two_clusters_are_found(capsys: pytest.CaptureFixture[str]) -> None:
     run("Table.of_real")
     count, posterior = capsys.readouterr().out.split()
@@ -63,4 +53,4 @@ def test_two_clusters_are_found(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_example_is_run_by_one_of_these_tests() -> None:
-    assert len(EXAMPLES) == 4
+    assert len(EXAMPLES) == 3
