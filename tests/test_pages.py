@@ -8,7 +8,7 @@ import pytest
 
 from tests.sentences import LONG, REPOSITORY, num_words, pages, sentences
 
-MOST_WORDS, MOST_WORDS_OF_A_PAGE, MOST_COLUMNS = 31_500, 3_500, 8
+MOST_WORDS, MOST_WORDS_OF_A_PAGE, MOST_COLUMNS = 31_000, 3_500, 8
 MEDIAN, SHARE_OF_LONG = 18, 0.03
 PAGES = pages()
 GONE = re.compile(
