@@ -27,9 +27,9 @@ _WIDTH = 120  # characters of a line of prose
 
 _RATIOS = (
     "Ratios cover busy logs. *Best rule* is each log's best rule in hindsight, without "
-    "predictions, with 95% intervals over weeks and over logs. *Past's choice* is the best rule of "
-    "a log's earlier half, for the later half. *Rank* is one plus the number of policies whose "
-    "whole interval over weeks is lower."
+    "predictions, with 95% intervals over weeks and over logs. *Past's choice* is the rule that was "
+    "best in the earlier half of a log; it is applied to the later half. *Rank* is one plus the "
+    "number of policies whose whole interval over weeks is lower."
 )
 
 _COLUMNS = (
@@ -81,8 +81,8 @@ def page_of(table: Path) -> str:
         f"![Slowdowns over that of each log's best rule]({table.stem}.png)",
         "## Each log",
         textwrap.fill(
-            f"Of two values, the second is that of `{policy}`, the learned policy {why}. *Ratio* "
-            f"compares `{policy}` with the best rule, week by week.",
+            f"Where a cell has two values, the first is for the best rule and the second for "
+            f"`{policy}`, the learned policy {why}. *Ratio* compares these two, week by week.",
             _WIDTH,
             break_on_hyphens=False,
         ),
