@@ -147,6 +147,7 @@ def test_a_run_waits_for_a_full_cluster_and_goes_on(local_ray: None, tmp_path: P
 
 
 @pytest.mark.integration
+@pytest.mark.usefixtures("interruptible")
 def test_the_end_of_a_wait_has_its_status(
     local_ray: None, tmp_path: Path, capfd: pytest.CaptureFixture
 ) -> None:

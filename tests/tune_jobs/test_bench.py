@@ -25,7 +25,7 @@ from rllib_configs.worlds.deeprm.plain import PlainCluster
 from tests.cluster_env.worlds.stepping import step_all
 from tests.tune_jobs.untrained_scorers import make_family
 from tune_jobs import bench, cli
-from tune_jobs.benchmarks import measuring, replay, reporting, training
+from tune_jobs.benchmarks import measuring, replay, reporting, simulator, training
 from tune_jobs.benchmarks.measuring import Entry, rate, rates
 from tune_jobs.benchmarks.plain_easy import LoopJob, plain_easy
 
@@ -233,11 +233,14 @@ def test_more_runners_are_measured(capsys, monkeypatch, local_ray):
     assert entries[names[0]]["parts"].keys() >= {"mean", "processes_low", "iteration_2_ms"}
 
 
-def test_people_get_a_table(capsys):
+def test_people_get_a_table(capsys, monkeypatch):
+    measured = [Entry("simulator.steps", "steps/s", (9.0, 10.0, 30.0), "a plain loop", (2.0,))]
+    monkeypatch.setattr(simulator, "measure", lambda seconds: measured)
     assert cli.run(bench.command, ["simulator", "--seconds", "0.05"]) == 0
     shown = capsys.readouterr().out
-    assert "simulator.steps: " in shown
-    assert "times as good as" in shown
+    assert "simulator.steps: 10 steps/s [9 to 30] 5.0 times as good as 2: a plain loop" in " ".join(
+        shown.split()
+    )
     assert "machine: " in shown
 
 

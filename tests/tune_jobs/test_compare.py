@@ -52,7 +52,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.integration
-def test_rows_do_not_depend_on_who_evaluates(local_ray: None, runs: Path) -> None:
+def test_rows_do_not_depend_on_who_evaluates(
+    local_ray: None, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tune_jobs.measuring.reporting.CALIBRATION_JOBSETS", 20)
     what = ("--policies", f"sjf,random,{runs}/small-s0", "--loads", "0.5,0.9", "--guard")
     spread, here = rows_of(*what, "--runners", "1"), rows_of(*what)
     seconds = [row.pop("guard_s") for row in (*spread, *here) if "guard_s" in row]

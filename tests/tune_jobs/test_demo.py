@@ -203,12 +203,15 @@ def test_the_whole_demo_leaves_runs_with_figures_in_the_store(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    monkeypatch.setattr(demo, "QUICK", (*demo.QUICK, "training.jobsets=20"))
-    monkeypatch.setattr(demo, "QUICK_JOBSETS", 6)
+    few = ("training.jobsets=20", "training.validation_jobsets=20", "evaluation.jobsets=5")
+    monkeypatch.setattr(demo, "QUICK", (*demo.QUICK, *few))
+    meta = ("training.tasks=2", "training.jobsets=2", "training.episodes_per_jobset=2")
+    monkeypatch.setattr(demo, "QUICK_META", (*demo.QUICK_META, *meta))
+    monkeypatch.setattr(demo, "QUICK_JOBSETS", 4)
     monkeypatch.setattr("tune_jobs.measuring.protocol.NUM_TUNING_JOBSETS", 4)
     assert cli.run(demo.command, ["--quick", "--runs", str(tmp_path)]) == 0
     said = capsys.readouterr().out
-    assert "6 unseen jobsets" in said
+    assert "4 unseen jobsets" in said
     assert said.count("\nafter 3 steps") == len(demo.QUICK_TASKS)
     assert said.strip().splitlines()[-1].startswith("MLflow")
     (run,) = tmp_path.glob("demo-run-*")

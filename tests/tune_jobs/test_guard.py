@@ -333,13 +333,15 @@ def test_the_guard_decides_on_jobsets_that_nothing_is_tuned_or_measured_on(
     }
 
 
-def test_compare_adds_a_guarded_line_for_each_learned_policy(trained: Path, tmp_path: Path) -> None:
-    args = ("--policies", f"sjf,{trained}", "--jobsets", "10", "--guard")
+def test_compare_adds_a_guarded_line_for_each_learned_policy(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tune_jobs.measuring.reporting.CALIBRATION_JOBSETS", 50)
+    args = ("--policies", f"sjf,{trained}", "--jobsets", "10", "--guard", "--out", str(tmp_path))
     rows = json.loads(run(compare.command, *args, "--json").stdout)
     assert [row["key"] for row in rows] == ["sjf", "poor", "guarded poor"]
     assert rows[2]["guard_used"] == 0
     assert rows[2]["slowdown"] < rows[1]["slowdown"]
-    run(compare.command, *args, "--out", str(tmp_path))
     assert (tmp_path / "comparison.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -20,13 +20,14 @@ from tune_jobs.runs.history import History
 SHORTER = {
     "train": (
         *("--set", "training.iterations=2", "--set", "resources.num_runners=0"),
-        *("--set", "evaluation.every=2", "--set", "evaluation.jobsets=10"),
+        *("--set", "evaluation.every=2", "--set", "evaluation.jobsets=4"),
     ),
-    "compare": ("--jobsets", "5"),
-    "adapt": ("--episodes", "8", "--jobsets", "2", "--evaluate", "5"),
+    "compare": ("--jobsets", "3"),
+    "adapt": ("--episodes", "8", "--jobsets", "2", "--evaluate", "3"),
 }
-SEARCH = ("--set", "training.jobsets=20", "--set", "training.validation_jobsets=10")
+SEARCH = ("--set", "training.jobsets=8", "--set", "training.validation_jobsets=4")
 """Of the preset that is trained without naming it."""
+META = ("--set", "training.tasks=2", "--set", "training.jobsets=2")
 
 ELSEWHERE = ("demo", "tune", "ui")  # see tests/tune_jobs/test_demo.py, sweeps/, test_ui.py
 STORY = [
@@ -72,10 +73,9 @@ def test_the_story_of_the_readme_comes_true(
 ) -> None:
     for shown in STORY:
         name = shown.words[0]
-        shorter = (
-            *SHORTER.get(name, ()),
-            *(SEARCH if shown.words[:2] == ("train", "--run") else ()),
-        )
+        shorter = SHORTER.get(name, ())
+        if name == "train":
+            shorter += SEARCH if shown.words[1] == "--run" else META
         assert cli.run(cli.metasched, [*shown.words, *shorter]) == 0, shown
         if name == "train":
             run = inside / word_after(shown, "--run")
@@ -104,5 +104,5 @@ def test_the_story_of_the_readme_comes_true(
     assert "over best rule" in shown_text
 
     # A policy that was adapted is a policy like any other.
-    line = ["compare", "--policies", "sjf,adapted", "--jobsets", "5", "--no-track"]
+    line = ["compare", "--policies", "sjf,adapted", "--jobsets", "3", "--no-track"]
     assert cli.run(cli.metasched, line) == 0

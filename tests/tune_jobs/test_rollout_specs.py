@@ -16,7 +16,7 @@ from tune_jobs.compare import command
 from tune_jobs.measuring.rollout_specs import rollout_spec
 
 JOBSETS = ("--jobsets", "2", "--loads", "0.9", "--window", "40", "--rules", "released")
-NAMES = "fcfs,rollout:fcfs:8,deeprm-operation,rollout:deeprm-operation:4,rollout:tetris:0.002:3"
+NAMES = "fcfs,rollout:fcfs:8,rollout:deeprm-operation:4"
 
 
 def rows_of(*args: str) -> list[dict[str, Any]]:

@@ -153,10 +153,3 @@ def test_a_value_that_makes_no_sense_is_refused(args: list[str], sentence: str) 
 def test_what_the_world_of_the_task_lacks_is_refused() -> None:
     with pytest.raises(InputError, match="--speed has no effect in the world deeprm"):
         choose_config(None, [], {"speed": "2"}, [])
-
-
-def test_a_misspelled_one_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(cli.metasched, ["compare", "--windw", "50"]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert "--window" in error

@@ -262,16 +262,6 @@ class TestRefusals:
     def test_an_unknown_preset(self, capsys):
         assert "did you mean 'deeprm-smoke'?" in self.refused(capsys, "deeprm-smok")
 
-    def test_an_unknown_key(self, capsys):
-        error = self.refused(capsys, "deeprm", "--set", "training.learning_rate=1")
-        assert "training" in error
-        assert "lr" in error
-
-    def test_a_load_out_of_reach(self, capsys):
-        assert "load 9 is out of reach" in self.refused(
-            capsys, "deeprm", "--set", "task.workload.load=9"
-        )
-
     def test_more_runners_than_cpus(self, capsys):
         many = ("training.jobsets=10000", "training.jobsets_per_unit=1")
         sets = [word for setting in many for word in ("--set", setting)]

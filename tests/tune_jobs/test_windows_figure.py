@@ -11,7 +11,7 @@ from tune_jobs import cli
 from tune_jobs.recipes import deeprm
 from tune_jobs.tables.frames import number, read_table
 
-pytestmark = pytest.mark.rendered
+pytestmark = [pytest.mark.usefixtures("tuned_on_few"), pytest.mark.rendered]
 
 FIGURES = REPOSITORY / "tune_jobs" / "figures"
 RECORDED = FIGURES / "recorded" / "deeprm-windows.csv"

@@ -220,7 +220,7 @@ def test_a_multiple_needs_a_log() -> None:
 def test_start_times_are_measured_in_the_later_half(
     log: Path, capsys: Shown, tmp_path: Path
 ) -> None:
-    words = (*MACHINE, "--starts", "--instants", "20", "--policies", "fcfs:easy,sjf:easy")
+    words = (*MACHINE, "--starts", "--instants", "10", "--policies", "fcfs:easy,sjf:easy")
     found = replayed(capsys, log, *words, "--out", tmp_path)["starts"]
     by_size = {(row["policy"], row["size"]): row for row in found}
     assert {policy for policy, _ in by_size} == {"fcfs:easy", "sjf:easy"}

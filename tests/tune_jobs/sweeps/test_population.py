@@ -32,7 +32,7 @@ class Session:
 
     def __init__(self, num_trials: int) -> None:
         space = {"training.lr": {"log_uniform": [1e-4, 1e-2]}}
-        population = sweep(space=space, search="pbt", pbt={"interval": 10}, trials=num_trials)
+        population = sweep(space=space, search="pbt", pbt={"interval": 5}, trials=num_trials)
         self.scheduler: Any = population.strategy.scheduler(population, 60)
         self.scheduler._checkpoint_or_exploit = lambda *_: None
         self.trials = [OneTrial() for _ in range(num_trials)]
@@ -58,17 +58,17 @@ class Session:
 
 def test_trials_wait_for_each_other() -> None:
     session = Session(2)
-    assert [session.report(reached) for reached in (10, 10, 20, 20)] == [0, 1, 0, 1]
+    assert [session.report(reached) for reached in (5, 5, 10, 10)] == [0, 1, 0, 1]
 
 
 def test_trials_that_begin_behind_the_first_moments_go_on() -> None:
     session = Session(2)
-    for reached in (30, 40, 50):
+    for reached in (15, 20, 25):
         assert {session.report(reached), session.report(reached)} == {0, 1}
 
 
 def test_who_waits_for_a_trial_that_fails_goes_on() -> None:
     session = Session(2)
-    assert session.report(10) == 0
+    assert session.report(5) == 0
     session.trials[1].status = Trial.ERROR
-    assert session.report(20) == 0
+    assert session.report(10) == 0

@@ -23,14 +23,14 @@ def test_a_population_that_is_stopped_goes_on(local_ray, tmp_path):
             "training.rmsprop_decay": {"choice": [0.8, 0.9]},
         },
         search="pbt",
-        pbt={"interval": 10},
+        pbt={"interval": 5},
         concurrent=1,
         trials=3,
-        settings={**GRID["settings"], "tracking.enabled": False, "checkpoint.every": 10},
+        settings={**GRID["settings"], "tracking.enabled": False, "checkpoint.every": 5},
     )
 
     def stop_once(trial: TrialRecord) -> None:
-        if trial.done == 20 and trial.index == 2:
+        if trial.done == 10 and trial.index == 2:
             os.kill(os.getpid(), signal.SIGTERM)
 
     stopped = run_sweep(population, runs=tmp_path, table=Quiet(stop_once))

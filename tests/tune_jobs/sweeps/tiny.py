@@ -7,11 +7,11 @@ from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import TrialRecord
 from tune_jobs.sweeps.progress_table import ProgressTable
 
-ITERATIONS = 30
+ITERATIONS = 15
 GRID = {
     "name": "three",
     "preset": "deeprm-smoke",
-    "settings": {"training.iterations": ITERATIONS, "evaluation.every": 10},
+    "settings": {"training.iterations": ITERATIONS, "evaluation.every": 5},
     "space": {"task.objective": {"grid": ["slowdown", "makespan", "utilization"]}},
     "search": "grid",
 }

@@ -34,29 +34,6 @@ from tune_jobs.tracking.recording import annotate
 
 Runs = Callable[[], dict[str, Any]]
 
-LOAD_WITHOUT_RAY = """
-import json, sys
-
-class NoRay:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "ray":
-            raise ImportError("there is no Ray here")
-
-sys.meta_path.insert(0, NoRay())
-import mlflow, numpy as np
-mlflow.set_tracking_uri(sys.argv[1])
-mlflow.set_registry_uri(sys.argv[1])
-model = mlflow.pyfunc.load_model(sys.argv[2])
-data = json.load(open(sys.argv[3]))
-batch = {
-    "observations": np.array(data["observations"], np.uint8),
-    "action_mask": np.array(data["action_mask"], np.int8),
-}
-print(json.dumps([model.predict(batch).tolist(),
-                  model.predict(batch, params={"decode": "sample", "seed": 3}).tolist(),
-                  sorted(model.metadata.get_params_schema().to_dict(), key=str) != []]))
-"""
-
 
 def small_policy(folder: Path, *overrides: str, preset: str = "deeprm-ppo") -> ExperimentConfig:
     """A set scorer with weights that nobody has trained."""
@@ -87,9 +64,12 @@ def played(steps: int = 40) -> dict[str, np.ndarray]:
     return {name: np.stack([one[name] for one in seen]) for name in seen[0]}
 
 
-def test_a_registered_model_loads_without_ray_and_acts_like_the_policy(
-    tmp_path: Path, run_dir: Path, client: Any, runs: Runs
+def test_a_registered_model_acts_like_the_policy(
+    run_dir: Path, client: Any, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In this process; `test_served_model` is about one without Ray."""
+    import mlflow
+
     small_policy(run_dir / "policy")
     tracker = Tracker.open(run_dir, run_name="r")
     tracker.model(run_dir / "policy", register="my policy")
@@ -97,26 +77,18 @@ def test_a_registered_model_loads_without_ray_and_acts_like_the_policy(
     assert tracker.close().message == ""
     [version] = client.search_model_versions("name = 'my policy'")
     assert version.run_id == runs()["r"].info.run_id
+    [logged] = client.search_logged_models(["1"])
+    monkeypatch.setattr(sys, "path", [*sys.path])  # MLflow adds the model's own code
+    model = mlflow.pyfunc.load_model(logged.artifact_location)
     batch = played()
-    (tmp_path / "batch.json").write_text(json.dumps({k: v.tolist() for k, v in batch.items()}))
-    arguments = [local_uri(tmp_path), "models:/my policy/1", str(tmp_path / "batch.json")]
-    done = subprocess.run(
-        [sys.executable, "-c", LOAD_WITHOUT_RAY, *arguments],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    assert done.returncode == 0, done.stderr
-    likeliest, drawn, has_params = json.loads(done.stdout.splitlines()[-1])
+    drawn = model.predict(batch, params={"decode": "sample", "seed": 3}).tolist()
     policy, _ = load_policy(run_dir, decode="argmax")
     uniforms = np.random.default_rng(3).random(len(batch["observations"]))
-    assert likeliest == policy.act(batch["observations"], uniforms).tolist()
+    assert model.predict(batch).tolist() == policy.act(batch["observations"], uniforms).tolist()
     policy, _ = load_policy(run_dir, decode="sample")
     assert drawn == policy.act(batch["observations"], uniforms).tolist()
     assert len(set(drawn)) > 2
-    assert has_params
+    assert model.metadata.get_params_schema().to_dict()
 
 
 def test_no_file_of_a_model_but_its_packages_can_run_code(

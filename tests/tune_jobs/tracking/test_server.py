@@ -13,7 +13,7 @@ import pytest
 
 from tests.servers import mlflow_server
 from tests.waiting import PATIENCE_S, wait_for
-from tune_jobs.tracking import Tracker, local_uri
+from tune_jobs.tracking import Tracker, local_store, local_uri
 
 pytestmark = pytest.mark.integration
 
@@ -46,12 +46,13 @@ def assert_complete(client: Any, run: Any, name: str = "a", sign: int = 1) -> No
 
 
 def test_a_server_that_comes_late_and_is_killed_gets_everything_once(
-    tmp_path: Path, run_dir: Path, free_port: int
+    tmp_path: Path, run_dir: Path, empty_store: Path, free_port: int
 ) -> None:
     uri = f"http://127.0.0.1:{free_port}"
     tracker = Tracker.open(run_dir, uri=uri, run_name="r")
     config, place = run_dir / "config.yaml", tmp_path / "place"
     place.mkdir()
+    local_store(place).write_bytes(empty_store.read_bytes())
     config.write_text("seed: 1")
     for step in range(100):
         tracker.metrics({"a": step}, step)

@@ -21,7 +21,6 @@ train deeprm-smoke --address ""
 train deeprm-smoke --address=
 train deeprm-smoke --run ""
 tune "" --trials 2
-train deeprm-smoke --seed x
 train deeprm-smoke --seed 1.5
 train deeprm-smoke --seed {10**30}
 train deeprm-smoke --runners {HUGE}
@@ -135,14 +134,13 @@ train deeprm-smoke --run file/below
 train deeprm-smoke --set runs=/proc/nosuch
 train deeprm-smoke --continue
 train deeprm-smoke --resume runs/good
-train --resume nowhere
 train --resume file
+train --resume nowhere
 train --resume empty
 train --resume runs/good --run other
 train --resume runs/good --continue
 train --resume runs/good --set training.lr=9
 train --resume runs/good --set seed=1
-train deeprm-smoke --address x
 train deeprm-smoke --address host:port
 train deeprm-smoke --address 127.0.0.1:1
 train deeprm-smoke --address 127.0.0.1:{HUGE}
@@ -183,7 +181,6 @@ compare --policies empty
 compare --policies full
 compare --policies {"x" * 2000}
 compare --jobsets {HUGE}
-compare --jobsets x
 compare --episodes {HUGE}
 compare --window 0
 compare --window {HUGE}
@@ -198,13 +195,10 @@ compare --at -1
 compare --at 1e-9
 compare --at 70
 compare --at 0.7 --config nosuch
-compare --config nosuch.yaml
 compare --config file
 compare --set task.objective=nosuch
 compare --set task.objective='1 slowdown + x makespan'
 compare --set task.objective='nan slowdown'
-compare --rules nosuch
-compare --decode best
 compare --guard --policies sjf
 compare --track
 compare --at 0.7 --set task.workload.trace=good.csv
@@ -263,20 +257,15 @@ train panda-elastic --set training.algorithm=offline --set training.records=nowh
 train panda-elastic --set training.algorithm=offline --set training.records=good.csv
 train panda-elastic --set training.algorithm=offline --set training.records=empty
 train deeprm-smoke --set training.algorithm=offline --set training.records=file
-study runs/good --family nosuch
 study runs/good --steps 3,1
-study runs/good --steps x
 study runs/good --steps ,
 study runs/good --runners {HUGE}
 study runs/good --address 127.0.0.1:6379
 study runs/good --specialists 1
-study runs/good --specialists x
 figure nosuch
-figure deeprm-fig4 --at x
 figure learning-curves
 figure learning-curves --runs nowhere/run
 figure learning-curves --runs empty
-figure deeprm-fig4 --rows nowhere.csv
 figure deeprm-fig4 --rows file
 figure deeprm-fig4 --rows good.csv
 figure adaptation
@@ -284,7 +273,6 @@ figure adaptation --rows nowhere
 figure sweep --runs runs/good
 results nosuch
 results nosuch.yaml
-results deeprm --seeds x
 results deeprm --seeds -1
 results deeprm --seeds ,
 bench nosuch
@@ -297,7 +285,6 @@ sync nowhere
 sync runs/good
 ui --port 99999
 ui --runs nowhere
-demo --runs file
 """
 
 
