@@ -52,7 +52,7 @@ def assert_same(world: HPC, jobsets: list[JobSet], rule: Rule | Scorer) -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.order}-{rule.backfilling}")
 @given(jobset=jobsets_of_users(), world=st.sampled_from([WORLD, EVERY_SECOND]))
-@settings(max_examples=8)
+@settings(max_examples=14)
 def test_decisions_one_by_one_give_the_schedule_that_is_played(
     rule: Rule, jobset: JobSet, world: HPC
 ) -> None:
@@ -62,7 +62,7 @@ def test_decisions_one_by_one_give_the_schedule_that_is_played(
 @pytest.mark.parametrize("bilinear", [False, True], ids=["linear", "bilinear"])
 @pytest.mark.parametrize("mode", MODES)
 @given(jobset=jobsets_of_users(), seed=st.integers(0, 10**6))
-@settings(max_examples=15)
+@settings(max_examples=25)
 def test_decisions_of_scorers_give_the_schedule_that_is_played(
     mode: str, bilinear: bool, jobset: JobSet, seed: int
 ) -> None:
