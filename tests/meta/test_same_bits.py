@@ -30,7 +30,7 @@ from tests.rllib_configs.runners.test_dispatch import (
 
 NUM_UNITS = 4
 SIZES = ["training.jobsets=8", "training.jobsets_per_unit=2", "training.episodes_per_jobset=3"]
-SMALL = [*SIZES, "training.hidden=8", "training.epochs=2", "training.minibatches=2"]
+SMALL = [*SIZES, "training.epochs=2", "training.minibatches=2"]
 ADVISED = ["task.workload.window=12", "training.advisor=flat", "training.units=2"]
 CONFIGS = {
     "reinforce": lambda: load_config("deeprm-smoke", SIZES),

@@ -100,10 +100,8 @@ def test_settings_say_whether_costs_are_pooled(pooled: str, cost: float) -> None
 
 def test_a_network_of_any_world_can_be_searched_for() -> None:
     """DeepRM's slots, without a family: what a candidate is judged by is ln of its slowdown."""
-    config = load_config(
-        "deeprm-ppo",
-        ["training.algorithm=evolution", "training.network=set_scorer", "training.hidden=4"],
-    )
+    changes = ["training.algorithm=evolution", "training.network=set_scorer"]
+    config = load_config("deeprm-ppo", changes)
     work = CandidateWork(prepare(config))
     flat = np.zeros(sum(int(np.prod(shape)) for shape in work.shapes.values()), np.float32)
     work.set_weights({CANDIDATES: np.stack([flat, flat])})

@@ -19,7 +19,7 @@ from rllib_configs.policy_files import (
     write_policy,
 )
 
-CONFIG = load_config("deeprm-ppo", ["training.hidden=8", "training.skip_connection=true"])
+CONFIG = load_config("deeprm-ppo", ["training.skip_connection=true"])
 
 
 def weights() -> dict[str, np.ndarray]:
@@ -60,9 +60,9 @@ def test_weights_that_are_not_finite_are_refused_whoever_reads_them(
 
 def test_weights_of_another_width_are_refused_in_our_words(tmp_path: Path) -> None:
     wider = load_config("deeprm-ppo", ["training.hidden=9", "training.skip_connection=true"])
-    plain = load_config("deeprm-ppo", ["training.hidden=8"])
+    plain = load_config("deeprm-ppo")
     for config, sentence in (
-        (wider, r"its weights .*context.weight have the shape \(8, 43\), but .* needs \(9, 43\)"),
+        (wider, r"its weights .*context.weight have the shape \(32, 43\), but .* needs \(9, 43\)"),
         (plain, r"it has weights network.skip, but the network of its config has none"),
     ):
         write_policy(weights(), config, tmp_path)

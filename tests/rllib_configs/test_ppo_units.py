@@ -32,7 +32,7 @@ def work_of(*changes: str, preset: str = "deeprm-ppo") -> tuple[Any, Any, PPOWor
 
 @pytest.mark.parametrize("skip", ["false", "true"])
 def test_compiled_gradients_are_those_of_pytorch(skip: str) -> None:
-    config, module, work = work_of("training.hidden=8", f"training.skip_connection={skip}")
+    config, module, work = work_of(f"training.skip_connection={skip}")
     units = iteration_units(config, 0)
     part, rows = work.play(units[0])
     _, others = work.play(units[1])

@@ -47,8 +47,10 @@ def config_of(name: str, masked: bool) -> Any:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("masked", [False, True], ids=["unmasked", "masked"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("name", "masked"),
+    [*((name, True) for name in NAMES), ("DeepRM-v0", False), ("panda", False)],
+)
 def test_rllibs_ppo_trains(name: str, masked: bool, local_ray: None) -> None:
     algorithm = config_of(name, masked).build_algo()
     try:

@@ -63,7 +63,7 @@ def with_one_that_waits_on() -> JobSet:
     delay=st.sampled_from([0, 1, 3]),
     warmup=st.sampled_from([0, 2]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_it_runs_as_a_plain_one_does(rule, jobset, executors, delay, warmup):
     world = Graphs(executors=executors, delay=delay, warmup=warmup, stages=4, spread=0.4)
     played = evaluate(get_heuristic(rule, world), [jobset], world)

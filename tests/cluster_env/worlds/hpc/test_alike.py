@@ -65,7 +65,7 @@ def test_rules(order: str, backfilling: str, jobset: JobSet, max_wait: int) -> N
 
 @pytest.mark.parametrize("age", [1000.0, -1000.0])
 @given(jobset=crowds(), backfilling=st.sampled_from(BACKFILLING))
-@settings(max_examples=20)
+@settings(max_examples=15)
 def test_fair_shares(age: float, jobset: JobSet, backfilling: str) -> None:
     """A negative weight of the age lets the newest of them go first."""
     rule = Rule("priority", backfilling, Weights(age, 500.0, 2000.0))
@@ -83,7 +83,7 @@ def test_fair_shares(age: float, jobset: JobSet, backfilling: str) -> None:
     seed=st.integers(0, 1000),
     stretch=st.sampled_from([-3.0, 0.0, 2.0]),
 )
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_scorers(mode: str, jobset: JobSet, max_wait: int, seed: int, stretch: float) -> None:
     """Where longer waits count against a job, the newest goes first and none stands behind."""
     weights = np.random.default_rng(seed).normal(size=(SIZE, SIZE))

@@ -53,7 +53,7 @@ def assert_promise(jobset: JobSet, schedule: Schedule, max_wait: int) -> None:
 
 @pytest.mark.parametrize("backfilling", BACKFILLING)
 @given(jobset=small_jobsets(corrected=True), max_wait=bounds, order=st.sampled_from(ORDERS))
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_bounded_rules_are_those_of_a_plain_loop(
     order: str, backfilling: str, jobset: JobSet, max_wait: int
 ) -> None:
@@ -70,7 +70,7 @@ def test_bounded_rules_are_those_of_a_plain_loop(
     max_wait=bounds,
     order=st.sampled_from([*ORDERS, "priority", "random", "ljf"]),
 )
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_no_rule_lets_a_job_wait_for_longer_than_is_promised(
     backfilling: str, order: str, jobset: JobSet, max_wait: int
 ) -> None:
@@ -79,7 +79,7 @@ def test_no_rule_lets_a_job_wait_for_longer_than_is_promised(
 
 
 @given(jobset=small_jobsets(), max_wait=bounds, order=st.sampled_from(ORDERS))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_the_promise_holds_where_jobs_are_killed(order: str, jobset: JobSet, max_wait: int) -> None:
     schedule = played(bounded(max_wait, kill_at_estimate=True), [jobset], Rule(order, "easy"))
     assert_promise(jobset, schedule, max_wait)
@@ -87,7 +87,7 @@ def test_the_promise_holds_where_jobs_are_killed(order: str, jobset: JobSet, max
 
 @pytest.mark.parametrize("mode", MODES)
 @given(jobset=patient_jobsets(), max_wait=bounds, seed=st.integers(0, 10**6))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_scorers_keep_the_promise_and_choose_as_they_play(
     mode: str, jobset: JobSet, max_wait: int, seed: int
 ) -> None:
@@ -98,7 +98,7 @@ def test_scorers_keep_the_promise_and_choose_as_they_play(
 
 @pytest.mark.parametrize("backfilling", BACKFILLING)
 @given(jobset=patient_jobsets(), max_wait=bounds, seed=st.integers(0, 10**6))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_the_promise_holds_whatever_is_believed_of_jobs_that_wait(
     backfilling: str, jobset: JobSet, max_wait: int, seed: int
 ) -> None:
@@ -126,7 +126,7 @@ def test_a_scorer_of_estimates_is_the_shortest_job_first(
 @given(
     jobset=small_jobsets(corrected=True), max_wait=bounds, backfilling=st.sampled_from(BACKFILLING)
 )
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_decisions_one_by_one_are_those_that_are_played(
     order: str, site: Site | None, backfilling: str, jobset: JobSet, max_wait: int
 ) -> None:
