@@ -34,7 +34,7 @@ OPTIONS = [
 
 def decisions(seed: int) -> Decisions:
     """Of a policy that is not the one that learns, so that some ratios are clipped."""
-    found = decisions_of(tiny_rollouts(seed), gamma=1.0, floor=0.03)
+    found = decisions_of(tiny_rollouts(seed, width=WIDTH), gamma=1.0, floor=0.03)
     noise = np.random.default_rng(seed).normal(0, 0.3, found.num_rows).astype(np.float32)
     return replace(found, log_probabilities=found.log_probabilities + noise)
 
@@ -42,7 +42,7 @@ def decisions(seed: int) -> Decisions:
 def network_of(*, skip_connection: bool = False) -> SetScorer:
     """With weights that all matter."""
     options = SetScorerOptions(WIDTH, skip_connection=skip_connection)
-    network = SetScorer(WORLD.feature_names, options, 2)
+    network = SetScorer(WORLD.feature_names, options, 0)
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name, parameter in network.named_parameters():

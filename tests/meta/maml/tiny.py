@@ -16,17 +16,16 @@ from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOption
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.runners.rollout import Rollouts, rollout
 
-# Kernels depend on the horizon, slots and width: tests on adaptation compile these, too.
-CLUSTER = Cluster((4, 4), 8, 3, 6)
+CLUSTER = Cluster((4, 4), 5, 3, 5)
 WORLD = DeepRM(CLUSTER, max_time=60)
 
 
-def tiny_rollouts(seed: int, objective: str = "slowdown") -> Rollouts:
+def tiny_rollouts(seed: int, objective: str = "slowdown", width: int = 3) -> Rollouts:
     """Two jobsets, three episodes each, by a network of random weights."""
     workload = BimodalWorkload(
         cluster=CLUSTER, load=0.9, window=8, small_duration=(1, 2), large_duration=(3, 4)
     )
-    network = SetScorer(WORLD.feature_names, SetScorerOptions(8), seed)
+    network = SetScorer(WORLD.feature_names, SetScorerOptions(width), seed)
     weights = {name: value.numpy() for name, value in network.state_dict().items()}
     return rollout(
         WORLD,

@@ -26,7 +26,7 @@ class TinyTasks:
 
 
 def _section(units: int, objective: str) -> TaskSection:
-    cluster = Cluster((units, units), horizon=8, num_slots=3, backlog_view=6)
+    cluster = Cluster((units, units), horizon=5, num_slots=3, backlog_view=5)
     return TaskSection(
         world=DeepRM(cluster, max_time=60),
         workload=BimodalWorkload(
