@@ -24,6 +24,7 @@ from rllib_configs.runners.candidates import (
     judged_by_all,
     units_of,
 )
+from rllib_configs.runners.searching import AdaptedWork, work_of
 from rllib_configs.search_problem import joined, judge_of, searched_shapes, split_up
 
 _STATE = "evolution"
@@ -163,6 +164,6 @@ class EvolutionConfig(BatchedConfig):
     default_learner = WeightsHolder
     preset = "deeprm-operation"
 
-    def make_work(self, module: RLModule) -> CandidateWork:
-        """See `CandidateWork`."""
-        return CandidateWork(self.experiment)
+    def make_work(self, module: RLModule) -> CandidateWork | AdaptedWork:
+        """See `CandidateWork`, and `AdaptedWork` where candidates adapt."""
+        return work_of(self.experiment)
