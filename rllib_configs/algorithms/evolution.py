@@ -69,6 +69,7 @@ class Evolution(UnitAlgorithm):
                 "time/runner_s": played.runner_s,
                 "time/learn_s": ended - answered,
                 "time/iteration_s": ended - started,
+                "time/decisions_per_s": sums["jobs"] / (ended - started),
             },
             decisions=int(sums["jobs"]),
             episodes=int(sums["episodes"]),
