@@ -16,11 +16,15 @@ from cluster_env.evaluation import get_metric
 from cluster_env.objectives import Objective, mixture
 from cluster_env.task import Task
 from rllib_configs.conditioned import draw_weights, objectives_of
-from rllib_configs.config.options import TrainingSection
+from rllib_configs.config.changes import change
+from rllib_configs.config.loading import parse_section
+from rllib_configs.config.options import AdaptationSection, TrainingSection
 from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.task_schema import TaskSection
 from rllib_configs.learning.evolution import CandidateJudge, Limit, Vector
 from rllib_configs.networks.registry import Shapes, network_of
 
+_SEED_BOUND = 2**63
 _OF_OBJECTIVE = 2  # last key of the stream that objectives come from
 
 FIXED, ADAPTING = 5.0, 0.05
@@ -122,12 +126,54 @@ def reference_of(experiment: ExperimentConfig, world: World) -> Policy:
     return get_heuristic(experiment.training.reference or spec_of(world).baselines[0], world)
 
 
+def adapted_experiment(
+    experiment: ExperimentConfig, task: int, keys: tuple[int, ...] = ()
+) -> ExperimentConfig:
+    """A task that candidates adapt to, and the inner search there; see `AdaptationSection`.
+
+    Args:
+        experiment: the outer search.
+        task: number of the task.
+        keys: split and index of the jobset that the adapted policy is judged by. The inner search
+            has a seed for each, so its jobsets are others. Without keys: the outer seed.
+
+    Raises:
+        InputError: if the task is impossible.
+    """
+    training = experiment.training
+    adaptation: AdaptationSection = training.adaptation
+    data = {"task": experiment.task.model_dump(mode="json")}
+    change(data, {f"task.{key}": values[task] for key, values in adaptation.tasks.items()})
+    seed = experiment.seed
+    if keys:
+        seed = int(generator(seed, Purpose.EVOLUTION, *keys).integers(_SEED_BOUND))
+    search = {
+        "iterations": adaptation.iterations,
+        "jobsets": 1,
+        "fresh_jobsets": True,
+        "episodes_per_jobset": adaptation.candidates,
+        "step_size": adaptation.step_size,
+        "validate_every": max(adaptation.iterations, 1),
+        "adaptation": AdaptationSection(),
+    }
+    return experiment.model_copy(
+        update={
+            "seed": seed,
+            "task": parse_section(TaskSection, data["task"]),
+            "training": training.model_copy(update=search),
+        }
+    )
+
+
 def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
     """Makes sure that a search can begin.
 
     Raises:
-        InputError: if there is no such family or reference, or a limit contradicts the objective.
+        InputError: if there is no such family or reference, a limit contradicts the objective, or
+            there is no task such as candidates shall adapt to.
     """
+    for number in range(experiment.training.adaptation.num_tasks):
+        adapted_experiment(experiment, number).task.build()
     task = SearchProblem(experiment).task
     headline = task.objective.metric.name
     training = experiment.training

@@ -24,6 +24,7 @@ from rllib_configs.runners.candidates import (
     judged_by_all,
     units_of,
 )
+from rllib_configs.runners.searching import AdaptedWork, work_of
 from rllib_configs.search_problem import joined, judge_of, searched_shapes, split_up
 
 _STATE = "evolution"
@@ -68,6 +69,7 @@ class Evolution(UnitAlgorithm):
                 "time/runner_s": played.runner_s,
                 "time/learn_s": ended - answered,
                 "time/iteration_s": ended - started,
+                "time/decisions_per_s": sums["jobs"] / (ended - started),
             },
             decisions=int(sums["jobs"]),
             episodes=int(sums["episodes"]),
@@ -163,6 +165,6 @@ class EvolutionConfig(BatchedConfig):
     default_learner = WeightsHolder
     preset = "deeprm-operation"
 
-    def make_work(self, module: RLModule) -> CandidateWork:
-        """See `CandidateWork`."""
-        return CandidateWork(self.experiment)
+    def make_work(self, module: RLModule) -> CandidateWork | AdaptedWork:
+        """See `CandidateWork`, and `AdaptedWork` where candidates adapt."""
+        return work_of(self.experiment)

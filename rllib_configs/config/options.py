@@ -245,6 +245,45 @@ class SitesSection(Section):
         return tuple(path.expanduser().absolute() for path in logs)
 
 
+class AdaptationSection(Section):
+    """Inner search that adapts each candidate before its cost counts.
+
+    That is ES-MAML (Song et al., ICLR 2020), here with CMA-ES in both searches. The cost is that of
+    the inner search's mean on a jobset that the inner search has not played.
+    """
+
+    iterations: Annotated[int, Field(ge=0, le=1000)] = 0
+    """Iterations of the inner search, each on one new jobset; 0: candidates are not adapted."""
+    candidates: Annotated[int, Field(ge=2, le=1000)] = 5
+    """Candidates of an inner iteration, so that an inner search plays iterations x candidates
+    episodes."""
+    step_size: Positive = 0.2
+    """Initial step size of the inner search."""
+    tasks: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    """Settings of the tasks that a candidate adapts to, by the key below task:
+    training.adaptation.tasks={workload.shift: [bursts, sizes]} for two. Successive jobsets belong
+    to successive tasks. Unset: the task itself."""
+
+    @model_validator(mode="after")
+    def _check_tasks(self) -> Self:
+        if len({len(values) for values in self.tasks.values()}) > 1:
+            raise InputError(
+                "training.adaptation.tasks needs as many values of each key, one a task, but "
+                + ", ".join(f"{key} has {len(values)}" for key, values in self.tasks.items())
+            )
+        if self.tasks and not self.iterations:
+            raise InputError(
+                "training.adaptation.tasks are adapted to by an inner search, so set "
+                "training.adaptation.iterations to 1 or more"
+            )
+        return self
+
+    @property
+    def num_tasks(self) -> int:
+        """Tasks that candidates adapt to."""
+        return max((len(values) for values in self.tasks.values()), default=1)
+
+
 class EvolutionOptions(BatchedOptions):
     """CMA-ES: candidates are drawn around a mean, which moves to the best of them.
 
@@ -265,6 +304,7 @@ class EvolutionOptions(BatchedOptions):
     unset: the task's jobs. A jobset has as many jobs as the task's, or 512 if those have no fixed
     number. real-sites takes windows of the logs of training.sites, with as many jobs on average."""
     sites: SitesSection = SitesSection()
+    adaptation: AdaptationSection = AdaptationSection()
     validate_every: Count = 5
     """Iterations between two evaluations of the search's mean on validation jobsets; the best mean
     becomes the policy."""
@@ -305,6 +345,16 @@ class EvolutionOptions(BatchedOptions):
                     f"but {worse:g} was given"
                 )
         return limits
+
+    @model_validator(mode="after")
+    def _check_adaptation(self) -> Self:
+        for name in ("family", "conditioned_on", "multiplier_rate"):
+            if self.adaptation.iterations and getattr(self, name, None):
+                raise InputError(
+                    f"training.adaptation searches with one task and constant multipliers, but "
+                    f"training.{name} was given; leave out one of them"
+                )
+        return self
 
     @model_validator(mode="after")
     def _check_limits(self) -> Self:

@@ -20,8 +20,15 @@ from rllib_configs.networks.registry import network_of
 from rllib_configs.policies import learned_policy, save_policy
 from rllib_configs.policy_files import load_policy
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, judged_by_all, units_of
-from rllib_configs.runners.searching import search_here
-from rllib_configs.search_problem import SearchProblem, joined, judge_of, reference_of
+from rllib_configs.runners.searching import search_here, work_of
+from rllib_configs.search_problem import (
+    SearchProblem,
+    adapted_experiment,
+    joined,
+    judge_of,
+    reference_of,
+    split_up,
+)
 from tests.rllib_configs.training import (
     assert_equal,
     assert_same_numbers,
@@ -237,3 +244,91 @@ def test_windows_in_which_no_job_counts_are_alike_for_all_candidates(tmp_path: P
     assert np.isfinite(judged).all()
     assert (judged[empty] == [0.0, -1.0]).all()
     assert (judged[~empty, 0] > 0).any()
+
+
+TASKS = "training.adaptation.tasks={workload.shift: [bursts, sizes]}"
+ADAPTED = [
+    *("training.jobsets=2", "training.jobsets_per_unit=1", "training.episodes_per_jobset=4"),
+    *("training.validate_every=2", "training.validation_jobsets=2", "training.iterations=2"),
+    *("task.workload.kind=shifted", "task.workload.jobs=8", "resources.num_runners=0"),
+    *("training.adaptation.iterations=2", TASKS),
+]
+
+
+def adapted_config(*overrides: str) -> ExperimentConfig:
+    """Four candidates, each adapted by ten episodes to bursts and to small graphs."""
+    return prepare(load_config("graphs", [*ADAPTED, *overrides]))
+
+
+def played(config: ExperimentConfig, candidates: np.ndarray, jobset: int) -> np.ndarray:
+    """Costs of candidates on a training jobset, ``(num_candidates,)``."""
+    work = work_of(config)
+    work.set_weights({CANDIDATES: candidates})
+    units = units_of(Split.TRAIN, jobset, 1, 1, len(candidates))
+    parts = [work.play(unit)[0] for unit in units]
+    return judged_by_all(units, sum(parts[1:], parts[0]))[:, 0, 0]
+
+
+class TestAdaptation:
+    """Candidates whose cost counts after an inner search."""
+
+    def test_a_candidate_costs_what_the_policy_costs_that_a_search_finds_from_it(self) -> None:
+        """The search of `metasched train`, on the shift of the jobset, with its own jobsets."""
+        config = adapted_config()
+        candidates = np.random.default_rng(0).normal(size=(2, 11)).astype(np.float32)
+        for jobset, shift in enumerate(("bursts", "sizes")):
+            seed = adapted_experiment(config, jobset, (int(Split.TRAIN), jobset)).seed
+            assert seed != config.seed
+            search = ["training.jobsets=1", "training.episodes_per_jobset=5", f"seed={seed}"]
+            own = [*ADAPTED[:-2], *search, f"task.workload.shift={shift}", "training.step_size=0.2"]
+            inner = load_config("graphs", own)
+            shapes = network_of(inner).shapes(inner, inner.task.world)
+            found = [
+                joined(search_here(inner, split_up(one, shapes)), shapes) for one in candidates
+            ]
+            outer = load_config("graphs", [*ADAPTED[:-2], f"task.workload.shift={shift}"])
+            expected = played(outer, np.stack(found), jobset)
+            assert np.array_equal(played(config, candidates, jobset), expected)
+            assert not np.array_equal(played(outer, candidates, jobset), expected)
+
+    def test_equal_candidates_cost_the_same_to_the_last_bit(self) -> None:
+        """Inner searches of all candidates have the same noise and jobsets."""
+        candidates = np.tile(np.linspace(-1, 1, 11, dtype=np.float32), (3, 1))
+        costs = played(adapted_config(), candidates, 1)
+        assert np.array_equal(costs, costs[[1, 2, 0]])
+
+    @pytest.mark.usefixtures("local_ray")
+    def test_numbers_depend_neither_on_runners_nor_on_units(self) -> None:
+        weights, metrics = train(adapted_config(), 2)
+        two = adapted_config("resources.num_runners=2", "training.jobsets_per_unit=2")
+        found, same = train(two, 2)
+        assert_equal(found, weights)
+        assert_same_numbers(same, metrics)
+
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            (["training.adaptation.iterations=-1"], "greater than or equal to 0"),
+            (["training.adaptation.candidates=1"], "greater than or equal to 2"),
+            (["training.adaptation.step_size=0"], "greater than 0"),
+            (["training.adaptation.iterations=0"], "set training.adaptation.iterations to 1"),
+            (["training.adaptation.tasks={workload.shift: []}"], "at least 1 item"),
+            (
+                ["training.adaptation.tasks={workload.shift: [sizes], workload.jobs: [8, 9]}"],
+                "workload.shift has 1, workload.jobs has 2",
+            ),
+            (["training.adaptation.tasks={workload.shift: [burst]}"], "did you mean 'bursts'"),
+            (
+                ["training.adaptation.tasks={workload.shif: [bursts]}"],
+                "did you mean 'workload.shift'",
+            ),
+            (["training.family=any-site"], "but training.family was given"),
+            (
+                ["training.limits.utilization=0.1", "training.multiplier_rate=0.1"],
+                "but training.multiplier_rate was given",
+            ),
+        ],
+    )
+    def test_impossible_adaptations_are_refused(self, change: list[str], words: str) -> None:
+        with pytest.raises(InputError, match=words):
+            adapted_config(*change)

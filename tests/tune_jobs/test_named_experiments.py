@@ -48,7 +48,7 @@ COUNTS = {
     "demo": {"train": 5, "compare": 6, "join": 1},
     "sites": {"figure": 1},
     "graphs": {"train": 10, "compare": 1},
-    "graph-shifts": {"train": 55, "compare": 6, "join": 2},
+    "graph-shifts": {"train": 90, "compare": 6, "join": 2},
     "run-times": {"figure": 1},
     "users": {"train": 16, "study": 3, "figure": 2},
     "site-adaptation": {"train": 3, "figure": 1},
@@ -119,7 +119,8 @@ LINES = {
         "--set training.step_size=0.2 --set training.validate_every=4 "
         "--set training.iterations=4 --seed 3 --run R/sizes-adapted-20-3 --continue",
         "metasched compare --policies 'fifo,fair,weighted_fair,R/joint-*,R/conditioned-*,"
-        "R/shape-adapted-5-*,R/shape-adapted-20-*,R/shape-specialist-*' "
+        "R/shape-adapted-5-*,R/shape-adapted-20-*,R/shape-meta-5-*,R/shape-meta-20-*,"
+        "R/shape-specialist-*' "
         "--set task.workload.shift=shape --jobsets 20 --out R/figures/shape",
         "metasched.join(tables='R/figures/{after}-adapted/comparison.csv', "
         "by='after=bursts,sizes,shape', out='R/figures/graph-shifts-adapted.csv')",
