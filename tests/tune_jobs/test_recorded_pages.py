@@ -167,5 +167,5 @@ def test_a_table_of_win_rates_does_not_call_them_costs() -> None:
         for name in ("adaptation", "adaptation-win-rate")
     }
     assert len(headings["adaptation"]) == len(headings["adaptation-win-rate"]) == 4
-    assert all(", cost relative to" in heading for heading in headings["adaptation"])
-    assert all(", share of tasks that" in one for one in headings["adaptation-win-rate"])
+    assert all(": costs relative to" in heading for heading in headings["adaptation"])
+    assert all(": share of tasks that" in one for one in headings["adaptation-win-rate"])

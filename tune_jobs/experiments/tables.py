@@ -26,9 +26,9 @@ _SIDE = (
 """Columns behind the mean, as far as a table has them."""
 
 _OF_TASKS = {
-    name: f", {what} the best baseline; other columns are measured after the last step"
+    name: f": {what} the best baseline. Side metrics are measured after the last step"
     for name, what in (
-        ("adaptation", "cost relative to"),
+        ("adaptation", "costs relative to"),
         ("adaptation-win-rate", "share of tasks that match"),
     )
 }
@@ -70,7 +70,7 @@ def markdown_of(table: Path) -> str:
         return _joined(rows, _place, layout.table)
     if name in _OF_TASKS:
         rows = sorted(read_table(table, _ADAPTED), key=_family)
-        return _joined(rows, _family, _adaptation, _OF_TASKS[name])
+        return _joined(rows, lambda row: f"Family {_family(row)}", _adaptation, _OF_TASKS[name])
     if name == "sites":
         return tables_of(read_sites(table))
     if name == "headroom":

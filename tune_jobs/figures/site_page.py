@@ -27,9 +27,9 @@ _WIDTH = 120  # characters of a line of prose
 
 _RATIOS = (
     "Ratios cover busy logs. *Best rule* is each log's best rule in hindsight, without "
-    "predictions, with 95% intervals over weeks and over logs. *Past's choice* is the rule that was "
-    "best in the earlier half of a log; it is applied to the later half. *Rank* is one plus the "
-    "number of policies whose whole interval over weeks is lower."
+    "predictions, with 95% intervals over weeks and over logs. *Past's choice* is the rule that "
+    "was best in the earlier half of a log; it is applied to the later half. *Rank* is one plus "
+    "the number of policies whose whole interval over weeks is lower."
 )
 
 _COLUMNS = (
