@@ -1,5 +1,7 @@
 """Calls of commands, each in its process: lines by name, what a failure ends, and what stays."""
 
+from dataclasses import replace
+
 import pytest
 
 from tune_jobs.experiments.calls import Call, carry_out_all
@@ -21,6 +23,17 @@ def test_each_line_follows_the_name_of_what_printed_it(tmp_path, capfd):
     for name in calls:
         assert any(line.startswith(f"{name}  ") and "jobs.csv" in line for line in lines)
         assert (tmp_path / name / "jobs.csv").is_file()
+
+
+@pytest.mark.integration
+def test_what_names_a_run_waits_until_that_has_ended(tmp_path, capfd):
+    """With room for all at once; ``a-1`` is another folder than ``a``."""
+    first = replace(generated(tmp_path / "a"), run=tmp_path / "a")
+    then = replace(LOG, options={"path": str(tmp_path / "a" / "jobs.csv")}, run=tmp_path / "b")
+    calls = {"first": first, "then": then, "beside": generated(tmp_path / "a-1")}
+    assert carry_out_all(calls, at_once=4) == 0
+    begun = [line.split()[0] for line in capfd.readouterr().out.splitlines() if " begins;" in line]
+    assert begun == ["first", "beside", "then"]
 
 
 @pytest.mark.integration

@@ -4,6 +4,7 @@ The options of a call are checked by the declarations of the command. No command
 """
 
 import json
+import re
 import shlex
 import signal
 import subprocess
@@ -119,6 +120,11 @@ class Call:
         names = ("out", "path") if self.name == "generate" else ("out",)
         return [Path(text) for text in self.texts(*names)]
 
+    def names(self, other: "Call") -> bool:
+        """Whether its options name the folder of the run that another call trains."""
+        folder = re.compile(re.escape(str(other.run)) + r"(?![\w.-])")
+        return other.run is not None and any(map(folder.search, self.texts(*self.options)))
+
     def refusal(self, problem: str) -> InputError:
         """What is raised where it cannot be made."""
         line = shlex.join([self.name, *(f"{key}={value}" for key, value in self.options.items())])
@@ -185,8 +191,8 @@ def carry_out_all(calls: Mapping[str, Call], at_once: int = 1) -> int:
     """Makes calls, each in its own process, and returns the status of the first that fails, else 0.
 
     One by one they have the terminal. Of several at a time, each line follows the name of what has
-    printed it. A signal is passed on to all that run, so that they end cleanly; so is the failure
-    of one, as SIGTERM, and none begins after it.
+    printed it, and what names another's run waits for that one. A signal is passed on to all that
+    run, so that they end cleanly; so is the failure of one, as SIGTERM, and none begins after it.
 
     Args:
         calls: by the name that each is shown with.
@@ -194,6 +200,7 @@ def carry_out_all(calls: Mapping[str, Call], at_once: int = 1) -> int:
     """
     waiting, captured = list(calls.items()), at_once > 1
     running: dict[subprocess.Popen[str], Thread | None] = {}
+    made: dict[subprocess.Popen[str], Call] = {}
     ending: set[subprocess.Popen[str]] = set()
     failed = 0
 
@@ -206,15 +213,19 @@ def carry_out_all(calls: Mapping[str, Call], at_once: int = 1) -> int:
     with StopRequest(lambda _: end_all()) as stop:
         try:
             while running or waiting:
-                while waiting and len(running) < at_once:
-                    name, call = waiting.pop(0)
+                while len(running) < at_once:
+                    before = [made[process] for process in running]
+                    ready = _first_ready(waiting, before)
+                    if ready is None:
+                        break
+                    name, call = waiting.pop(ready)
                     begins = f"  begins; {len(waiting)} more wait" if captured else f"{call}"
                     show(f"{name}{begins}", bold=True)
                     process, reader = call.start(captured), None
                     if captured:
                         reader = Thread(target=_pass_on, args=(process, name), daemon=True)
                         reader.start()
-                    running[process] = reader
+                    running[process], made[process] = reader, call
                 ended = [process for process in running if process.poll() is not None]
                 for process in ended:
                     if reader := running.pop(process):
@@ -231,6 +242,16 @@ def carry_out_all(calls: Mapping[str, Call], at_once: int = 1) -> int:
                 process.wait()
             raise
     return stop.exit_status or failed
+
+
+def _first_ready(waiting: Sequence[tuple[str, Call]], before: Sequence[Call]) -> int | None:
+    """Place of the first call that names no run of those before it; None if there is none."""
+    unfinished = [*before]
+    for place, (_, call) in enumerate(waiting):
+        if not any(map(call.names, unfinished)):
+            return place
+        unfinished.append(call)
+    return None
 
 
 def _plain(value: Any) -> Any:
