@@ -194,6 +194,15 @@ class TestRun:
         assert result.run.checkpoints.newest().iteration == 3
         assert f"train --resume {result.run.path}" in said[-1]
 
+    def test_a_run_in_ray_s_copy_of_the_working_directory_says_so(self, local_ray, tmp_path):
+        """There ``ray job submit --working-dir`` begins what names no folder."""
+        said: list[str] = []
+        progress = NoProgress()
+        progress.say = said.append
+        for folder in ("kept", "_ray_pkg_0a1b"):
+            run_training(smoke(tmp_path / folder, "training.iterations=1"), progress=progress)
+            assert ("Ray's copy of the working directory" in " ".join(said)) == (folder != "kept")
+
     def test_a_failing_iteration_keeps_the_last_checkpoint(self, local_ray, tmp_path, monkeypatch):
         from rllib_configs import builders
 

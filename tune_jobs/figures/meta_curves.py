@@ -60,14 +60,7 @@ def draw_curves_of_runs(table: Path) -> Figure:
     with styled():
         figure = new_figure(1.1 + _HEIGHT * families.ngroups)
         panels = figure.subplots(families.ngroups, 2, squeeze=False)
-        headline(
-            figure,
-            "Meta-training",
-            f"training tasks, means over {_PARTS} parts of a run; lines: mean over training "
-            "seeds, bands: range over seeds; dashed: before the inner steps; gray line: the "
-            "baseline; crosses: a run collapsed and returned to an earlier state; K: inner steps; "
-            "FOMAML: MAML without second derivatives",
-        )
+        headline(figure, "Meta-training", _explained(rows))
         for (left, right), (family, mine) in zip(panels, families, strict=True):
             left.set_title(f"trained on {family}")
             left.set_ylabel("return / baseline")
@@ -77,6 +70,26 @@ def draw_curves_of_runs(table: Path) -> Figure:
             _draw_panel(left, mine, {"before": (0, (4, 2)), "after": "-"})
             _draw_panel(right, mine, {"entropy": "-"})
     return figure
+
+
+def _explained(rows: pd.DataFrame) -> str:
+    """What the curves are, as far as it is there."""
+    runs = rows.groupby(["trained_on", "method"])["run"].nunique()
+    long, several = rows["iteration"].max() > _PARTS, runs.max() > 1
+    parts = [
+        "training tasks" + (f", means over {_PARTS} parts of a run" if long else ""),
+        "lines: mean over training seeds, bands: range over seeds" if several else "one seed",
+        "dashed: before the inner steps",
+        "gray line: the baseline",
+        "crosses: a run collapsed and returned to an earlier state"
+        if (rows["collapsed"] > 0).any()
+        else "",
+        "K: inner steps",
+        "FOMAML: MAML without second derivatives"
+        if rows["method"].str.contains("FOMAML").any()
+        else "",
+    ]
+    return "; ".join(filter(None, parts))
 
 
 def _draw_panel(axes: Axes, rows: pd.DataFrame, columns: dict[str, Style]) -> None:

@@ -245,8 +245,7 @@ def _in_short(reports: Mapping[str, Report]) -> list[str]:
     for sheet in reports["changes"].sheets:
         for row in sheet.rows[1:2]:
             sentences += _moved(f"With {row['change']}, the", row, "change_of_wait")
-    trust = [one for one in replayed.remarks if one.startswith("Trust")]
-    return [*sentences, *trust, *reports["calibration"].remarks[-1:]]
+    return [*sentences, *reports["calibration"].remarks[-1:]]
 
 
 def _moved(begin: str, row: Mapping[str, Any], name: str) -> list[str]:

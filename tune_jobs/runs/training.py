@@ -34,6 +34,9 @@ from tune_jobs.tracking.recording import DrawFigure, tracked
 if TYPE_CHECKING:
     from tune_jobs.runs.trainer import Trainer
 
+_PACKAGE = "_ray_pkg_"
+"""What the names of folders begin with in which Ray keeps copies of working directories."""
+
 
 @dataclass(frozen=True, repr=False)
 class RunResult:
@@ -103,6 +106,11 @@ def run_training(
             stack.callback(discard_run, run)
         stack.callback(progress.close)
         progress.say(f"{'Resuming' if resume else 'Starting'} {run.path}")
+        if any(part.startswith(_PACKAGE) for part in run.path.resolve().parts):
+            progress.say(
+                "This folder is Ray's copy of the working directory, which goes with the cluster; "
+                "--run names one that stays, on storage that all nodes share"
+            )
         progress.say("Waiting for Ray")
         stack.enter_context(ray_session(config, address))
         stack.enter_context(watching_head(resume_command(run)))

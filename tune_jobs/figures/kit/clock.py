@@ -7,6 +7,13 @@ from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
 _DAY_S = 86_400.0
+_DAY = "%-d %b"
+_TICKS = ["%Y", "%b", _DAY, "%H:%M", "%H:%M", "%S.%f"]
+_ZEROS = ["", "%Y", _DAY, _DAY, "%H:%M", "%H:%M"]
+_OFFSETS = ["", "%Y", "%Y", "%-d %b %Y", "%-d %b %Y", "%-d %b %Y %H:%M"]
+"""Formats of ticks, of those at the first of a unit, and of what stands beside all ticks; by unit,
+from years to seconds. A day has its month, since a log may begin in the middle of one."""
+
 _UNITS = ((_DAY_S, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
 
 
@@ -36,7 +43,8 @@ class Clock:
         else:
             dates = AutoDateLocator(minticks=4, maxticks=9)
             axes.xaxis.set_major_locator(dates)
-            axes.xaxis.set_major_formatter(ConciseDateFormatter(dates))
+            style = {"zero_formats": _ZEROS, "offset_formats": _OFFSETS}
+            axes.xaxis.set_major_formatter(ConciseDateFormatter(dates, formats=_TICKS, **style))
         axes.set_xlabel(f"{name}; {words}" if words else name)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from tune_jobs.figures.style import INK, MUTED
+from tune_jobs.figures.style import INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,8 +45,7 @@ def draw_heat(
                 cell.text, (column, line + shift), size=9, color=color, weight=weight, **middle
             )
             if cell.below:
-                color = "white" if cell.dark else MUTED
-                axes.annotate(cell.below, (column, line + 0.22), size=6.5, color=color, **middle)
+                axes.annotate(cell.below, (column, line + 0.22), size=7, color=color, **middle)
     axes.set_yticks(range(len(cells)), list(names))
     axes.set_xticks(range(len(heads)), list(heads))
     axes.set_xlim(-0.5, len(heads) - 0.5)
