@@ -154,9 +154,9 @@ def _setup(rows: pd.DataFrame, logs: pd.DataFrame, entries: pd.DataFrame) -> str
     text = (
         f"The tables compare {rows['policy'].nunique() - learned - predicted} rules and "
         f"{policies} on {len(logs)} whole logs. Of the rules, {predicted} also run with predicted "
-        f"run times (`--run-times mixed`). Waits are bounded by {promise}. A ratio compares the "
-        "mean bounded slowdowns of a week's jobs, and the tables show geometric means over weeks. "
-        "A log is *busy* if the mean slowdown of "
+        f"run times (`--run-times mixed`). Waits are bounded by {promise}. For each "
+        "week, a policy's mean bounded slowdown is divided by that of the best rule. The tables "
+        "show geometric means of these ratios. A log is *busy* if the mean slowdown of "
         f"`{REFERENCE}` is at least {BUSY:g}.{_removed(rows)}"
     )
     return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
