@@ -65,7 +65,8 @@ def draw_timeline(table: Path, *, origin: int | None = None) -> Figure:
         queue.set_title("Waiting jobs")
         clock.label(queue, "dotted: the last submission" if inside else "")
         queue.legend(fontsize=9, ncols=2)
-        headline(figure, "A log under each policy", "black: as recorded; colors: simulated")
+        recorded = "black: as recorded; " if len(others) < rows["policy"].nunique() else ""
+        headline(figure, "A log under each policy", f"{recorded}colors: simulated")
         return figure
 
 
