@@ -15,6 +15,7 @@ LARGEST = 2**31 - 1
 
 _NO_CLASSES = np.empty(0, np.uint8)
 _MOST_CLASSES = 256
+_MOST_SHOWN_CLASSES = 16
 
 
 def no_classes() -> NDArray[np.uint8]:
@@ -251,3 +252,29 @@ class JobSet:
         """Units times steps that the jobs hold, int64 ``(num_resources,)``."""
         held: NDArray[np.int64] = self.duration.astype(np.int64) @ self.demand.astype(np.int64)
         return held
+
+
+def require_num_classes(num_classes: int) -> None:
+    """Makes sure that a world can show so many classes.
+
+    Raises:
+        InputError: if they are not 1 to 16.
+    """
+    if not 1 <= num_classes <= _MOST_SHOWN_CLASSES:
+        raise InputError(
+            f"num_classes must lie in 1..{_MOST_SHOWN_CLASSES}, but {num_classes} was given"
+        )
+
+
+def require_classes(jobset: JobSet, num_classes: int) -> None:
+    """Makes sure that a world that shows so many classes has those of all jobs.
+
+    Raises:
+        InputError: if a job is of another class.
+    """
+    if jobset.job_class.max(initial=0) >= num_classes:
+        job = int(np.argmax(jobset.job_class >= num_classes))
+        raise InputError(
+            f"job {job} has class {jobset.job_class[job]}, but the cluster has num_classes="
+            f"{num_classes}, so that classes lie in 0..{num_classes - 1}"
+        )

@@ -6,10 +6,9 @@ import numpy as np
 
 from cluster_env.core.checks import require_option_types
 from cluster_env.core.errors import InputError
-from cluster_env.core.jobs import JobSet
+from cluster_env.core.jobs import JobSet, require_classes, require_num_classes
 
 _LARGEST = 255
-_MOST_CLASSES = 16
 
 
 @dataclass(frozen=True)
@@ -48,10 +47,7 @@ class Cluster:
             raise InputError(
                 f"backlog_view must lie in 0..{_LARGEST}, but {self.backlog_view} was given"
             )
-        if not 1 <= self.num_classes <= _MOST_CLASSES:
-            raise InputError(
-                f"num_classes must lie in 1..{_MOST_CLASSES}, but {self.num_classes} was given"
-            )
+        require_num_classes(self.num_classes)
 
     @property
     def num_resources(self) -> int:
@@ -88,9 +84,4 @@ class Cluster:
                 f"a job lasts {jobset.duration.max()} steps, but the cluster's horizon is only "
                 f"{self.horizon}; give the cluster a larger horizon"
             )
-        if jobset.job_class.max() >= self.num_classes:
-            job = int(np.argmax(jobset.job_class >= self.num_classes))
-            raise InputError(
-                f"job {job} has class {jobset.job_class[job]}, but the cluster has num_classes="
-                f"{self.num_classes}, so that classes lie in 0..{self.num_classes - 1}"
-            )
+        require_classes(jobset, self.num_classes)

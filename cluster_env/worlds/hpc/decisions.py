@@ -60,7 +60,8 @@ _NO_ACTIONS, _NO_REWARDS = np.zeros(0, np.int32), np.zeros(0)
 def machine_of(world: Any) -> Machine:
     """An `HPC` as compiled code reads it."""
     options, layout = new_records(1, OPTIONS), world.layout
-    for name in ("queue", "horizon", "jobs_at", "clock_at", "rows_at", "arrivals_at"):
+    places = ("jobs_at", "clock_at", "rows_at", "arrivals_at")
+    for name in ("queue", "job_size", "horizon", "shows_classes", *places):
         options[name] = getattr(layout, name)
     for name in ("horizon_step", "max_time", "time_step", "every_step", "max_wait"):
         options[name] = getattr(world, name)

@@ -93,8 +93,10 @@ Indices = NDArray[np.int32]
 
 OPTIONS = np.dtype(
     [
-        # Of a state: jobs that it shows, rows of its horizon, and seconds from one to the next.
-        *((name, np.int64) for name in ("queue", "horizon", "horizon_step")),
+        # Of a state: jobs that it shows and what it has of each, rows of its horizon, and seconds
+        # from one to the next; whether it shows classes.
+        *((name, np.int64) for name in ("queue", "job_size", "horizon", "horizon_step")),
+        ("shows_classes", np.bool_),
         # Where its parts begin, see `cluster_env.worlds.hpc.state.StateLayout`.
         *((name, np.int64) for name in ("jobs_at", "clock_at", "rows_at", "arrivals_at")),
         # See `cluster_env.worlds.hpc.world.HPC`.

@@ -25,7 +25,7 @@ PRESENT, LOG_ESTIMATE, LOG_SIZE, SIZE, OF_FREE, FITS, RELATIVE_ESTIMATE, RELATIV
 STRETCH, LOG_WAITED, LOG_GAPS, BACKFILLS, INDEX = range(8, len(ITEM))
 
 
-def item_names(resources: tuple[str, ...]) -> tuple[str, ...]:
+def item_names(resources: tuple[str, ...], num_classes: int = 1) -> tuple[str, ...]:
     """Names of a waiting job's features, in order.
 
     ln is the natural logarithm, N the processors of the machine, or of the job's partition at a
@@ -44,8 +44,11 @@ def item_names(resources: tuple[str, ...]) -> tuple[str, ...]:
       needs no more than is spare then.
     * ``index``: place in the queue, 0 to 1.
     * ``of_<resource>``: share of each further resource that it asks for.
+    * ``class_c``: 1 if the job is of class c; only if the machine has more than one class.
     """
-    return (*ITEM, *(f"of_{name}" for name in resources[1:]))
+    classes = range(num_classes if num_classes > 1 else 0)
+    of_resources = (f"of_{name}" for name in resources[1:])
+    return (*ITEM, *of_resources, *(f"class_{c}" for c in classes))
 
 
 def context_names(resources: tuple[str, ...]) -> tuple[str, ...]:
@@ -75,14 +78,14 @@ def describe(
     states: NDArray[np.int32],
     capacity: NDArray[np.int64],
     jobs_at: int,
+    job_size: int,
     items: NDArray[np.float32],
     context: NDArray[np.float32],
     allowed: NDArray[np.bool_],
     site: bool,
 ) -> None:
     """Fills features of states; see `item_names`, `context_names` and `HPC.features`."""
-    queue, job_size = items.shape[1], header.DEMAND + capacity.size
-    job_size += len(at_site.SITE_JOB) if site else 0
+    queue, classes_at = items.shape[1], len(ITEM) + capacity.size - 1
     for i in range(states.shape[0]):
         state = states[i]
         _describe_context(state, capacity, queue, context[i])
@@ -93,6 +96,8 @@ def describe(
             job = state[jobs_at + slot * job_size : jobs_at + (slot + 1) * job_size]
             fit = _describe_job(state, job, capacity, items[i, slot], site)
             items[i, slot, INDEX] = slot / max(queue - 1, 1)
+            for column in range(classes_at, items.shape[2]):  # the class is a job's last number
+                items[i, slot, column] = 1.0 if job[job_size - 1] == column - classes_at else 0.0
             allowed[i, slot] = fit
             some = some or fit
         # Empty places; and waiting, which an empty machine may not where all that wait fit.

@@ -28,6 +28,8 @@ ASKED = [
     *((name, np.int32) for name in ("limit", "user")),
     # ln of the estimate that policies see, and of the processors.
     *((name, np.float64) for name in ("log", "log_size")),
+    # Which class it is of, where policies tell classes apart.
+    ("job_class", np.int32),
 ]
 """Of a job anywhere, but for its demands."""
 
@@ -75,7 +77,7 @@ def jobs_asked(
     Of a model that learns, the batch has a jobset for each episode.
     """
     records = new_records(batch.first[-1], fields)
-    for name in ("arrival", "duration"):
+    for name in ("arrival", "duration", "job_class"):
         records[name] = batch.column(name, np.int32)
     asked = () if model == ACTUAL else ("estimate",)
     records.order_estimate = _first_of(batch, "order_estimate", *asked)

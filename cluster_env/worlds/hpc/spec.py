@@ -185,6 +185,7 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "few seen": {"queue": 4},
     "a horizon": {"horizon": 8, "horizon_step": 60},
     "its end": {"max_time": 4000},
+    "classes": {"num_classes": 3},
     "learned run times": {"run_times": "mixed"},
     "a site": {"site": _SITE},
     "a site and a bound": {"site": _SITE, "max_wait": 600},

@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import ZERO, njit_either, njit_inlined
+from cluster_env.core.compiled import njit_either, njit_inlined
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import LARGEST
 from cluster_env.worlds.hpc.events import AT_ARRIVAL, Episode, Machine, came, fits, log_thousandths
@@ -65,12 +65,14 @@ class StateLayout:
         queue: waiting jobs that a state shows, in order of arrival.
         horizon: rows of what is expected, see `CLOCK`; 0 for a state that ends with its jobs.
         site: whether it is that of a site, see `SITE_JOB`.
+        shows_classes: whether the last number of each job is its class.
     """
 
     num_resources: int
     queue: int
     horizon: int = 0
     site: bool = False
+    shows_classes: bool = False
 
     def __post_init__(self) -> None:
         if self.horizon != 0 and not 2 <= self.horizon <= 4096:
@@ -90,7 +92,8 @@ class StateLayout:
     @property
     def job_size(self) -> int:
         """Numbers of each job."""
-        return len(JOB) + self.num_resources + (len(SITE_JOB) if self.site else 0)
+        of_site = len(SITE_JOB) if self.site else 0
+        return len(JOB) + self.num_resources + of_site + self.shows_classes
 
     @property
     def clock_at(self) -> int:
@@ -138,8 +141,8 @@ class StateLayout:
 
 
 @njit_inlined
-def _show_places_in_pool(machine: Machine, episode: Episode, seen: int, out: State) -> int:
-    """Writes when the oldest job can start; returns how many numbers more are shown of each job."""
+def _show_places_in_pool(machine: Machine, episode: Episode, seen: int, out: State) -> None:
+    """Writes when the oldest job can start, and at a site more of each job."""
     if seen > 0:
         now, oldest = episode.status[0].time, episode.queue[episode.status[0].head]
         if fits(episode.demand, oldest, episode.free):
@@ -147,16 +150,14 @@ def _show_places_in_pool(machine: Machine, episode: Episode, seen: int, out: Sta
         else:
             out[RESERVATION] = _whole(reserve(episode, oldest, now) - now)
             out[SPARE] = episode.spare[0]
-    return ZERO
 
 
 @njit_inlined
-def _show_places_at_site(machine: Machine, episode: Episode, seen: int, out: State) -> int:
-    size = DEMAND + episode.free.size
-    places = out[machine.options[0].jobs_at + size :]
-    reservation, spare = at_site.show_jobs(episode, places, size + len(SITE_JOB), seen)
+def _show_places_at_site(machine: Machine, episode: Episode, seen: int, out: State) -> None:
+    options = machine.options[0]
+    places = out[options.jobs_at + DEMAND + episode.free.size :]
+    reservation, spare = at_site.show_jobs(episode, places, options.job_size, seen)
     out[RESERVATION], out[SPARE] = reservation, spare
-    return len(SITE_JOB)
 
 
 @njit_inlined
@@ -171,7 +172,7 @@ _show_places = njit_either(_show_places_in_pool, _show_places_at_site, "site", a
 def show(machine: Machine, episode: Episode, out: State) -> None:
     """Writes the state of an episode."""
     status, sums, options = episode.status[0], episode.sums[0], machine.options[0]
-    now, size = status.time, DEMAND + episode.free.size
+    now, size = status.time, options.job_size
     head, tail = status.head, status.tail
     waiting, running = tail - head, status.running
     processors = float(episode.capacity[0])
@@ -186,7 +187,7 @@ def show(machine: Machine, episode: Episode, out: State) -> None:
         out[RUNNING_LOG] = _whole(1000 * sums.run_log / running)
     # What waits, and when the oldest can start.
     seen = min(waiting, options.queue)
-    size += _show_places(machine, episode, seen, out)
+    _show_places(machine, episode, seen, out)
     if waiting > 0:
         out[QUEUED_WORK] = _whole(max(sums.queue_work, 0.0) / processors)
         out[QUEUE_LOG] = _whole(1000 * sums.queue_log / waiting)
@@ -207,6 +208,8 @@ def show(machine: Machine, episode: Episode, out: State) -> None:
         out[shown + WAITED] = now - came(episode, job)
         for r in range(episode.free.size):
             out[shown + DEMAND + r] = episode.demand[job, r]
+        if options.shows_classes:
+            out[shown + size - 1] = episode.jobs[job].job_class
         if options.horizon > 0:
             for k in range(len(AT_ARRIVAL)):
                 before = options.arrivals_at + len(AT_ARRIVAL) * slot

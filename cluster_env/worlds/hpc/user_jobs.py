@@ -35,12 +35,13 @@ class UsersWorkload:
     Each user asks for one time limit for all its jobs, so that the limit tells users apart. Which
     share of it the jobs take follows from `habits`, and nothing that is seen of a waiting job says
     it. How busy users are is drawn anew in each of `PHASES` parts of a jobset, from all shares with
-    equal probability; gaps between arrivals are those of chance, and keep the load.
+    equal probability; gaps between arrivals are those of chance, and keep the load. The class of a
+    job is its user.
 
     Attributes:
         jobs: in a jobset.
         load: work that arrives over what the machine can do, on average in each part.
-        users: 2 or more.
+        users: 2 to 256.
         habits: number of the site, from which the shares of its users are drawn.
         told: whether it is believed of each job that it takes as long as its user's jobs take on
             average, and not what the user asked for.
@@ -54,9 +55,14 @@ class UsersWorkload:
     told: bool = False
 
     def __post_init__(self) -> None:
-        if self.jobs < 1 or self.users < 2 or self.habits < 0 or not 1e-3 <= self.load < math.inf:
+        if (
+            self.jobs < 1
+            or not 2 <= self.users <= 256
+            or self.habits < 0
+            or not 1e-3 <= self.load < math.inf
+        ):
             raise InputError(
-                f"users need 1 job or more, a load of 0.001 or more, 2 users or more and habits of "
+                f"users need 1 job or more, a load of 0.001 or more, 2 to 256 users and habits of "
                 f"0 or more, but {self.jobs}, {self.load:g}, {self.users} and {self.habits} were "
                 f"given"
             )
@@ -83,9 +89,9 @@ class UsersWorkload:
         if self.told:
             believed = np.ceil(self._mean[user])
             known |= {"order_estimate": believed, "reserve_estimate": believed}
-        return JobSet.of(
-            arrival - arrival[0], np.clip(run, 1, limit), size[:, None], attributes=known
-        )
+        run = np.clip(run, 1, limit)
+        start = arrival[0]
+        return JobSet.of(arrival - start, run, size[:, None], job_class=user, attributes=known)
 
     @cached_property
     def _limit(self) -> NDArray[np.float64]:

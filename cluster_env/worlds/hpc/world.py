@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.checks import FromFile, outputs, require_option_types, require_states
 from cluster_env.core.errors import InputError
-from cluster_env.core.jobs import LARGEST, JobSet
+from cluster_env.core.jobs import LARGEST, JobSet, require_classes, require_num_classes
 from cluster_env.core.registry import unknown
 from cluster_env.core.world import Features
 from cluster_env.sites.description import RESOURCES, Site
@@ -110,6 +110,8 @@ class HPC:
         processors: at least 1.
         memory: units of memory, in whatever unit jobs ask for it; 0 if it is not counted.
         gpus: GPUs; 0 if they are not counted.
+        num_classes: classes of jobs (queues, groups of users) that networks tell apart, 1 to 16;
+            with 1, jobs of all classes are alike.
         queue: waiting jobs that a policy sees, the first in order of arrival, and may start.
         backfilling: ``strict``, ``skip``, ``easy`` or ``conservative``, what rules do that are
             named without it (`cluster_env.worlds.hpc.rules.Rule`).
@@ -144,6 +146,7 @@ class HPC:
     processors: int = 256
     memory: int = 0
     gpus: int = 0
+    num_classes: int = 1
     queue: int = 64
     backfilling: str = "easy"
     priority: Weights = field(default_factory=Weights)
@@ -187,6 +190,7 @@ class HPC:
             raise unknown("kind of backfilling", self.backfilling, BACKFILLING)
         if self.run_times not in RUN_TIMES:
             raise unknown("model of run times", self.run_times, RUN_TIMES)
+        require_num_classes(self.num_classes)
         StateLayout(1, self.queue, self.horizon)
         most = LARGEST // max(self.horizon, 1)
         if not 0 <= self.horizon_step <= most or (self.horizon_step and not self.horizon):
@@ -220,7 +224,8 @@ class HPC:
     @cached_property
     def layout(self) -> StateLayout:
         """Where the parts of a state lie."""
-        return StateLayout(len(self.capacity), self.queue, self.horizon, self.site is not None)
+        at_site, shows_classes = self.site is not None, self.num_classes > 1
+        return StateLayout(len(self.capacity), self.queue, self.horizon, at_site, shows_classes)
 
     @cached_property
     def state_space(self) -> spaces.Box:
@@ -235,7 +240,7 @@ class HPC:
     @cached_property
     def feature_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """See `cluster_env.worlds.hpc.features`."""
-        return item_names(self.resources), context_names(self.resources)
+        return item_names(self.resources, self.num_classes), context_names(self.resources)
 
     def check(self, jobset: JobSet) -> None:
         """Makes sure that every job can run on the empty machine.
@@ -257,6 +262,8 @@ class HPC:
                     f"job {job} asks for {what}: {jobset.demand[job].tolist()} of "
                     f"{list(self.capacity)} {', '.join(self.resources)}"
                 )
+        if self.num_classes > 1:
+            require_classes(jobset, self.num_classes)
         for name in BELIEVED:
             estimate = jobset.attributes.get(name)
             if estimate is None or not jobset.num_jobs:
@@ -301,7 +308,8 @@ class HPC:
             ((n, len(of_context)), np.float32),
             ((n, self.num_actions), np.bool_),
         )
-        describe(states, self._units, self.layout.jobs_at, *arrays, self.site is not None)
+        layout = self.layout
+        describe(states, self._units, layout.jobs_at, layout.job_size, *arrays, layout.site)
         return Features(*arrays)
 
     @cached_property

@@ -80,7 +80,7 @@ def as_set_scorer(
         )
     of_item, _ = world.feature_names
     job = SHARPNESS * parts_of(source, weights)[0].astype(np.float64)
-    skip = np.zeros(len(of_item))
+    skip = np.zeros(own["network.skip"].size)
     for name, weight in zip(JOB_FEATURES, job, strict=True):
         if name in _JOB:
             feature, factor = _JOB[name]

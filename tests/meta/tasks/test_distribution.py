@@ -107,7 +107,7 @@ def test_tasks_and_their_jobsets_are_what_they_were(name: str) -> None:
 def test_the_families_are_registered_by_their_names() -> None:
     short = {"objectives", "priorities", "workloads"}
     in_operation = {f"{name}-operation" for name in short}
-    users = {"users", "users-ended", "users-told"}
+    users = {"users", "users-ended", "users-seen", "users-told"}
     assert set(FAMILIES) == {"mixed", "shifts", "sites"} | short | in_operation | users
     assert all(get_distribution(name).name == name for name in FAMILIES)
 

@@ -32,14 +32,14 @@ def config_of(*overrides: str, start: str = "hpc-order") -> ExperimentConfig:
     )
 
 
-@pytest.mark.parametrize("mode", ["easy", "skip"])
-def test_decisions_are_those_of_the_scorer(mode: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("mode", "classes"), [("easy", 1), ("skip", 1), ("easy", 3)])
+def test_decisions_are_those_of_the_scorer(mode: str, classes: int, tmp_path: Path) -> None:
     """Void is below what may start, and above what would delay the oldest job."""
     given, source = read_weights("hpc-order")
     changed = source.training.model_copy(update={"mode": mode})
     source = source.model_copy(update={"training": changed})
     write_policy(given, source, tmp_path / "scorer")
-    config = config_of(start=str(tmp_path / "scorer"))
+    config = config_of(f"task.world.num_classes={classes}", start=str(tmp_path / "scorer"))
     world = config.task.world
     own = untrained_policy(config, 0).weights
     made = starting_weights(config, tmp_path / "scorer", own)
