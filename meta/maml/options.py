@@ -49,10 +49,11 @@ class MAMLOptions(ClippedOptions):
     """Step size of inner steps; the initial one if learn_rates is on."""
     learn_rates: bool = True
     """Whether each block of parameters learns its own inner step size."""
-    adapt: Literal["all", "head", "direct", "context"] = "all"
-    """What inner steps change: all parameters (all), the layers after the pooling (head), or the
-    skip connection and the bias of waiting (direct). context: nothing changes, and the policy is
-    conditioned on its past rewards instead."""
+    adapt: Literal["all", "head", "direct", "classes", "context"] = "all"
+    """What inner steps change: all parameters (all), the layers after the pooling (head), the skip
+    connection and the bias of waiting (direct), or of these what jobs' classes count alone
+    (classes). context: nothing changes, and the policy is conditioned on its past rewards
+    instead."""
     advantage_floor: Annotated[float, Field(ge=0), ADJUSTABLE] = 0.03
     """Share of a task's mean return that is added to the spread by which its advantages are
     divided."""

@@ -55,7 +55,7 @@ from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
 
 Parameters = dict[str, torch.Tensor]
 Surrogate = Literal["ratio", "log_probability"]
-Adapt = Literal["all", "head", "direct", "context"]
+Adapt = Literal["all", "head", "direct", "classes", "context"]
 
 LEAST_SQUARE = 1e-24
 """Added to the square of a gradient's length, so that one that is 0 has a direction."""

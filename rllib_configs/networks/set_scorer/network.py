@@ -97,13 +97,14 @@ class SetScorer(nn.Module):
             learning or feature reuse?*, 2020, adapt the last layer alone. Here it is linear in a
             few numbers that say nothing about what is rewarded, so the layer before it is part of
             the head as well. ``direct``: what counts in scores by itself, a number for each
-            feature of an item and one for void.
+            feature of an item and one for void. ``classes``: of these, what counts of a class alone.
     """
 
     compiled = True
     parts: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "head": ("mix", "mix_pooled", "score", "void", "skip", "skip_classes"),
         "direct": ("void.bias", "skip", "skip_classes"),
+        "classes": ("skip_classes",),
     }
     critic_scale: torch.Tensor  # (1,), with a critic alone
 

@@ -44,6 +44,7 @@ class BilinearWeights(nn.Module):
     parts: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "head": ("job", "classes", "void", "told_features"),
         "direct": ("classes", "void"),
+        "classes": ("classes",),
     }
 
     def __init__(
