@@ -70,7 +70,7 @@ def markdown_of(table: Path) -> str:
         return _joined(rows, _place, layout.table)
     if name in _OF_TASKS:
         rows = sorted(read_table(table, _ADAPTED), key=_family)
-        return _joined(rows, lambda row: f"Family {_family(row)}", _adaptation, _OF_TASKS[name])
+        return _joined(rows, lambda row: f"Family `{_family(row)}`", _adaptation, _OF_TASKS[name])
     if name == "sites":
         return tables_of(read_sites(table))
     if name == "headroom":

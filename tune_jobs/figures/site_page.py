@@ -26,15 +26,15 @@ DEFAULT = "hpc-order"
 _WIDTH = 120  # characters of a line of prose
 
 _RATIOS = (
-    "Ratios cover busy logs. *Best rule* is each log's best rule in hindsight, without "
-    "predictions, with 95% intervals over weeks and over logs. *Past's choice* is the rule that "
+    "Ratios are means over the busy logs. *Best rule* is the rule without predictions that is best "
+    "on a log in hindsight; the 95% intervals are over weeks and over logs. *Past's choice* is the rule that "
     "was best in the earlier half of a log; it is applied to the later half. *Rank* is one plus "
     "the number of policies whose whole interval over weeks is lower."
 )
 
 _COLUMNS = (
-    "Side metrics are relative to the best rule: points of utilization, and ratios of waits "
-    "(mean/p95/longest) and of slowdowns (mean over users, wide jobs)."
+    "Side metrics compare with the best rule. Utilization is a difference in percentage points; "
+    "waits (mean/p95/longest) and slowdowns (mean over users, mean of wide jobs) are ratios."
 )
 
 _ARCHIVES = Path(__file__).with_name("archives.yaml")
@@ -224,7 +224,7 @@ def _others(entries: pd.DataFrame) -> list[str]:
     named = [f"`{row['policy']}` ({row['source']})" for _, row in own.iterrows()]
     refused = entries[entries["reason"] != ""].drop_duplicates(["policy", "reason"])
     lines = [f"- `{row['policy']}`, {row['log']}: {row['reason']}" for _, row in refused.iterrows()]
-    parts = [textwrap.fill(f"Policies of packages: {', '.join(named)}.", _WIDTH)] if named else []
+    parts = [textwrap.fill(f"Policies from installed packages: {', '.join(named)}.", _WIDTH)] if named else []
     return [*parts, "Refused or failed:\n\n" + "\n".join(lines)] if lines else parts
 
 
