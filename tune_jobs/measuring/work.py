@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from cluster_env.core.json_text import parse_json
-from tune_jobs.processes.pieces import Found, Piece, Spread, here
-from tune_jobs.processes.spreading import spreading
+from tune_jobs.processes.pieces import Found, Piece, Spread
+from tune_jobs.processes.spreading import here, spreading
 from tune_jobs.terminal.files import append_whole, replacing
 from tune_jobs.terminal.progress import NoProgress, Progress
 
