@@ -17,6 +17,7 @@ from tune_jobs.measuring.policy_specs import heuristic_spec
 from tune_jobs.measuring.work import working
 from tune_jobs.replaying.crowds import Edges, Stretch
 from tune_jobs.replaying.effects import Periods, Side, mean_change
+from tune_jobs.replaying.fidelity import Trust
 from tune_jobs.replaying.outcomes import (
     AS_RECORDED,
     as_recorded,
@@ -37,7 +38,6 @@ from tune_jobs.replaying.playing import Replay, choose, play
 from tune_jobs.replaying.schedule_pictures import edges_of, jobs_of, origin_of, pictures_of
 from tune_jobs.replaying.stretch import stretch_of
 from tune_jobs.replaying.trace_report import TODAY
-from tune_jobs.replaying.trust import Trust
 from tune_jobs.tables.columns import SECONDS, SHARE, Column
 from tune_jobs.tables.frames import estimate_cells
 from tune_jobs.tables.printing import Sheet, as_data
