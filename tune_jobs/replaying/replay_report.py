@@ -15,7 +15,6 @@ from cluster_env.workloads.recorded import RecordedJobs
 from tune_jobs.commands import logs
 from tune_jobs.measuring.policy_specs import heuristic_spec
 from tune_jobs.measuring.work import working
-from tune_jobs.replaying.crowds import Edges, Stretch
 from tune_jobs.replaying.effects import Periods, Side, mean_change
 from tune_jobs.replaying.fidelity import Trust
 from tune_jobs.replaying.outcomes import (
@@ -35,8 +34,8 @@ from tune_jobs.replaying.outcomes import (
     timeline,
 )
 from tune_jobs.replaying.playing import Replay, choose, play
-from tune_jobs.replaying.schedule_pictures import edges_of, jobs_of, origin_of, pictures_of
-from tune_jobs.replaying.stretch import stretch_of
+from tune_jobs.replaying.schedule_pictures import Edges, edges_of, jobs_of, origin_of, pictures_of
+from tune_jobs.replaying.stretch import Stretch, stretch_of
 from tune_jobs.replaying.trace_report import TODAY
 from tune_jobs.tables.columns import SECONDS, SHARE, Column
 from tune_jobs.tables.frames import estimate_cells
