@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from cluster_env.core.errors import Failure
 from meta.maml.options import MAMLOptions
-from rllib_configs.config.registries import prepare
-from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig, prepare
 from rllib_configs.policy_files import check_start
 from tune_jobs.processes.head import watching_head
 from tune_jobs.processes.ray_session import check_placement, ray_session
