@@ -165,13 +165,12 @@ def parse_config(data: Mapping[str, Any]) -> ExperimentConfig:
     return parse_section(ExperimentConfig, data)
 
 
-def parse_section(section: type[S], data: Mapping[str, Any], place: str = "") -> S:
+def parse_section(section: type[S], data: Mapping[str, Any]) -> S:
     """Checks keys and types of any part of a config.
 
     Args:
         section: what the data are to be.
         data: plain data.
-        place: key of the part in the whole, for errors.
 
     Raises:
         InputError: if a key is unknown, or a value of the wrong type or out of its range.
@@ -180,8 +179,8 @@ def parse_section(section: type[S], data: Mapping[str, Any], place: str = "") ->
     try:
         checked = section.model_validate(data)
     except ValidationError as error:
-        raise InputError(explain(error, section, [place] if place else [])) from None
-    _refuse_truth(data, checked.model_dump(), [place] if place else [])
+        raise InputError(explain(error, section)) from None
+    _refuse_truth(data, checked.model_dump())
     return checked
 
 
