@@ -27,9 +27,9 @@ _WIDTH = 120  # characters of a line of prose
 
 _RATIOS = (
     "Ratios are means over the busy logs. *Best rule* is the rule without predictions that is best "
-    "on a log in hindsight; the 95% intervals are over weeks and over logs. *Past's choice* is the rule that "
-    "was best in the earlier half of a log; it is applied to the later half. *Rank* is one plus "
-    "the number of policies whose whole interval over weeks is lower."
+    "on a log in hindsight; the 95% intervals are over weeks and over logs. *Past's choice* is the "
+    "rule that was best in the earlier half of a log; it is applied to the later half. *Rank* is "
+    "one plus the number of policies whose whole interval over weeks is lower."
 )
 
 _COLUMNS = (
@@ -225,7 +225,8 @@ def _others(entries: pd.DataFrame) -> list[str]:
     named = [f"`{row['policy']}` ({row['source']})" for _, row in own.iterrows()]
     refused = entries[entries["reason"] != ""].drop_duplicates(["policy", "reason"])
     lines = [f"- `{row['policy']}`, {row['log']}: {row['reason']}" for _, row in refused.iterrows()]
-    parts = [textwrap.fill(f"Policies from installed packages: {', '.join(named)}.", _WIDTH)] if named else []
+    of_packages = f"Policies from installed packages: {', '.join(named)}."
+    parts = [textwrap.fill(of_packages, _WIDTH)] if named else []
     return [*parts, "Refused or failed:\n\n" + "\n".join(lines)] if lines else parts
 
 
