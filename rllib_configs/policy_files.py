@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.json_text import read_json
+from cluster_env.core.registry import imported
 from cluster_env.core.removed import was_removed
 from cluster_env.core.world import State, World
 from cluster_env.objectives import Objective
 from cluster_env.worlds import policy_in, shipped_policies
 from rllib_configs.config.loading import parse_config, read_yaml, write_config
-from rllib_configs.config.registries import CONVERSIONS, found
+from rllib_configs.config.registries import CONVERSIONS
 from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.registry import Weights, make_sampler, network_of
 from rllib_configs.networks.sampling import Sampler
@@ -346,7 +347,7 @@ def starting_weights(
 def _conversion(source: ExperimentConfig, config: ExperimentConfig) -> Any:
     """What makes weights of the one network from those of the other; None where nothing does."""
     change = f"{source.training.network} to {config.training.network}"
-    return found(CONVERSIONS.get(change)) if change in CONVERSIONS.names() else None
+    return imported(CONVERSIONS.get(change)) if change in CONVERSIONS.names() else None
 
 
 def policy_of(

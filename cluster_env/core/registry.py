@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from typing import Generic, TypeVar
+from pkgutil import resolve_name
+from typing import Any, Generic, TypeVar
 
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.removed import was_removed
@@ -77,6 +78,11 @@ class Registry(Generic[T]):
     def names(self) -> tuple[str, ...]:
         """All names, in the order of registration."""
         return tuple(self._things)
+
+
+def imported(thing: Any) -> Any:
+    """A thing itself, or what a text names: ``module:attribute``, or ``module``; imported now."""
+    return resolve_name(thing) if isinstance(thing, str) else thing
 
 
 def no_argument(name: str, argument: str) -> None:

@@ -14,12 +14,12 @@ from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModule, RLModuleSpec
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.registry import unknown
+from cluster_env.core.registry import imported, unknown
 from rllib_configs.config.changes import change
 from rllib_configs.config.loading import load_config, make_config
 from rllib_configs.config.options import training_section
-from rllib_configs.config.registries import ALGORITHMS, CHOICES, found, prepare
-from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.registries import ALGORITHMS, CHOICES
+from rllib_configs.config.schema import ExperimentConfig, prepare
 from rllib_configs.config.task_schema import TaskSection
 from rllib_configs.networks.registry import network_of
 from rllib_configs.runners.unit_runner import UnitEnvRunner
@@ -305,7 +305,7 @@ _CONFIGS: dict[type[Algorithm], type[BatchedConfig]] = {}
 
 def algorithm_config(config: ExperimentConfig) -> BatchedConfig:
     """RLlib's config of an experiment."""
-    made: BatchedConfig = found(ALGORITHMS.get(config.training.algorithm).config)()
+    made: BatchedConfig = imported(ALGORITHMS.get(config.training.algorithm).config)()
     return made.take(config)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,12 +12,14 @@ from pydantic import ValidationError
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from cluster_env.core.yaml_text import MAX_CHARACTERS, YAMLFault, parse_yaml
+from cluster_env.task import Task
+from cluster_env.worlds import WORLDS
 from rllib_configs.config.changes import Changes, change, changed_keys
 from rllib_configs.config.explaining import explain
 from rllib_configs.config.extensions import load_extensions
 from rllib_configs.config.machines import OPTION, machine_changes
 from rllib_configs.config.schema import ExperimentConfig
-from rllib_configs.config.sections import Section
+from rllib_configs.config.sections import Section, refusing
 
 S = TypeVar("S", bound=Section)
 
@@ -42,10 +45,55 @@ def load_config(source: str | Path | ExperimentConfig, changes: Changes = ()) ->
     before = deepcopy(data)
     change(data, changes)
     asked = "--set task.world.{name}={units}"
-    return make_config_of_log(data, before, changed_keys(changes), asked)
+    return _make_config_of_log(data, before, changed_keys(changes), asked)
 
 
-def make_config_of_log(
+def changed_config(
+    data: dict[str, Any], overrides: Changes, task_options: Mapping[str, Any]
+) -> ExperimentConfig:
+    """The config of plain data after changes, and options of its world.
+
+    Args:
+        data: of a config, without defaults; changed in place.
+        overrides: see `change`.
+        task_options: values, or texts of them, by names of the world's options.
+
+    Raises:
+        InputError: if the config cannot be used.
+    """
+    before = deepcopy(data)
+    change(data, overrides)
+    given, said = changed_keys(overrides), set[str]()
+    for name in sorted(task_options, key=partial(_reads_task, data)):
+        value, world = task_options[name], parse_config(data).task.world.kind
+        option = WORLDS.get(world).presentation.options.get(name)
+        if option is None:
+            raise InputError(f"--{name} has no effect in the world {world}, so leave it out")
+        key = f"task.{option.key}"
+        if key in given:
+            raise InputError(f"--{name} and --set {key} set the same value; give one of them")
+        if option.read is not None:
+            with refusing(f"--{name}"):
+                value = option.read(value, partial(_task_of, data, before, given | said))
+        change(data, [f"{key}={value}"])
+        follows = option.follows(parse_config(data).task)
+        settings = {f"task.{key}": setting for key, setting in follows.items()}
+        change(data, {key: settings[key] for key in settings if key not in given})
+        said.add(key)
+    return _make_config_of_log(data, before, given | said)
+
+
+def _reads_task(data: dict[str, Any], name: str) -> bool:
+    """Whether an option may depend on what the others say, so that it comes last."""
+    option = WORLDS.get(parse_config(data).task.world.kind).presentation.options.get(name)
+    return option is not None and option.read is not None
+
+
+def _task_of(data: dict[str, Any], before: Mapping[str, Any], given: Set[str]) -> Task:
+    return _make_config_of_log(deepcopy(data), before, given).task.build()
+
+
+def _make_config_of_log(
     data: dict[str, Any], before: Mapping[str, Any], given: Set[str], asked: str = OPTION
 ) -> ExperimentConfig:
     """`make_config` with the machine of a job log that was named; see `machine_changes`.
@@ -117,13 +165,12 @@ def parse_config(data: Mapping[str, Any]) -> ExperimentConfig:
     return parse_section(ExperimentConfig, data)
 
 
-def parse_section(section: type[S], data: Mapping[str, Any], place: str = "") -> S:
+def parse_section(section: type[S], data: Mapping[str, Any]) -> S:
     """Checks keys and types of any part of a config.
 
     Args:
         section: what the data are to be.
         data: plain data.
-        place: key of the part in the whole, for errors.
 
     Raises:
         InputError: if a key is unknown, or a value of the wrong type or out of its range.
@@ -132,8 +179,8 @@ def parse_section(section: type[S], data: Mapping[str, Any], place: str = "") ->
     try:
         checked = section.model_validate(data)
     except ValidationError as error:
-        raise InputError(explain(error, section, [place] if place else [])) from None
-    _refuse_truth(data, checked.model_dump(), [place] if place else [])
+        raise InputError(explain(error, section)) from None
+    _refuse_truth(data, checked.model_dump())
     return checked
 
 

@@ -8,11 +8,12 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.registry import imported
 from cluster_env.core.seeding import Purpose, generator
 from rllib_configs.config.changes import change
 from rllib_configs.config.dimensions import Dimension
 from rllib_configs.config.loading import parse_section
-from rllib_configs.config.registries import RANGES, found
+from rllib_configs.config.registries import RANGES
 from rllib_configs.config.sections import Section
 from rllib_configs.config.task_schema import TaskSection
 
@@ -85,4 +86,4 @@ class TaskRanges(Section):
 
 def ranges_of(world: str) -> type[TaskRanges]:
     """The ranges that a family of tasks in a world may have, by the name of the world's kind."""
-    return found(RANGES.get(world)) if world in RANGES.names() else TaskRanges
+    return imported(RANGES.get(world)) if world in RANGES.names() else TaskRanges

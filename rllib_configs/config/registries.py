@@ -4,27 +4,16 @@ Reading a config and printing a help text must not load Ray or PyTorch, so entri
 class is that does the work, and it is imported when it is used.
 """
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from pydantic import field_validator
 
 from cluster_env.core.registry import Registry
 from rllib_configs.conditioned import check_conditions
 from rllib_configs.config.sections import Section
-
-
-class Choosing(Protocol):
-    """A config, as far as it says which algorithm is to be used."""
-
-    training: Any
-    """Has a field ``algorithm``."""
-
-
-C = TypeVar("C", bound=Choosing)
 
 
 @dataclass(frozen=True)
@@ -107,22 +96,3 @@ HOOKS: Registry[Callable[[dict[str, float], Path], object]] = Registry("hook")
 """Functions by name that the driver calls after each iteration of a training or of a sweep's trial,
 with the row of ``metrics.csv`` and the run's folder. After a resume, iterations since the newest
 checkpoint come again. One that raises an error is off, with a warning."""
-
-
-def found(place: Any) -> Any:
-    """A thing itself, or what ``module:attribute`` names, or ``module``."""
-    if not isinstance(place, str):
-        return place
-    module, _, attribute = place.partition(":")
-    made = importlib.import_module(module)
-    return getattr(made, attribute) if attribute else made
-
-
-def prepare(config: C) -> C:
-    """What a run with this config trains with: the algorithm may complete it.
-
-    Raises:
-        InputError: if the algorithm cannot use it.
-    """
-    step = ALGORITHMS.get(config.training.algorithm).prepare
-    return config if step is None else found(step)(config)

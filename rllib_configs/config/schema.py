@@ -8,10 +8,11 @@ from typing import Annotated, Any, Self
 from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
 from cluster_env.core.errors import InputError, shortened
+from cluster_env.core.registry import imported
 from cluster_env.worlds import WORLDS
 from rllib_configs.config.extensions import load_extensions
 from rllib_configs.config.options import TrainingSection, training_section
-from rllib_configs.config.registries import CHOICES
+from rllib_configs.config.registries import ALGORITHMS, CHOICES
 from rllib_configs.config.secrets import holds_secret
 from rllib_configs.config.sections import (
     Count,
@@ -170,3 +171,14 @@ class ExperimentConfig(Section):
     def to_dict(self) -> dict[str, Any]:
         """The whole config as plain data, for YAML and for MLflow."""
         return self.model_dump(mode="json")
+
+
+def prepare(config: ExperimentConfig) -> ExperimentConfig:
+    """What a run with this config trains with: the algorithm may complete it.
+
+    Raises:
+        InputError: if the algorithm cannot use it.
+    """
+    step = ALGORITHMS.get(config.training.algorithm).prepare
+    made: ExperimentConfig = config if step is None else imported(step)(config)
+    return made

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.registry import imported
 from cluster_env.core.world import World
 from cluster_env.objectives import Objective
-from rllib_configs.config.registries import NETWORKS, found
+from rllib_configs.config.registries import NETWORKS
 from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.networks.conditions import with_objective
 from rllib_configs.networks.sampling import Sampler, SamplingPolicy
@@ -44,7 +45,7 @@ class Network(ABC):
 
     def module(self) -> "type[TorchRLModule]":
         """What RLlib trains."""
-        return cast("type[TorchRLModule]", found(self.module_place))
+        return cast("type[TorchRLModule]", imported(self.module_place))
 
     @abstractmethod
     def model_config(self, experiment: ExperimentConfig, world: World) -> dict[str, Any]:
@@ -185,4 +186,4 @@ def network_of(experiment: ExperimentConfig) -> Network:
 
 def network_named(name: str) -> Network:
     """The network of a name."""
-    return cast("Network", found(NETWORKS.get(name).network))
+    return cast("Network", imported(NETWORKS.get(name).network))

@@ -12,7 +12,7 @@ from cluster_env.core.errors import Failure
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.config.loading import load_config
-from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import prepare
 from rllib_configs.learning.finite import FiniteUpdates, judge_skipped
 
 SMALL = ["training.jobsets=2", "training.episodes_per_jobset=2"]

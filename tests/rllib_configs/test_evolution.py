@@ -14,8 +14,7 @@ from cluster_env.worlds.hpc.rules import Rule
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.config.loading import load_config
-from rllib_configs.config.registries import prepare
-from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig, prepare
 from rllib_configs.networks.registry import network_of
 from rllib_configs.policies import learned_policy, save_policy
 from rllib_configs.policy_files import load_policy

@@ -15,7 +15,7 @@ from meta.adaptation import untrained_policy
 from meta.panda.advisor import initial_advisor
 from meta.panda.records import record_episodes
 from rllib_configs.config.loading import load_config, preset_names, write_config
-from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import prepare
 from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import write_policy
 from tests.conftest import REPOSITORY

@@ -12,7 +12,7 @@ import yaml
 
 from cluster_env.core.errors import InputError
 from rllib_configs.config.loading import load_config, write_config
-from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import prepare
 from tests.conftest import REPOSITORY
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tests.waiting import wait_for

@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from rllib_configs.config.loading import load_config, preset_names
-from rllib_configs.config.registries import ALGORITHMS, NETWORKS, prepare
+from rllib_configs.config.registries import ALGORITHMS, NETWORKS
+from rllib_configs.config.schema import prepare
 from rllib_configs.config.settings import list_settings, settings_of
 from tune_jobs import cli
 from tune_jobs.tracking.values import flatten

@@ -21,7 +21,7 @@ import click
 import pytest
 
 from cluster_env.workloads.shipped import shipped_logs
-from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import prepare
 from tests.conftest import REPOSITORY
 from tests.registries import EXAMPLES, OF_EXTENSIONS, own_registrations
 from tests.tune_jobs.replaying.slurm_export import write_export

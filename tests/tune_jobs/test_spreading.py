@@ -9,8 +9,7 @@ import pytest
 
 from cluster_env.core.errors import Failure, InputError
 from tune_jobs.processes.own_processes import own_processes
-from tune_jobs.processes.pieces import here
-from tune_jobs.processes.spreading import spreading
+from tune_jobs.processes.spreading import here, spreading
 
 
 def squared(shared: dict, piece: int) -> int:

@@ -146,7 +146,7 @@ def test_lines_are_aligned_and_names_broken_where_there_is_no_room() -> None:
     )
     assert aligned([["[bold]x[/bold]", "1"]], names=1) == ["[bold]x[/bold]  1"]
     assert aligned([["a\tb", "1"], ["計算", "12"]], names=1, width=9) == ["a b    1", "計算  12"]
-    assert markdown([["a|b", "n"], ["c", "1"]], names=1).splitlines() == [
+    assert markdown([["a|b", "n"], ["c", "1"]]).splitlines() == [
         r"| a\|b | n |",
         "| :-- | --: |",
         "| c | 1 |",

@@ -15,7 +15,7 @@ from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.summary import flat_summary
 from cluster_env.workloads import sample_jobsets
 from rllib_configs.config.loading import load_config
-from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import prepare
 from rllib_configs.policy_files import load_policy
 from tests.ports import free_ports
 from tests.waiting import PATIENCE_S, started, wait_for

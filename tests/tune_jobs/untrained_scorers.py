@@ -7,7 +7,7 @@ import yaml
 
 from meta.adaptation import untrained_policy
 from rllib_configs.config.loading import load_config, write_config
-from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import prepare
 from rllib_configs.policy_files import write_policy
 from tests.tune_jobs.untrained_runs import SMALL_TASK
 

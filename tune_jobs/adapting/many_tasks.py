@@ -14,6 +14,7 @@ from meta.maml.options import MAMLOptions
 from meta.study import StudyPlan
 from meta.tasks import get_distribution
 from tune_jobs.commands.adapting import Study
+from tune_jobs.commands.shared import part_of
 from tune_jobs.measuring.policy_specs import split_names
 from tune_jobs.measuring.trained_runs import find_runs
 from tune_jobs.measuring.work import Work, working
@@ -26,24 +27,6 @@ from tune_jobs.tracking.recording import record_result
 if TYPE_CHECKING:
     from tune_jobs.adapting.sources import Source
 
-
-def _plan(options: Study) -> StudyPlan:
-    """Tasks, steps and seeds; raises `InputError` if a number makes no sense."""
-    return StudyPlan(
-        num_tasks=options.num_tasks,
-        task_seed=options.task_seed,
-        num_seeds=options.num_seeds,
-        steps=tuple(options.steps),
-        num_episodes=options.num_episodes,
-        num_jobsets=options.num_jobsets,
-        num_evaluation_jobsets=options.num_held_out,
-        rates=tuple(options.rates),
-        num_rate_tasks=options.num_rate_tasks,
-        decode=options.decode,
-        keep=options.keep,
-    )
-
-
 KEPT = "study.jsonl"
 """Holds the tasks that a call that was stopped has measured."""
 
@@ -52,14 +35,17 @@ def study_adaptation(options: Study, progress: Progress) -> Report:
     """Measures runs, writes their rows, and tells where.
 
     Raises:
-        InputError: if no run is named, or one cannot be measured.
+        InputError: if no run is named, one cannot be measured, or a number makes no sense.
     """
     runs = find_runs(split_names(options.runs))
     if not runs:
         raise InputError("name the runs to measure, for instance 'runs/maml-*'")
     if options.num_specialists:
         _require_joint(runs, options)
-    plan, family, out = _plan(options), str(options.family), Path(options.out)
+    steps, rates = tuple(options.steps), tuple(options.rates)
+    held_out = options.num_held_out
+    plan = part_of(options, StudyPlan, steps=steps, rates=rates, num_evaluation_jobsets=held_out)
+    family, out = str(options.family), Path(options.out)
     first = plan.split(get_distribution(family), Split.HELD_OUT)[0]
     # Only now, because it imports PyTorch and Ray, which takes longer than all checks before.
     from tune_jobs.adapting.sources import sources_of

@@ -10,8 +10,7 @@ from cluster_env.core.seeding import Split
 from meta.costs import baselines_of, costs_on
 from meta.study import StudyPlan
 from meta.tasks import Task, get_distribution
-from rllib_configs.config.registries import prepare
-from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig, prepare
 from rllib_configs.config.task_schema import TaskSection
 from tune_jobs.measuring.work import Work
 from tune_jobs.processes.ray_session import ray_session

@@ -1,6 +1,6 @@
 """What adapting a policy to one task was worth: its costs after some steps beside heuristics'."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import click
@@ -37,7 +37,6 @@ def tabulate(
     *,
     num_jobsets: int,
     num_episodes: int,
-    shown: Iterable[int] = SHOWN,
     warmup: int = 0,
     decode: Decode = "argmax",
     keep: Keep = "best",
@@ -49,7 +48,6 @@ def tabulate(
         adaptation: of a policy to a task.
         num_jobsets: held-out jobsets of the task that costs are means over.
         num_episodes: of a step.
-        shown: numbers of steps that get a row, ascending; the last one always does.
         warmup: see `meta.costs.costs_on`.
         decode: how the policies act, see `rllib_configs.policy_files.LearnedPolicy`.
         keep: after how many steps the policy is kept: ``last``, all of them, or ``best``, those of
@@ -65,7 +63,7 @@ def tabulate(
     """
     task, adapted = adaptation.task, adaptation.steps
     last = len(adapted) - 1
-    steps = [*(step for step in shown if step < last), last]
+    steps = [*(step for step in SHOWN if step < last), last]
     named = {step: f"after {step} step{'s' if step > 1 else ''}" for step in steps if step}
     policies = [
         adaptation.policy.acting(
@@ -143,7 +141,7 @@ def markdown_table(task: Task, rows: Sequence[Row]) -> str:
     names = _side_metrics(task, rows)
     heads = ["Policy", "Cost", "Over best rule", *side_titles(task.spec, names)]
     words = f"**{verdict(task, rows)}** {describe(task)}. {'; '.join(_measured(task, rows))}."
-    return f"{words}\n\n{markdown([heads, *_cells_of(task, rows, names)], names=1)}"
+    return f"{words}\n\n{markdown([heads, *_cells_of(task, rows, names)])}"
 
 
 def _measured(task: Task, rows: Sequence[Row]) -> list[str]:

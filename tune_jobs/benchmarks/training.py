@@ -7,8 +7,7 @@ import pandas as pd
 from meta.maml.options import MAMLOptions
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.config.loading import load_config
-from rllib_configs.config.registries import prepare
-from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig, prepare
 from tune_jobs.benchmarks.measuring import ROUNDS, Entry
 from tune_jobs.processes.ray_session import ray_session, without_ray_chatter
 from tune_jobs.runs.history import MetricRow

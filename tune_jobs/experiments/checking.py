@@ -5,8 +5,7 @@ from pathlib import Path
 
 from cluster_env.core.errors import InputError
 from rllib_configs.config.loading import load_config, read_config
-from rllib_configs.config.registries import prepare
-from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig, prepare
 from tune_jobs.experiments.calls import Call
 from tune_jobs.experiments.reach import check_begun, check_reach
 from tune_jobs.experiments.record import RECORD

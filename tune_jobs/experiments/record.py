@@ -14,7 +14,7 @@ from rllib_configs.config import extensions
 from tune_jobs.experiments.calls import Call
 from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.runs.directory import RunDirectory
-from tune_jobs.terminal.files import digest, replacing
+from tune_jobs.terminal.files import digest, write_whole
 from tune_jobs.tracking.places import ARTIFACT_FOLDER, STORE_FILE
 from tune_jobs.tracking.provenance import MADE, provenance
 
@@ -186,5 +186,4 @@ def _label(made: Mapping[str, str]) -> str:
 
 def _replace(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as aside:
-        aside.write_text(text)
+    write_whole(path, text)

@@ -70,7 +70,7 @@ def markdown_of(table: Path) -> str:
         return _joined(rows, _place, layout.table)
     if name in _OF_TASKS:
         rows = sorted(read_table(table, _ADAPTED), key=_family)
-        return _joined(rows, lambda row: f"Family {_family(row)}", _adaptation, _OF_TASKS[name])
+        return _joined(rows, lambda row: f"Family `{_family(row)}`", _adaptation, _OF_TASKS[name])
     if name == "sites":
         return tables_of(read_sites(table))
     if name == "headroom":
@@ -130,7 +130,7 @@ def _adaptation(rows: list[Cells]) -> str:
             costs = [interval_of(mine[0], "value", 3), *costs[1:]]
         counts = f", {mine[0]['seeds']} x {mine[0]['adaptations']}" if mine[0].get("seeds") else ""
         lines.append([f"{_escaped(name)}{counts}", *costs, *side_cells(spec, mine[-1], shown)])
-    return markdown(lines, names=1)
+    return markdown(lines)
 
 
 def _headroom(rows: list[Cells]) -> str:
@@ -142,7 +142,7 @@ def _headroom(rows: list[Cells]) -> str:
     for row in rows:
         cells = [row["step"], interval_of(row, "value", 3), interval_of(row, "closed")]
         lines.append([_escaped(row["method"]), *cells, *side_cells(spec, row, shown)])
-    return markdown(lines, names=1)
+    return markdown(lines)
 
 
 def _escaped(name: str) -> str:

@@ -14,7 +14,7 @@ from tune_jobs.figures.registry import FIGURES, OPTIONS, make_figure
 from tune_jobs.measuring.policy_specs import split_names
 from tune_jobs.measuring.trained_runs import find_runs
 from tune_jobs.recipes.request import FigureRequest
-from tune_jobs.tables.saving import save
+from tune_jobs.terminal.files import save_figure
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.tracking import Tracker
 from tune_jobs.tracking.recording import HasFigures, record_figure
@@ -96,4 +96,4 @@ def draw_comparison(table: Path, image: Path) -> None:
     """Draws the table of a comparison."""
     from tune_jobs.figures import comparison  # it imports matplotlib, which refusals do without
 
-    save(comparison.draw(table), image)
+    save_figure(comparison.draw(table), image)

@@ -1,8 +1,8 @@
 """Pictures of reports: what a command found about a log, drawn from its tables."""
 
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from tune_jobs.tables.report import Report
@@ -29,5 +29,5 @@ def with_pictures(report: Report) -> Report:
 
 
 def _draw(kind: str, *tables: Path, **options: Any) -> "Figure":
-    module, _, function = _DRAWN_BY[kind].partition(":")
-    return getattr(import_module(f"tune_jobs.figures.{module}"), function)(*tables, **options)
+    figure: Figure = resolve_name(f"tune_jobs.figures.{_DRAWN_BY[kind]}")(*tables, **options)
+    return figure

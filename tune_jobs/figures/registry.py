@@ -14,8 +14,7 @@ from rllib_configs.config.loading import read_yaml
 from tune_jobs.measuring.work import working
 from tune_jobs.recipes.request import FigureRequest
 from tune_jobs.tables.frames import Row, write_table
-from tune_jobs.tables.saving import save
-from tune_jobs.terminal.files import replacing
+from tune_jobs.terminal.files import save_figure, write_whole
 from tune_jobs.terminal.running import num_local_cpus
 
 if TYPE_CHECKING:
@@ -157,8 +156,7 @@ def make_figure(
             rows = kind.collect(replace(request, work=work, out=out))
         write_table(table, rows)
     image = out / f"{name}.png"
-    save(kind.draw(table), image)
+    save_figure(kind.draw(table), image)
     if text := kind.explain(table):
-        with replacing(out / f"{name}.md") as aside:
-            aside.write_text(text, encoding="utf-8")
+        write_whole(out / f"{name}.md", text)
     return image, table

@@ -86,7 +86,7 @@ def draw_panels(
     """
     first = next(iter(scenarios.values())).iloc[0]
     num_lines = [len(some) for some in scenarios.values()]
-    figure, panels = panels_beside(num_lines, len(numbers), panel=width)
+    figure, panels = panels_beside(num_lines, len(numbers), width)
     headline(figure, first["exhibit"], note)
     for axes, some in zip(panels, scenarios.values(), strict=True):
         time = spec_of_row(some.iloc[0]).presentation.time

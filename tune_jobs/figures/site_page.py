@@ -1,7 +1,7 @@
 """The table of the figure ``sites``, and what people read of it: a page, or a table of each log."""
 
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,15 +26,15 @@ DEFAULT = "hpc-order"
 _WIDTH = 120  # characters of a line of prose
 
 _RATIOS = (
-    "Ratios cover busy logs. *Best rule* is each log's best rule in hindsight, without "
-    "predictions, with 95% intervals over weeks and over logs. *Past's choice* is the rule that "
-    "was best in the earlier half of a log; it is applied to the later half. *Rank* is one plus "
-    "the number of policies whose whole interval over weeks is lower."
+    "Ratios are means over the busy logs. *Best rule* is the rule without predictions that is best "
+    "on a log in hindsight; the 95% intervals are over weeks and over logs. *Past's choice* is the "
+    "rule that was best in the earlier half of a log; it is applied to the later half. *Rank* is "
+    "one plus the number of policies whose whole interval over weeks is lower."
 )
 
 _COLUMNS = (
-    "Side metrics are relative to the best rule: points of utilization, and ratios of waits "
-    "(mean/p95/longest) and of slowdowns (mean over users, wide jobs)."
+    "Side metrics compare with the best rule. Utilization is a difference in percentage points; "
+    "waits (mean/p95/longest) and slowdowns (mean over users, mean of wide jobs) are ratios."
 )
 
 _ARCHIVES = Path(__file__).with_name("archives.yaml")
@@ -107,8 +107,11 @@ def tables_of(rows: pd.DataFrame) -> str:
     parts = []
     for log, own in rows.groupby("log", sort=False):
         first = own.iloc[0]
-        head = f"{log}: {first['jobs']:,.0f} jobs, {first['weeks']:.0f} weeks, {_bound(first)}"
-        parts.append(f"{head}:\n\n{_table(own.sort_values('ratio', kind='stable'), columns)}")
+        bound = f"bound {duration(first['max_wait'])}" if first["max_wait"] else "no bound"
+        head = f"{log}: {first['jobs']:,.0f} jobs, {first['weeks']:.0f} weeks, {bound}"
+        ranked = own.sort_values("ratio", kind="stable")
+        cells = [[write(row) for write in columns.values()] for _, row in ranked.iterrows()]
+        parts.append(f"{head}:\n\n{markdown([list(columns), *cells])}")
     return "\n\n".join(parts)
 
 
@@ -182,16 +185,14 @@ def _ratios(leaders: pd.DataFrame) -> str:
     """A line for each policy: its rank, and ratios with their intervals."""
     lines = [["Policy", "Rank", "Best rule [weeks] [logs]", REFERENCE, "Past's choice"]]
     for _, row in leaders.iterrows():
-        best, past = (_over_weeks(row, f"over_{one}") for one in ("best", "past"))
+        best, past = (
+            f"{row[name]:.2f} {row[f'{name}_low']:.2f}-{row[f'{name}_high']:.2f}"
+            for name in ("over_best", "over_past")
+        )
         best += f" {row['over_best_logs_low']:.2f}-{row['over_best_logs_high']:.2f}"
         fixed = f"{row['over_fixed']:.2f}"
         lines.append([row["policy"], shown(row["rank"], COUNT), best, fixed, past])
     return _text(lines)
-
-
-def _over_weeks(row: pd.Series, name: str) -> str:
-    """``0.84 0.77-0.93``."""
-    return f"{row[name]:.2f} {row[f'{name}_low']:.2f}-{row[f'{name}_high']:.2f}"
 
 
 def _prices(leaders: pd.DataFrame, entries: pd.DataFrame) -> str:
@@ -224,13 +225,9 @@ def _others(entries: pd.DataFrame) -> list[str]:
     named = [f"`{row['policy']}` ({row['source']})" for _, row in own.iterrows()]
     refused = entries[entries["reason"] != ""].drop_duplicates(["policy", "reason"])
     lines = [f"- `{row['policy']}`, {row['log']}: {row['reason']}" for _, row in refused.iterrows()]
-    parts = [textwrap.fill(f"Policies of packages: {', '.join(named)}.", _WIDTH)] if named else []
+    of_packages = f"Policies from installed packages: {', '.join(named)}."
+    parts = [textwrap.fill(of_packages, _WIDTH)] if named else []
     return [*parts, "Refused or failed:\n\n" + "\n".join(lines)] if lines else parts
-
-
-def _mean_logs(rows: pd.DataFrame) -> pd.Series:
-    """Mean ln ratio of each policy."""
-    return np.log(rows["ratio"]).groupby(rows["policy"]).mean()
 
 
 def _each_log(rows: pd.DataFrame, policy: str) -> str:
@@ -255,7 +252,8 @@ def _shown_policy(rows: pd.DataFrame) -> tuple[str, str]:
     learned = rows[rows["learned"] == "True"]
     if (learned["policy"] == DEFAULT).any():
         return DEFAULT, "that is the default"
-    return str(_mean_logs(learned).idxmin()), "with the lowest ratio"
+    mean_logs = np.log(learned["ratio"]).groupby(learned["policy"]).mean()
+    return str(mean_logs.idxmin()), "with the lowest ratio"
 
 
 def _origins(logs: pd.DataFrame) -> list[str]:
@@ -263,7 +261,7 @@ def _origins(logs: pd.DataFrame) -> list[str]:
     found = {log: source_of(file) for log, file in zip(logs["log"], logs["file"], strict=True)}
     columns: dict[str, Write] = {
         "Log": lambda row: row["log"],
-        "Archive": lambda row: _cell(found[row["log"]]),
+        "Archive": lambda row: getattr(found[row["log"]], "log", "unknown"),
         "Jobs": lambda row: shown(row["jobs"], COUNT),
         "Load": lambda row: f"{row['load']:.0%}",
         "SHA-256 of the file": lambda row: row["sha256"],
@@ -279,19 +277,6 @@ def _origins(logs: pd.DataFrame) -> list[str]:
 
 def _slowdown_of(size: str) -> Write:
     return lambda row: shown(row[f"bounded_slowdown_{size}"])
-
-
-def _cell(source: Source | None) -> str:
-    return "unknown" if source is None else source.log
-
-
-def _bound(row: pd.Series) -> str:
-    return f"bound {duration(row['max_wait'])}" if row["max_wait"] else "no bound"
-
-
-def _table(rows: pd.DataFrame, columns: Mapping[str, Write]) -> str:
-    cells = [[write(row) for write in columns.values()] for _, row in rows.iterrows()]
-    return markdown([list(columns), *cells], names=1)
 
 
 _VALUE: dict[str, Write] = {

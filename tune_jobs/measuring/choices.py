@@ -1,10 +1,8 @@
 """From what a user asks for to what policies are compared on."""
 
 import math
-from collections.abc import Container, Mapping, Sequence, Set
-from copy import deepcopy
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +11,9 @@ from cluster_env.evaluation import get_metric
 from cluster_env.objectives import get_objective
 from cluster_env.task import Task
 from cluster_env.worlds import WorldSpec, get_spec
-from rllib_configs.config.changes import Changes, change, changed_keys
-from rllib_configs.config.loading import make_config_of_log, parse_config, read_config
+from rllib_configs.config.changes import Changes, changed_keys
+from rllib_configs.config.loading import changed_config, read_config
 from rllib_configs.config.schema import ExperimentConfig
-from rllib_configs.config.sections import refusing
 from tune_jobs.commands.shared import Evaluation
 from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.measuring.trained_runs import TrainedRun
@@ -46,46 +43,6 @@ def choose_config(
         named = "deeprm" if source is None else str(source)
         data = read_config(runs[0].config_file if source is None and runs else named)
     return changed_config(data, overrides, task_options)
-
-
-def changed_config(
-    data: dict[str, Any], overrides: Changes, task_options: Mapping[str, Any]
-) -> ExperimentConfig:
-    """The config of plain data after some changes, see `choose_config`.
-
-    Raises:
-        InputError: if the config cannot be used.
-    """
-    before = deepcopy(data)
-    change(data, overrides)
-    given, said = changed_keys(overrides), set[str]()
-    for name in sorted(task_options, key=partial(_reads_task, data)):
-        value, world = task_options[name], parse_config(data).task.world.kind
-        option = get_spec(world).presentation.options.get(name)
-        if option is None:
-            raise InputError(f"--{name} has no effect in the world {world}, so leave it out")
-        key = f"task.{option.key}"
-        if key in given:
-            raise InputError(f"--{name} and --set {key} set the same value; give one of them")
-        if option.read is not None:
-            with refusing(f"--{name}"):
-                value = option.read(value, partial(_task_of, data, before, given | said))
-        change(data, [f"{key}={value}"])
-        follows = option.follows(parse_config(data).task)
-        settings = {f"task.{key}": setting for key, setting in follows.items()}
-        change(data, {key: settings[key] for key in settings if key not in given})
-        said.add(key)
-    return make_config_of_log(data, before, given | said)
-
-
-def _reads_task(data: dict[str, Any], name: str) -> bool:
-    """Whether an option may depend on what the others say, so that it comes last."""
-    option = get_spec(parse_config(data).task.world.kind).presentation.options.get(name)
-    return option is not None and option.read is not None
-
-
-def _task_of(data: dict[str, Any], before: Mapping[str, Any], given: Set[str]) -> Task:
-    return make_config_of_log(deepcopy(data), before, given).task.build()
 
 
 def choose_comparison(

@@ -259,8 +259,8 @@ def _candidates(protocol: EvaluationProtocol, decision: GuardDecision) -> list[l
     return lines
 
 
-def _interval(estimate: Estimate, sign: str = "") -> str:
-    return with_interval((estimate.value, estimate.low, estimate.high), sign=sign)
+def _interval(estimate: Estimate) -> str:
+    return with_interval((estimate.value, estimate.low, estimate.high))
 
 
 def _shorter(protocol: EvaluationProtocol, num_disjoint: int) -> list[str]:

@@ -32,7 +32,7 @@ from tune_jobs.measuring.policy_specs import PolicySpec
 from tune_jobs.measuring.protocol import EvaluationProtocol
 from tune_jobs.measuring.trained_runs import Decode, TrainedRun
 from tune_jobs.tables.frames import Value
-from tune_jobs.terminal.files import replacing
+from tune_jobs.terminal.files import write_whole
 
 CALIBRATION_JOBSETS = 500
 """Validation jobsets that the guard decides on: of heuristics that are nearly equally good, the
@@ -232,8 +232,7 @@ def write_decision(
         "disjoint_windows": decision.num_disjoint,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as aside:
-        aside.write_text(json.dumps(data, indent=1) + "\n")
+    write_whole(path, json.dumps(data, indent=1) + "\n")
 
 
 def load_decided(path: Path | str) -> Policy:

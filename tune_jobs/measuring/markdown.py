@@ -68,7 +68,7 @@ def policy_table(
     for row in rows:
         texts = ([one(row) for one in some.values()] for some in (before, behind))
         lines.append([_name(row), *next(texts), *side_cells(spec, row, names), *next(texts)])
-    return markdown(lines, names=1)
+    return markdown(lines)
 
 
 def side_titles(world_spec: WorldSpec, names: Sequence[str]) -> list[str]:

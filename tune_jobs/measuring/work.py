@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from cluster_env.core.json_text import parse_json
-from tune_jobs.processes.pieces import Found, Piece, Spread, here
-from tune_jobs.processes.spreading import spreading
-from tune_jobs.terminal.files import append_whole, replacing
+from tune_jobs.processes.pieces import Found, Piece, Spread
+from tune_jobs.processes.spreading import here, spreading
+from tune_jobs.terminal.files import append_whole, write_whole
 from tune_jobs.terminal.progress import NoProgress, Progress
 
 
@@ -54,9 +54,8 @@ class Kept:
         """
         if self.path is None or not self._used:
             return
-        with replacing(self.path) as aside:
-            lines = (_line(key, found) for key, found in self._used.items())
-            aside.write_text("".join(lines), encoding="utf-8")
+        lines = (_line(key, found) for key, found in self._used.items())
+        write_whole(self.path, "".join(lines))
 
 
 @dataclass(frozen=True)

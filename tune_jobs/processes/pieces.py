@@ -1,6 +1,6 @@
-"""Pieces of work and what does them."""
+"""Types of pieces of work, and of what does them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 Piece = TypeVar("Piece")
@@ -23,10 +23,3 @@ class Spread(Protocol):
             shared: what all pieces need.
             pieces: what differs.
         """
-
-
-def here(
-    function: Callable[[Any, Piece], Found], shared: Any, pieces: Sequence[Piece]
-) -> Iterator[Found]:
-    """All in this process, each when it is asked for; see `Spread`."""
-    return (function(shared, piece) for piece in pieces)

@@ -1,15 +1,23 @@
 """Many pieces of work, done here or by other processes: whatever does them, the same comes out."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from cluster_env.core.errors import InputError
 from rllib_configs.config.schema import ExperimentConfig
-from tune_jobs.processes.pieces import Spread, here
+from tune_jobs.processes.pieces import Found, Piece, Spread
 from tune_jobs.processes.ray_session import check_placement, resolve_address
 from tune_jobs.terminal.progress import NoProgress
 from tune_jobs.terminal.running import prepare_environment
+
+
+def here(
+    function: Callable[[Any, Piece], Found], shared: Any, pieces: Sequence[Piece]
+) -> Iterator[Found]:
+    """All in this process, each when it is asked for; see `Spread`."""
+    return (function(shared, piece) for piece in pieces)
 
 
 @contextmanager

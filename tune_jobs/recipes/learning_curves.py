@@ -118,11 +118,10 @@ def collect(request: FigureRequest) -> list[Row]:
                 rows.append({**head, **cells})
     todo = [(task, name) for task in tasks.values() for name in heuristics_of(task)]
     measured = (metric, first.evaluation.jobsets)
-    return [*rows, *request.work.measure(_heuristic, measured, todo, name=_of_seed)]
-
-
-def _of_seed(piece: tuple[Task, str], row: Row) -> str:
-    return f"seed {piece[0].seed}: {piece[1]}"
+    found = request.work.measure(
+        _heuristic, measured, todo, name=lambda piece, _: f"seed {piece[0].seed}: {piece[1]}"
+    )
+    return [*rows, *found]
 
 
 def heuristics_of(task: Task) -> Sequence[str]:

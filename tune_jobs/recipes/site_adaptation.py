@@ -135,7 +135,9 @@ def collect(request: FigureRequest) -> list[Row]:
     }
     sites = {site.name: site for site in _sites(request)}
     pieces = list(product(sites, methods))
-    found = request.work.measure(_play, (sites, methods), pieces, unit="replay", name=_name)
+    found = request.work.measure(
+        _play, (sites, methods), pieces, unit="replay", name=lambda piece, _: ", ".join(piece)
+    )
     bound, rows = str(request.task_options.get(MAX_WAIT, DEFAULT_BOUND)), list[Row]()
     for site in sites.values():
         rows += _rows(site, {name: next(found) for name in methods}, bound)
@@ -150,10 +152,6 @@ def _play(
     (sites, methods), (log, method) = shared, piece
     policy, chosen = methods[method](sites[log])
     return chosen, sites[log].play(policy)
-
-
-def _name(piece: tuple[str, str], found: object) -> str:
-    return ", ".join(piece)
 
 
 def _sites(request: FigureRequest) -> Iterator[Site]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import prepare
 from rllib_configs.worlds.accrual.servers import (
     POLICIES,
     Outcome,

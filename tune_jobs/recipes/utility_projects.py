@@ -41,12 +41,15 @@ def collect(request: FigureRequest) -> list[Row]:
     settings = [setting_of(request, rate=rate, experiments=count) for rate in rates]
     settings = [replace(one, world=replace(one.world, projects=PROJECTS)) for one in settings]
     keys = [fingerprint("projects", str(one), seeds) for one in settings]
-    found = request.work.measure(_rows, seeds, settings, keys=keys, unit="rate", name=_rate_of)
+    found = request.work.measure(
+        _rows,
+        seeds,
+        settings,
+        keys=keys,
+        unit="rate",
+        name=lambda one, _: f"{one.rate:g} jobs a step",
+    )
     return [row for rows in found for row in rows]
-
-
-def _rate_of(setting: Setting, rows: list[Row]) -> str:
-    return f"{setting.rate:g} jobs a step"
 
 
 def _rows(seeds: list[int], setting: Setting) -> list[Row]:

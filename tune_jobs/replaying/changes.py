@@ -86,7 +86,7 @@ def changed(setup: Setup, changes: Sequence[str], task: Task) -> Setup:
         InputError: for an unknown key, a key that is given twice, or an impossible value.
     """
     after = setup
-    if _scaled_load(task):  # which would depend on the changed machine
+    if _workload(task).scaled_load:  # which would depend on the changed machine
         after = _stretched(after, task, 1.0)
     seen = set[str]()
     for text in changes:
@@ -164,10 +164,6 @@ def _workload(task: Task) -> LogWorkload:
     workload = task.workload
     assert isinstance(workload, LogWorkload)
     return workload
-
-
-def _scaled_load(task: Task) -> float:
-    return _workload(task).scaled_load
 
 
 def _load_of(task: Task) -> float:

@@ -10,8 +10,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.task import Task
 from cluster_env.workloads.formats import READ_OPTIONS, read_log
 from cluster_env.workloads.recorded import RecordedJobs
+from rllib_configs.config.loading import changed_config
 from rllib_configs.config.machines import misfits, units_named, units_of_log
-from tune_jobs.measuring.choices import changed_config
 from tune_jobs.measuring.trained_runs import TrainedRun
 from tune_jobs.replaying.site_sheets import too_full
 

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cluster_env.workloads.recorded import RecordedJobs
-from tune_jobs.replaying.outcomes import means_between
+from tune_jobs.replaying.outcomes import means_between, size_classes
 from tune_jobs.tables.columns import COUNT, RATIO, SECONDS, SHARE, TIME, Column, shown
 from tune_jobs.tables.printing import Sheet
 
@@ -125,18 +125,6 @@ def _quantiles(name: str, title: str, columns: dict[str, NDArray[np.int64]], uni
     own = {of: Column(of, unit) for of in _QUANTILES}
     own["mean"] = Column("mean", RATIO if unit == COUNT else unit)
     return Sheet(name, title, ["of", *own], rows, own=own)
-
-
-def size_classes(
-    size: NDArray[np.int64], processors: int
-) -> tuple[NDArray[np.int64], dict[int, str]]:
-    """Classes of jobs by processors in powers of two, int64 ``(num_jobs,)``, and their names."""
-    powers = np.floor(np.log2(np.maximum(size, 1))).astype(np.int64)
-    labels = {}
-    for power in np.unique(powers).tolist():
-        low, high = 2**power, min(2 ** (power + 1) - 1, processors)
-        labels[power] = f"{low:,}" if low >= high else f"{low:,} to {high:,}"
-    return powers, labels
 
 
 def by_size(jobs: RecordedJobs, capacity: Sequence[int]) -> Sheet:

@@ -5,7 +5,7 @@ some weeks or for some jobs, its answers to other questions deserve no more beli
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,8 @@ SAME_GAIN = 0.1
 
 GOOD, PARTLY, NOT = "good", "partly", "not"
 """How well a log can be replayed."""
+
+_GRADES = {GOOD: "good", PARTLY: "fair", NOT: "poor"}
 
 _GOOD_GAIN, _GOOD_RATIO, _SOME_GAIN = 0.7, (0.8, 1.25), 0.2
 
@@ -174,6 +176,95 @@ def verdict(best: Mapping[str, Any], num_policies: int) -> tuple[str, str]:
         return PARTLY, f"{waits}; {each}: trust the ranking of policies more than the numbers"
     why = "the means agree, but " if mean_holds else ""
     return NOT, f"{waits}; {why}{each}: something that is not simulated determines waits here"
+
+
+@dataclass(frozen=True)
+class Trust:
+    """How far answers about a log deserve belief: a grade and its reason.
+
+    Attributes:
+        grade: ``good``, ``fair``, ``poor``, or ``unknown`` where there is nothing to compare with.
+        why: a sentence without its full stop.
+        recorded: mean recorded wait in seconds; NaN if it is unknown.
+        simulated: the same under the policy that comes nearest.
+        gain: see `fidelity`.
+        policy: the one that comes nearest, of those that the site may have had.
+    """
+
+    grade: str
+    why: str
+    recorded: float = float("nan")
+    simulated: float = float("nan")
+    gain: float = float("nan")
+    policy: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        arrival: NDArray[np.int64],
+        recorded: Waits | None,
+        simulated: Mapping[str, Waits],
+        *,
+        as_it_was: bool,
+    ) -> "Trust":
+        """From the waits of jobs at the site and under policies, int64 ``(num_jobs,)``.
+
+        Args:
+            arrival: of the jobs, seconds, never falling.
+            recorded: at the site; None if the log does not say them.
+            simulated: under each policy that the site may have had.
+            as_it_was: whether the jobs arrive as recorded.
+        """
+        if recorded is None:
+            return cls(
+                "unknown",
+                "the log does not record waits, so nothing shows how near the simulation of today "
+                "comes to the site",
+            )
+        if not as_it_was:
+            return cls("unknown", "today's arrivals are scaled, and recorded waits are of others")
+        waits = RecordedWaits(arrival, recorded, simulated, classes={}, weeks=())
+        row = in_all(waits).rows[0]
+        answer, why = verdict(row, len(simulated))
+        numbers = {name: float(row[name]) for name in ("recorded", "simulated", "gain")}
+        why = why.replace(", the one policy,", "")
+        return cls(_GRADES[answer], why, **numbers, policy=str(row["policy"]))
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        return f"Trust in these answers: {self.grade}; {self.why}."
+
+    def too_small(self, change: float) -> list[str]:
+        """A sentence where a change of the mean wait, in seconds, is less than today's error."""
+        error = abs(self.simulated - self.recorded)
+        if np.isnan(error) or abs(change) >= error:
+            return []
+        return [
+            f"The change of the mean wait, {duration(change)}, is smaller than the error of the "
+            f"simulation of today, {duration(error)}."
+        ]
+
+    def gained(self, policy: str, mean_wait: float) -> list[str]:
+        """A sentence on how much of what a policy gains on the record is not its own.
+
+        Args:
+            policy: its name.
+            mean_wait: of the jobs under it, in seconds.
+        """
+        gained, before = self.recorded - mean_wait, self.recorded - self.simulated
+        if policy == self.policy or gained <= 0 or before <= 0:
+            return []
+        share = duration(before) if before < gained else "all"
+        return [
+            f"Compare policies with {self.policy}, not with the record: of the {duration(gained)} "
+            f"that {policy} gains on the record, {share} is the error of the simulation."
+        ]
+
+    @property
+    def data(self) -> dict[str, str | float | None]:
+        """For programs; what is unknown is None."""
+        return {name: None if value != value else value for name, value in asdict(self).items()}
 
 
 def _ratio(log: RecordedWaits, waits: Waits) -> tuple[float, float, float]:

@@ -108,6 +108,18 @@ def of_groups(schedule: Schedule, group: NDArray[Any], count: int) -> pd.DataFra
     return numbers.fillna({"jobs": 0.0, "work": 0.0})
 
 
+def size_classes(
+    size: NDArray[np.int64], processors: int
+) -> tuple[NDArray[np.int64], dict[int, str]]:
+    """Classes of jobs by processors in powers of two, int64 ``(num_jobs,)``, and their names."""
+    powers = np.floor(np.log2(np.maximum(size, 1))).astype(np.int64)
+    labels = {}
+    for power in np.unique(powers).tolist():
+        low, high = 2**power, min(2 ** (power + 1) - 1, processors)
+        labels[power] = f"{low:,}" if low >= high else f"{low:,} to {high:,}"
+    return powers, labels
+
+
 def timeline(schedule: Schedule, edges: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
     """Means of stretches of time: ``utilization`` (over resources), ``queue`` (jobs that wait).
 

@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 
 from cluster_env.core.schedule import Schedule
+from cluster_env.evaluation.intervals import difference_interval
 from cluster_env.task import Task
 from cluster_env.workloads.recorded import RecordedJobs
 from tune_jobs.commands import logs
 from tune_jobs.measuring.policy_specs import heuristic_spec
 from tune_jobs.measuring.work import working
-from tune_jobs.replaying.against import against
-from tune_jobs.replaying.crowds import Edges, Stretch
+from tune_jobs.replaying.effects import Periods, Side, mean_change
+from tune_jobs.replaying.fidelity import Trust
 from tune_jobs.replaying.outcomes import (
     AS_RECORDED,
     as_recorded,
@@ -33,17 +34,29 @@ from tune_jobs.replaying.outcomes import (
     timeline,
 )
 from tune_jobs.replaying.playing import Replay, choose, play
-from tune_jobs.replaying.schedule_pictures import edges_of, jobs_of, origin_of, pictures_of
-from tune_jobs.replaying.stretch import stretch_of
+from tune_jobs.replaying.schedule_pictures import Edges, edges_of, jobs_of, origin_of, pictures_of
+from tune_jobs.replaying.stretch import Stretch, stretch_of
 from tune_jobs.replaying.trace_report import TODAY
-from tune_jobs.replaying.trust import Trust
-from tune_jobs.tables.printing import as_data
+from tune_jobs.tables.columns import SECONDS, SHARE, Column
+from tune_jobs.tables.frames import estimate_cells
+from tune_jobs.tables.printing import Sheet, as_data
 from tune_jobs.tables.report import Picture, Report, tables_of, text_of
 from tune_jobs.terminal.progress import Progress
 
 _LIKE_SITES = ("fcfs", "priority")
 LINES = "timeline"
 """Name of the picture of use and queue, and of its table."""
+
+_AGAINST = {
+    "policy": Column("policy"),
+    "mean_wait": Column("change of the mean wait", SECONDS, "wait"),
+    "mean_wait_low": Column("from", SECONDS),
+    "mean_wait_high": Column("to", SECONDS),
+    "bounded_slowdown": Column("change of the bounded slowdown", short="slowdown"),
+    "bounded_slowdown_low": Column("from"),
+    "bounded_slowdown_high": Column("to"),
+    "utilization": Column("change of utilization", SHARE, "util"),
+}
 
 
 def replay_log(options: logs.Replay, progress: Progress) -> Report:
@@ -97,10 +110,9 @@ def _report(
         best = min(outcomes, key=lambda name: outcomes[name]["mean_wait"])
         remarks += [trust.sentence, *trust.gained(best, outcomes[best]["mean_wait"])]
     nearest = trust.policy if trust is not None and trust.policy in schedules else first
-    pairs = against(schedules, nearest, jobs.num_jobs)
     sheets = [
         in_all(outcomes, jobs, numbers),
-        *([pairs] if pairs.rows else []),
+        *_against(schedules, nearest, jobs.num_jobs),
         *(by_partition(shown, jobs, world.site) if world.site is not None else []),
         by_size(schedules),
         *by_user(schedules, jobs),
@@ -124,6 +136,40 @@ def _report(
         hint="Next     the same with --out FOLDER keeps schedules and draws them",
         written=f"Wrote {{out}}: schedules, tables, and pictures: {', '.join([LINES, *pictures])}",
     )
+
+
+def _against(schedules: Mapping[str, Schedule], reference: str, num_jobs: int) -> list[Sheet]:
+    """What schedules have more or less than one of them, with 95% intervals over weeks.
+
+    The same jobs are compared, in pairs; schedules that lack jobs of the log are left out.
+    """
+    whole = {key: one for key, one in schedules.items() if one.job.size == num_jobs}
+    if reference not in whole or len(whole) < 2:
+        return []
+    first = whole[reference]
+    arrival = np.empty(num_jobs, np.int64)
+    arrival[first.job] = first.arrival
+    periods, place = Periods.of(arrival, int(first.window[0])), np.arange(num_jobs)
+    sides = {
+        key: Side.of(key, one, place, periods.edges_in(int(one.window[0])))
+        for key, one in whole.items()
+    }
+    before, rows = sides.pop(reference), list[dict[str, Any]]()
+    for key, side in sides.items():
+        waits = mean_change(before.wait, side.wait, periods)
+        slowdowns = mean_change(before.slowdown, side.slowdown, periods)
+        row = {"policy": key, **estimate_cells("mean_wait", waits)}
+        row |= estimate_cells("bounded_slowdown", slowdowns)
+        row["utilization"] = side.use.mean - before.use.mean
+        if periods.enough:
+            found = difference_interval(side.use, before.use)
+            row |= {"utilization_low": found.low, "utilization_high": found.high}
+        rows.append(row)
+    shown = tuple(one for one in _AGAINST if periods.enough or not one.endswith(("_low", "_high")))
+    note = "policy minus reference, of the same jobs"
+    if periods.enough:
+        note += f", with 95% intervals over {periods.num} {periods.unit}"
+    return [Sheet("against", f"Against {reference}", shown, rows, note, _AGAINST)]
 
 
 def _trust(jobs: RecordedJobs, by_rule: Mapping[str, Schedule]) -> Trust | None:

@@ -1,18 +1,40 @@
 """The time of a log that pictures show."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+
+import numpy as np
+import pandas as pd
 
 from cluster_env.core.durations import duration, seconds_of
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.workloads.recorded import RecordedJobs
-from tune_jobs.replaying.crowds import Jobs, Stretch, fullest
-from tune_jobs.replaying.outcomes import AS_RECORDED
+from tune_jobs.replaying.outcomes import AS_RECORDED, means_between
 
 DAY_S, WEEK = 86_400, 7
 OPEN = 2**62
 """End of a stretch that ends with the schedules."""
 
 _WHOLE_S, _WHOLE_JOBS = 14 * DAY_S, 1000  # what a chart of single jobs shows as a whole
+
+Jobs = Mapping[str, pd.DataFrame]
+"""What became of jobs, a row each, by policy: see `schedule_pictures.jobs_of`."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A stretch of a log.
+
+    Attributes:
+        begin: seconds since the first submission.
+        end: likewise.
+        why: it is shown; empty where nobody has to be told.
+    """
+
+    begin: int
+    end: int
+    why: str = ""
 
 
 def stretch_of(jobs: RecordedJobs, since: str, until: str) -> Stretch:
@@ -46,12 +68,27 @@ def readable(played: Jobs, stretch: Stretch, origin: int | None) -> Stretch:
     num_jobs = len(next(iter(played.values())))
     if stretch.end - stretch.begin <= _WHOLE_S or num_jobs <= _WHOLE_JOBS:
         return stretch
-    begin = fullest(played, WEEK, stretch, (origin or 0) % DAY_S)
+    begin = _fullest(played, WEEK, stretch, (origin or 0) % DAY_S)
     name = next(iter(played))
     words = name if name == AS_RECORDED else f"under {name}"
     end = min(begin + WEEK * DAY_S, stretch.end)
     why = f"the week with most processors in use {words} (--from, --to: others)"
     return Stretch(max(begin, 0), end, why)
+
+
+def _fullest(played: Jobs, num_days: int, stretch: Stretch, midnight: int) -> int:
+    """Where the part of so many days begins in which most processors are in use under the first.
+
+    Days begin so many seconds before the first submission, and each day after.
+    """
+    jobs = next(iter(played.values()))
+    start = (jobs["start"] - jobs["submit"].min()).where(jobs["start"] >= 0, stretch.end)
+    begin = start.to_numpy(np.int64)
+    end = begin + np.where(jobs["start"] >= 0, jobs["duration"], 0)
+    edges = np.arange(-midnight, stretch.end + DAY_S, DAY_S, dtype=np.int64)
+    edges = edges[edges > stretch.begin - DAY_S]
+    in_use = means_between(begin, end, jobs["processors"].to_numpy(), edges)
+    return int(edges[int(np.argmax(np.convolve(in_use, np.ones(num_days), "valid")))])
 
 
 def _seconds(option: str, text: str, jobs: RecordedJobs) -> int:

@@ -18,10 +18,10 @@ from cluster_env.worlds import get_heuristic
 from tune_jobs.commands.shared import Log
 from tune_jobs.replaying import description
 from tune_jobs.replaying.choices import task_of_log
-from tune_jobs.replaying.crowds import Stretch
 from tune_jobs.replaying.outcomes import AS_RECORDED
 from tune_jobs.replaying.schedule_pictures import jobs_started, pictures_of
 from tune_jobs.replaying.site_sheets import partitions
+from tune_jobs.replaying.stretch import Stretch
 from tune_jobs.tables.columns import shown
 from tune_jobs.tables.frames import frame_of, plain
 from tune_jobs.tables.printing import Sheet, aligned, as_data, format_sheet

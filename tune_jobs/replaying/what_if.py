@@ -24,9 +24,9 @@ from tune_jobs.replaying.changes import Setup, at_changed_site, changed
 from tune_jobs.replaying.choices import task_of_log
 from tune_jobs.replaying.effect_sheets import Effects, points, sheets_of
 from tune_jobs.replaying.effects import Lost, Periods, Side
+from tune_jobs.replaying.fidelity import Trust
 from tune_jobs.replaying.outcomes import bounded, dropped, left_out, overloaded
 from tune_jobs.replaying.playing import spec_of
-from tune_jobs.replaying.trust import Trust
 from tune_jobs.tables.frames import frame_of
 from tune_jobs.tables.printing import as_data, folded
 from tune_jobs.tables.report import KEEP_HINT, Picture, Report, kept, tables_of, text_of

@@ -129,7 +129,11 @@ def _text(rows: Sequence[Row], best: int, num_jobsets: int, *, on_mean: bool) ->
         head = [mark, str(row["run"]), str(row["seed"]), mean, less]
         lines.append([*head, *cells, f"{row['judged']:.3f}"])
     under = [f"\nMeans over {num_jobsets:,} jobsets that no run was trained on; lower is better."]
-    alike = [str(row["run"]) for number, row in enumerate(rows) if number != best and _alike(row)]
+    alike = [
+        str(row["run"])
+        for number, row in enumerate(rows)
+        if number != best and float(row["less_best_low"]) <= 0.0 <= float(row["less_best_high"])
+    ]
     if alike:
         under.append(
             f"Not significantly different from {rows[best]['run']}, paired by jobsets: "
@@ -143,8 +147,3 @@ def _text(rows: Sequence[Row], best: int, num_jobsets: int, *, on_mean: bool) ->
             "jobsets with that limit on which it is violated."
         )
     return [*aligned(lines, names=2), *under]
-
-
-def _alike(row: Row) -> bool:
-    """Whether the cost of a run is told apart from the best's by no more than chance."""
-    return float(row["less_best_low"]) <= 0.0 <= float(row["less_best_high"])

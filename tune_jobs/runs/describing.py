@@ -86,4 +86,4 @@ def _table(trainer: "Trainer") -> str:
     names = [name for name in named if all(name in row for row in rows.values())]
     lines = [["policy", *names]]
     lines += [[who, *(f"{row[name]:.4g}" for name in names)] for who, row in rows.items()]
-    return markdown(lines, names=1)
+    return markdown(lines)

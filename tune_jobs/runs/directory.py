@@ -25,11 +25,11 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from cluster_env.core.errors import InputError
-from rllib_configs.config.loading import load_config, write_config
+from rllib_configs.config.loading import config_text, load_config
 from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoint, Checkpoints
 from tune_jobs.runs.history import METRICS, History
-from tune_jobs.terminal.files import FileLock, digest, replacing, sync_tree
+from tune_jobs.terminal.files import FileLock, digest, replacing, sync_tree, write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -109,8 +109,7 @@ class RunDirectory:
 
     def write_config(self, config: ExperimentConfig) -> None:
         """Writes the config, atomically."""
-        with replacing(self.path / CONFIG) as aside:
-            write_config(config, aside)
+        write_whole(self.path / CONFIG, config_text(config))
 
     def made(self) -> list[RunPart]:
         """What it was trained with, in order; empty if nobody took it down."""

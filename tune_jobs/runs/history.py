@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
-from tune_jobs.terminal.files import append_whole, replacing
+from tune_jobs.terminal.files import append_whole, write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -73,8 +73,7 @@ class History:
                     self.path,
                     self._lines[0].partition(",")[0].strip(),
                 )
-            with replacing(self.path) as aside:
-                aside.write_text(self._all())
+            write_whole(self.path, self._all())
         self._num_written, self._written = len(self._lines), _identity(self.path)
 
     def rows(self) -> list[MetricRow]:

@@ -10,7 +10,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.spec import spec_of
 from rllib_configs.config.changes import parse_override
 from rllib_configs.config.loading import config_text, load_config
-from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import prepare
 from tune_jobs.commands.training import Train
 from tune_jobs.runs.resuming import find_continuation, find_lost_start, find_resumption
 from tune_jobs.runs.training import run_training

@@ -13,8 +13,9 @@ from rllib_configs import builders
 from rllib_configs.config.schema import ExperimentConfig
 from rllib_configs.policies import learned_policy, save_policy, start_from
 from tune_jobs.processes.capacity import cpus_for
-from tune_jobs.processes.pieces import Spread, here
+from tune_jobs.processes.pieces import Spread
 from tune_jobs.processes.ray_session import without_ray_chatter
+from tune_jobs.processes.spreading import here
 from tune_jobs.runs.validation import RATIO, Validation
 
 ALGORITHM = "algorithm"

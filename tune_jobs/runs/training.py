@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from cluster_env.core.errors import Failure
 from meta.maml.options import MAMLOptions
-from rllib_configs.config.registries import prepare
-from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig, prepare
 from rllib_configs.policy_files import check_start
 from tune_jobs.processes.head import watching_head
 from tune_jobs.processes.ray_session import check_placement, ray_session
@@ -71,7 +70,6 @@ def run_training(
     resume: Resumption | None = None,
     address: str | None = None,
     progress: Progress | None = None,
-    tracker: Tracker | None = None,
     draw: DrawFigure | None = None,
 ) -> RunResult:
     """Trains to the end, or until Ctrl-C or SIGTERM; what it did can be resumed either way.
@@ -82,8 +80,6 @@ def run_training(
         resume: an earlier run to go on with.
         address: Ray cluster; see `tune_jobs.processes.ray_session.ray_session`.
         progress: shows where it is; by default nothing is shown.
-        tracker: records the run, and is neither finished nor closed; by default one is opened as
-            the config says.
         draw: draws the learning curves of a run that has ended; by default nobody does.
 
     Raises:
@@ -125,8 +121,6 @@ def run_training(
             run.write_config(config)
         else:
             loop.start()
-        if tracker is not None:
-            return loop.run(tracker)
         with tracked(config, run.path) as opened:
             result = loop.run(opened)
             opened.finish("killed" if result.exit_status else "finished")
@@ -194,17 +188,15 @@ class RetryingWriter:
         except OSError as error:
             self._refusal = self._refusal or _reason(error)
         if self._refusal is not None:
+            next_step = "resume from it" if self._whole() else "begin it again with --resume"
             raise Failure(
                 f"the end of the run could not be written to {self._run.path} ({self._refusal}); "
-                f"{self._newest()}; make room and {self._go_on()}"
+                f"{self._newest()}; make room and {next_step}"
             )
 
     def _newest(self) -> str:
         whole = self._whole()
         return f"that of iteration {whole[-1]} is whole" if whole else "there is none yet"
-
-    def _go_on(self) -> str:
-        return "resume from it" if self._whole() else "begin it again with --resume"
 
     def _whole(self) -> list[int]:
         return [one.iteration for one in self._run.checkpoints.all() if one.damage() is None]

@@ -15,7 +15,8 @@ from rllib_configs.config.schema import ExperimentConfig
 from tune_jobs.measuring.table import beside
 from tune_jobs.measuring.wording import jobs_of
 from tune_jobs.measuring.work import Work
-from tune_jobs.processes.pieces import Spread, here
+from tune_jobs.processes.pieces import Spread
+from tune_jobs.processes.spreading import here
 
 RATIO = "eval/ratio"
 """Metric of a run's objective over that of the best heuristic."""

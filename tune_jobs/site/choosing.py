@@ -33,7 +33,7 @@ _SOME = Queue(
 )
 
 
-def choose_adviser(name: str, decode: Any = "argmax") -> Adviser:
+def choose_adviser(name: str) -> Adviser:
     """What says which jobs a policy would start.
 
     A rule counts memory and GPUs where jobs hold or ask for them. A trained policy sees what it was
@@ -41,7 +41,6 @@ def choose_adviser(name: str, decode: Any = "argmax") -> Adviser:
 
     Args:
         name: of a rule, such as ``sjf:easy``, or a folder of a run.
-        decode: how a trained policy chooses.
 
     Raises:
         InputError: if there is no such policy, or it was trained for another kind of world.
@@ -57,7 +56,7 @@ def choose_adviser(name: str, decode: Any = "argmax") -> Adviser:
     runs = find_runs([name])
     if len(runs) != 1:
         raise InputError(f"a site needs one policy, but {name} are {len(runs)} runs")
-    run = load_runs(runs, decode)[0]
+    run = load_runs(runs, "argmax")[0]
     trained = run.config.task.world
     if trained.kind != WORLD:
         raise InputError(

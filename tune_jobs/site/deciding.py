@@ -114,7 +114,10 @@ def decide(
         advice = advised_by_partition(adviser, permits, guard, candidates, limits)
     by_name = {job.job: job for job in candidates}
     overdue = [job for job in candidates if limits.is_overdue(now - job.eligible)]
-    starts = [_start(by_name[job], why, now, advice) for job, why in guard.started.items()]
+    starts = [
+        Start(job, why, max(now - by_name[job].eligible, 0), advice.scores.get(job))
+        for job, why in guard.started.items()
+    ]
     names = [job.job for job in candidates]
     planned = sorted(
         (name for name in names if name in advice.planned),
@@ -129,10 +132,6 @@ def decide(
         *(Held(job, RESTING, past.resting[job]) for job in resting),
     ]
     return Decision(tuple(starts), tuple(held), (*order, *resting))
-
-
-def _start(job: SiteJob, why: str, now: int, advice: Advice) -> Start:
-    return Start(job.job, why, max(now - job.eligible, 0), advice.scores.get(job.job))
 
 
 def _held(candidates: Iterable[SiteJob], guard: Guard, advice: Advice) -> Iterable[Held]:

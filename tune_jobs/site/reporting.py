@@ -37,9 +37,10 @@ from tune_jobs.terminal.progress import is_terminal
 from tune_jobs.terminal.signals import StopRequest
 
 SITE_RULE = "fcfs:easy"
+"""What starts the jobs of a simulated site."""
 NODES_EVERY_S = 60.0
 """Between two calls of sinfo; the free nodes follow meanwhile from the jobs of squeue."""
-"""What starts the jobs of a simulated site."""
+_ATTEMPTS = 5  # to reach a site at the beginning
 
 
 def report_shadow(options: Shadow) -> int:
@@ -50,7 +51,9 @@ def report_shadow(options: Shadow) -> int:
             "--repeat repeats decisions, so leave out --starts; metasched.starts(POLICY, LOG, "
             "repeat=FILE) of Python foresees starts in the last state of a record"
         )
-    limits, adviser = _limits(options), choose_adviser(policy)
+    bound = seconds_of(options.max_wait)
+    limits = Limits(most_starts=options.most_starts, max_wait_s=bound)
+    adviser = choose_adviser(policy)
     if options.repeat is not None:
         return _repeat(options.repeat, adviser)
     foresee = None
@@ -87,7 +90,9 @@ def report_steer(options: Steer) -> int:
     policy = options.policy
     if policy is None:
         raise InputError("name the policy that steers: a rule such as fcfs:easy, or a run")
-    limits, adviser = _limits(options), choose_adviser(policy)
+    bound = seconds_of(options.max_wait)
+    limits = Limits(most_starts=options.most_starts, max_wait_s=bound)
+    adviser = choose_adviser(policy)
     if options.repeat is not None:
         return _repeat(options.repeat, adviser)
     simulated = options.simulate is not None
@@ -182,13 +187,6 @@ def _backend(
     )
 
 
-def _limits(options: Shadow | Steer) -> Limits:
-    return Limits(
-        most_starts=options.most_starts,
-        max_wait_s=seconds_of(options.max_wait),
-    )
-
-
 def _ticks(
     options: Live,
     backend: Backend,
@@ -210,12 +208,12 @@ def _is_over(backend: Backend) -> bool:
     return isinstance(backend, SimulatedBackend) and backend.is_over
 
 
-def _first_answer(backend: Backend, attempts: int = 5) -> Any:
-    for attempt in range(attempts):
+def _first_answer(backend: Backend) -> Any:
+    for attempt in range(_ATTEMPTS):
         try:
             return backend.site()
         except SiteAway as error:
-            if attempt == attempts - 1:
+            if attempt == _ATTEMPTS - 1:
                 raise Failure(f"the site does not answer: {error}") from None
             time.sleep(2.0**attempt)
     raise AssertionError

@@ -30,7 +30,6 @@ class RestrictionsReader:
     Args:
         call: calls a program of Slurm.
         announce: takes a sentence about what cannot be read; each comes once.
-        every_s: seconds for which what was read is believed.
         clock: seconds.
     """
 
@@ -38,10 +37,9 @@ class RestrictionsReader:
         self,
         call: Call,
         announce: Callable[[str], None],
-        every_s: float = EVERY_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._call, self._announce, self._every_s, self._clock = call, announce, every_s, clock
+        self._call, self._announce, self._clock = call, announce, clock
         self._read_at, self._restrictions = -float("inf"), Plain()
         self._said: set[str] = set()
         self._throttles: dict[str, int] = {}
@@ -52,7 +50,7 @@ class RestrictionsReader:
         Args:
             enforced: whether the site keeps to the limits of QOS and associations.
         """
-        if self._clock() - self._read_at >= self._every_s:
+        if self._clock() - self._read_at >= EVERY_S:
             self._read_at = self._clock()
             self._restrictions = {
                 "partitions": self._part("partitions", read_partitions, "scontrol", "partition"),
@@ -112,7 +110,8 @@ def read_partitions(text: str) -> list[Plain]:
     """
     found = []
     for line in text.split("\n"):
-        pairs = {name: _known(value) for name, value in _PAIR.findall(line)}
+        found_in = _PAIR.findall(line)
+        pairs = {name: "" if value.lower() in _NONE else value for name, value in found_in}
         if not pairs.get("PartitionName"):
             continue
         shared = pairs.get("OverSubscribe", "").upper()
@@ -145,7 +144,3 @@ def _qos(text: str) -> list[Plain]:
 
 def _associations(text: str) -> list[Plain]:
     return read_associations(Path("sacctmgr show assoc"), text.split("\n")).limits
-
-
-def _known(value: str) -> str:
-    return "" if value.lower() in _NONE else value

@@ -216,7 +216,7 @@ class SweepCallback(Callback):
             lines = [["policy", metric]]
             lines += [["this trial", f"{value:.4g}"] for value in reached]
             lines += [[name, f"{value:.4g}"] for name, value in references.items()]
-            text += f"\n\n{markdown(lines, names=1)}"
+            text += f"\n\n{markdown(lines)}"
         tracker.note(TITLE, text)
 
 

@@ -15,7 +15,7 @@ from rllib_configs.config.loading import find_yaml, parse_section, read_yaml
 from rllib_configs.config.sections import Count, Section, Seed, WholeNumber
 from tune_jobs.sweeps.searched import AshaSection, PbtSection
 from tune_jobs.sweeps.searches import SEARCHES, Search
-from tune_jobs.terminal.files import replacing
+from tune_jobs.terminal.files import write_whole
 
 NAMED = Path(__file__).parent / "named"
 PRESET = "preset"
@@ -140,5 +140,4 @@ def load_sweep(source: str | Path, changes: Iterable[tuple[str, Any]] = ()) -> S
 
 def write_sweep(sweep: Sweep, path: Path) -> None:
     """Writes the whole definition, as YAML that `load_sweep` reads back."""
-    with replacing(path) as aside:
-        aside.write_text(yaml.safe_dump(sweep.to_dict(), sort_keys=False))
+    write_whole(path, yaml.safe_dump(sweep.to_dict(), sort_keys=False))

@@ -26,7 +26,7 @@ from tune_jobs.runs.directory import RunDirectory, create_run, new_folder, open_
 from tune_jobs.runs.history import MetricRow
 from tune_jobs.sweeps.definition import Sweep, load_sweep, write_sweep
 from tune_jobs.sweeps.points import Point, list_points, num_trials
-from tune_jobs.terminal.files import FileLock, replacing
+from tune_jobs.terminal.files import FileLock, write_whole
 
 DEFINITION = "sweep.yaml"
 _PRESET_COPY = "preset.yaml"
@@ -50,8 +50,7 @@ class TrialFile:
         """Writes it, atomically."""
         data = {"index": self.point.index, "settings": self.point.settings}
         data |= {"status": self.status, "busy_s": round(self.busy_s, 3), "error": self.error}
-        with replacing(folder / _TRIAL_FILE) as aside:
-            aside.write_text(json.dumps(data, indent=1))
+        write_whole(folder / _TRIAL_FILE, json.dumps(data, indent=1))
 
     @classmethod
     def read(cls, folder: Path) -> "TrialFile | None":

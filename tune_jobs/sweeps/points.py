@@ -15,8 +15,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, generator
 from rllib_configs.config.changes import change
 from rllib_configs.config.loading import load_config, make_config
-from rllib_configs.config.registries import prepare
-from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig, prepare
 from tune_jobs.sweeps.definition import PRESET, Sweep
 
 Presets = Mapping[str, Mapping[str, Any]]

@@ -11,7 +11,7 @@ import yaml
 from tune_jobs.sweeps.folder import SweepFolder, TrialRecord
 from tune_jobs.sweeps.points import as_row, short_value
 from tune_jobs.tables.frames import Row, write_table
-from tune_jobs.terminal.files import replacing, short_path
+from tune_jobs.terminal.files import short_path, write_whole
 from tune_jobs.terminal.running import program
 
 TABLE = "trials.csv"
@@ -91,8 +91,7 @@ def write_results(folder: SweepFolder) -> list[Path]:
             f"# trial {best.index:03d}, {best.file.point.describe()}{best.describe_end()}.\n"
             f"# {train_command(written[-1])}\n"
         )
-        with replacing(written[-1]) as aside:
-            aside.write_text(about + yaml.safe_dump(config, sort_keys=False))
+        write_whole(written[-1], about + yaml.safe_dump(config, sort_keys=False))
     return written
 
 

@@ -56,10 +56,10 @@ def width_of(lines: Sequence[Sequence[str]]) -> int:
     return sum(widths) + 2 * (len(widths) - 1)
 
 
-def markdown(lines: Sequence[Sequence[str]], *, names: int) -> str:
-    """Lines of cells, the first a head, as a table in Markdown; `names` as for `aligned`."""
+def markdown(lines: Sequence[Sequence[str]]) -> str:
+    """Lines of cells, a name first, as a table in Markdown; the first line is a head."""
     head, *rows = [[printable(cell).replace("|", r"\|") for cell in line] for line in lines]
-    rule = [":--" if place < names else "--:" for place in range(len(head))]
+    rule = [":--", *["--:"] * (len(head) - 1)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
 
 

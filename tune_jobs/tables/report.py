@@ -14,8 +14,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from tune_jobs.tables.frames import frame_of, write_table
 from tune_jobs.tables.printing import Sheet, folded, format_sheet
-from tune_jobs.tables.saving import save
-from tune_jobs.terminal.files import replacing
+from tune_jobs.terminal.files import save_figure, write_whole
 from tune_jobs.terminal.output import print_json, silent
 
 if TYPE_CHECKING:
@@ -107,10 +106,9 @@ class Report(Mapping[str, pd.DataFrame]):
         for name, table in self.tables.items():
             write_table(out / f"{name}.csv", table())
         for name, text in self.files.items():
-            with replacing(out / name) as aside:
-                aside.write_text(text, encoding="utf-8")
+            write_whole(out / name, text)
         for name in self.pictures:
-            save(self._drawn(name, out), out / f"{name}.png")
+            save_figure(self._drawn(name, out), out / f"{name}.png")
 
     def _drawn(self, name: str, folder: Path) -> "Figure":
         picture = self.pictures[name]

@@ -8,7 +8,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def sync_folder(folder: Path) -> None:
@@ -78,6 +81,19 @@ def replacing(path: Path) -> Iterator[Path]:
         sync_folder(path.parent)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a text to a file, atomically."""
+    with replacing(path) as aside:
+        aside.write_text(text, encoding="utf-8")
+
+
+def save_figure(figure: "Figure", path: Path) -> None:
+    """Writes a figure, atomically; the folder is created if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as aside:
+        figure.savefig(aside, format="png", dpi=figure.dpi)
 
 
 def try_writing(path: Path, *, folder: bool) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from cluster_env.core.json_text import read_json
-from tune_jobs.terminal.files import replacing
+from tune_jobs.terminal.files import write_whole
 from tune_jobs.tracking.places import tracking_dir
 from tune_jobs.tracking.process import Process, this_process
 
@@ -40,8 +40,7 @@ class RunFile:
         """Writes it, atomically."""
         path = tracking_dir(run_dir) / RUN_FILE
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as aside:
-            aside.write_text(json.dumps(asdict(self), indent=1) + "\n")
+        write_whole(path, json.dumps(asdict(self), indent=1) + "\n")
 
 
 def read_run_file(run_dir: Path) -> RunFile | None:

@@ -27,6 +27,7 @@ from tune_jobs.tracking.view import share_view
 
 START_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 10.0
+_LINES_SHOWN = 8  # the last ones of a server that failed
 HINT = "A page without runs? Choose 'Model training' at its top left. Ctrl-C ends MLflow."
 
 
@@ -189,9 +190,9 @@ def _wait_until_up(server: subprocess.Popen[bytes], url: str, log: IO[bytes]) ->
     _give_up(f"MLflow did not answer at {url}/health within {START_TIMEOUT_S:.0f} s", log)
 
 
-def _give_up(message: str, log: IO[bytes], num_lines: int = 8) -> NoReturn:
+def _give_up(message: str, log: IO[bytes]) -> NoReturn:
     """Ends the command with status 1, after the last lines that the server has written."""
     log.seek(0)
-    lines = log.read().decode(errors="replace").splitlines()[-num_lines:]
+    lines = log.read().decode(errors="replace").splitlines()[-_LINES_SHOWN:]
     click.echo("\n".join([*lines, f"metasched: {message}"]), err=True)
     raise click.exceptions.Exit(1)

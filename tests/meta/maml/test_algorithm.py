@@ -19,8 +19,7 @@ from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.algorithms.config import algorithm_config
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.config.loading import change, make_config
-from rllib_configs.config.registries import prepare
-from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig, prepare
 from rllib_configs.policies import learned_policy, save_policy, start_from
 from rllib_configs.policy_files import load_policy
 from rllib_configs.runners.episodes import spaces_of

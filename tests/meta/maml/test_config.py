@@ -6,8 +6,7 @@ from cluster_env.core.errors import InputError
 from meta.maml.options import MAMLOptions, maml_options
 from meta.tasks import get_distribution
 from rllib_configs.config.loading import load_config, make_config
-from rllib_configs.config.registries import prepare
-from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig, prepare
 
 NAMES = {"algorithm": "maml", "network": "set_scorer"}
 MAML = {"training": NAMES}

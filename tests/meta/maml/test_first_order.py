@@ -15,8 +15,7 @@ from meta.maml.options import MAMLOptions
 from meta.maml.stages import TaskSample
 from meta.maml.steps import StepOptions, inner_step, outer_loss, scorer_of
 from rllib_configs.config.loading import make_config
-from rllib_configs.config.registries import prepare
-from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig, prepare
 from rllib_configs.networks.set_scorer.kernels import SKIP_GAIN
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss

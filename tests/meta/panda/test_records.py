@@ -19,7 +19,7 @@ from meta.panda.advisor import PolicyAdvisor, initial_advisor
 from meta.panda.offline import advantages_of, regression_data, regression_loss
 from meta.panda.records import Records, record_episodes
 from rllib_configs.config.loading import load_config
-from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import prepare
 from rllib_configs.policy_files import policy_of
 from tests.meta.panda.slopes import weights_of
 

@@ -23,7 +23,7 @@ from rllib_configs.algorithms.evolution import EvolutionConfig
 from rllib_configs.algorithms.ppo import BatchedPPO, PPOConfig
 from rllib_configs.algorithms.reinforce import ReinforceConfig
 from rllib_configs.config.loading import load_config, preset_names
-from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import prepare
 from rllib_configs.worlds.accrual.fuzzy_td import FuzzyTDConfig
 
 SETTINGS = sorted(vars(AlgorithmConfig()).keys() - {"algo_class", "_is_frozen"})

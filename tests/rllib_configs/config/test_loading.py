@@ -385,7 +385,7 @@ def test_a_mixture_that_cannot_be_used_is_one_sentence(override, sentence):
 def test_reading_a_config_loads_neither_ray_nor_pytorch():
     program = (
         "import sys; from rllib_configs.config.loading import load_config; "
-        "from rllib_configs.config.registries import prepare; "
+        "from rllib_configs.config.schema import prepare; "
         "prepare(load_config('deeprm-maml', ['training.inner_steps=2'])); "
         "assert not {'ray', 'torch', 'mlflow'} & set(sys.modules)"
     )

@@ -113,7 +113,7 @@ def test_a_policy_without_classes_acts_the_same_with_room_for_them() -> None:
 
 
 def test_derivatives_of_second_order_need_another_network() -> None:
-    from rllib_configs.config.registries import prepare
+    from rllib_configs.config.schema import prepare
 
     with pytest.raises(InputError, match="order=second needs the network set_scorer"):
         prepare(load_config("deeprm-maml-operation", ["training.order=second"]))

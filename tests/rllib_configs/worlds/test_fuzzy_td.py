@@ -17,8 +17,7 @@ from cluster_env.worlds.accrual.values import VALUE_FUNCTIONS, first_parameters,
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.config.loading import load_config
-from rllib_configs.config.registries import prepare
-from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig, prepare
 from rllib_configs.networks.registry import make_sampler, network_of
 from rllib_configs.policies import save_policy
 from rllib_configs.policy_files import load_policy

@@ -9,8 +9,7 @@ from cluster_env.worlds.graphs.features import CONTEXT
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm
 from rllib_configs.config.loading import make_config
-from rllib_configs.config.registries import prepare
-from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig, prepare
 
 pytestmark = pytest.mark.usefixtures("local_ray")
 

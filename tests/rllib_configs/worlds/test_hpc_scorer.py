@@ -13,7 +13,7 @@ from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.scorer import MODES, Scorer
 from cluster_env.worlds.hpc.workloads import LublinWorkload, any_site
 from rllib_configs.config.loading import load_config
-from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import prepare
 from rllib_configs.networks.registry import network_of
 from rllib_configs.policy_files import (
     LearnedPolicy,

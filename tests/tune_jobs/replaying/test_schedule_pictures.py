@@ -17,9 +17,8 @@ from tests.tune_jobs.drawing import texts
 from tune_jobs import cli
 from tune_jobs.commands.logs import Replay
 from tune_jobs.figures.pictures import with_pictures
-from tune_jobs.replaying.crowds import Stretch
 from tune_jobs.replaying.replay_report import replay_log
-from tune_jobs.replaying.stretch import OPEN, readable, stretch_of
+from tune_jobs.replaying.stretch import OPEN, Stretch, readable, stretch_of
 from tune_jobs.tables.report import Report
 from tune_jobs.terminal.progress import NoProgress
 

@@ -19,7 +19,7 @@ from tune_jobs import cli
 from tune_jobs.replaying.changes import Setup, changed
 from tune_jobs.replaying.choices import task_of_log
 from tune_jobs.replaying.effects import DAY_S, Periods, Side, changes, of_groups
-from tune_jobs.replaying.trust import Trust
+from tune_jobs.replaying.fidelity import Trust
 
 MACHINE = ("--processors", "16", "--gpus", "4")
 SHOWN = (

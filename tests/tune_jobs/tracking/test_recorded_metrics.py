@@ -7,7 +7,7 @@ import pytest
 from cluster_env.evaluation.metrics import METRICS
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.config.loading import load_config
-from rllib_configs.config.registries import prepare
+from rllib_configs.config.schema import prepare
 from tune_jobs.runs.training import run_training
 
 README = Path(__file__).parents[3] / "tune_jobs" / "README.md"

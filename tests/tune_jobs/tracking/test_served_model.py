@@ -56,7 +56,9 @@ def write_own_network(folder: Path) -> None:
     config = load_config("deeprm-smoke")
     rng = np.random.default_rng(7)
     shapes = network_of(config).shapes(config, config.task.world)
-    weights = {name: rng.normal(0, 0.5, shape).astype(np.float32) for name, shape in shapes.items()}
+    weights = {
+        name: rng.normal(0, 0.05, shape).astype(np.float32) for name, shape in shapes.items()
+    }
     write_policy(weights, config, folder)
 
 

@@ -144,7 +144,9 @@ def _words(annotation: Any) -> str:
     if origin in (Union, types.UnionType):
         return " or ".join(dict.fromkeys(map(_words, parts)))
     if origin is Annotated:
-        return f"{_words(parts[0])} {_range_words(parts[1])}"
+        interval: Interval = parts[1]
+        least = f"above {interval.gt}" if interval.gt is not None else f"from {interval.ge}"
+        return f"{_words(parts[0])} {least}"
     if origin is None:
         return _NAMES.get(annotation) or str(getattr(annotation, "__name__", "a value"))
     if not isinstance(origin, type):  # a literal
@@ -152,8 +154,3 @@ def _words(annotation: Any) -> str:
     if issubclass(origin, Mapping):
         return "a mapping"
     return f"a list ({_words(parts[0])})" if parts else "a list"
-
-
-def _range_words(interval: Interval) -> str:
-    """``from 1`` or ``above 0``; that the largest are refused, too, is no news to most."""
-    return f"above {interval.gt}" if interval.gt is not None else f"from {interval.ge}"

@@ -8,8 +8,7 @@ import pandas as pd
 from metasched.functions import shown, takes
 from rllib_configs.config.changes import Changes
 from rllib_configs.config.loading import load_config
-from rllib_configs.config.registries import prepare
-from rllib_configs.config.schema import ExperimentConfig
+from rllib_configs.config.schema import ExperimentConfig, prepare
 from tune_jobs.commands.comparing import Choose
 from tune_jobs.commands.training import Resume, Train, Tune
 from tune_jobs.figures.drawing import draw_figure

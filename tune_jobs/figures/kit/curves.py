@@ -20,6 +20,7 @@ Style = str | tuple[int, tuple[int, ...]]
 End = tuple[float, str, str]
 """Height, text and color of a label for `tune_jobs.figures.style.label_ends`."""
 
+_PANEL_HEIGHT = 3.3  # inches
 _MOST_TICKS = 5  # numbers of four digits below half a page leave each other alone
 
 
@@ -150,11 +151,11 @@ def count_iterations(axes: Axes, last: float) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(_MOST_TICKS, integer=True))
 
 
-def grid_of_panels(num_panels: int, height: float = 3.3) -> tuple[Figure, list[Axes]]:
-    """A figure of page width with so many panels, `height` inches each, in two columns."""
+def grid_of_panels(num_panels: int) -> tuple[Figure, list[Axes]]:
+    """A figure of page width with so many panels in two columns."""
     columns = min(num_panels, 2)
     lines = -(-num_panels // columns)
-    figure = new_figure(1.0 + lines * height)
+    figure = new_figure(1.0 + lines * _PANEL_HEIGHT)
     panels = figure.subplots(lines, columns, squeeze=False).ravel()
     for axes in panels[num_panels:]:
         axes.remove()

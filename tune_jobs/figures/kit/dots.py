@@ -10,7 +10,9 @@ from matplotlib.figure import Figure
 from tune_jobs.figures.style import INK, TABLE_DPI, new_figure
 
 _LETTER = 0.6  # of the size of letters: how wide they are
-PANEL, COLUMN = 4.2, 0.8  # inches: a panel with its names, and a column of numbers beside it
+PANEL = 4.2  # inches of a panel with its names
+_COLUMN = 0.8  # inches of a column of numbers beside it
+_LINE, _HEAD = 0.2, 0.55  # inches of a line of a panel, and of what stands above and below them
 
 
 def draw_dots(
@@ -90,19 +92,15 @@ def write_beside(
     line: float,
     cells: Sequence[str],
     *,
-    column: float = COLUMN,
     bold: bool = False,
-    colors: Sequence[str] = (),
-    size: float = 8.0,
 ) -> None:
     """Writes texts at the right end of an image, where its layout leaves room for them.
 
-    The line is a place on the panel's y axis, the width of a column in inches, that of letters in
-    points.
+    The line is a place on the panel's y axis.
     """
     figure = axes.get_figure(root=True)
     assert figure is not None
-    share = column / figure.get_size_inches()[0]
+    share = _COLUMN / figure.get_size_inches()[0]
     for place, text in enumerate(cells):
         note = axes.annotate(
             text,
@@ -110,9 +108,9 @@ def write_beside(
             xycoords=("figure fraction", "data"),
             ha="right",
             va="center",
-            fontsize=size,
+            fontsize=8.0,
             fontweight="bold" if bold else "normal",
-            color=colors[place] if colors else INK,
+            color=INK,
             annotation_clip=False,
         )
         note.set_in_layout(False)  # the layout leaves the right side free for them
@@ -141,18 +139,11 @@ def list_dots(
 def panels_beside(
     num_lines: Sequence[int],
     num_columns: int,
-    *,
-    line: float = 0.2,
-    head: float = 0.55,
-    panel: float = PANEL,
-    column: float = COLUMN,
+    panel: float,
 ) -> tuple[Figure, list[Axes]]:
-    """Panels below each other, with room for columns of numbers at the right; sizes in inches.
-
-    `head` is the height of what stands above and below the lines of a panel.
-    """
-    heights = [head + line * count for count in num_lines]
-    width = panel + column * num_columns
+    """Panels below each other, so many inches wide, with room for columns of numbers beside."""
+    heights = [_HEAD + _LINE * count for count in num_lines]
+    width = panel + _COLUMN * num_columns
     figure = new_figure(sum(heights) + 1.3, width, TABLE_DPI)
     figure.set_layout_engine("constrained", rect=(0, 0, panel / width, 1))
     axes = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)
