@@ -50,7 +50,7 @@ COUNTS = {
     "graphs": {"train": 10, "compare": 1},
     "graph-shifts": {"train": 90, "compare": 6, "join": 2},
     "run-times": {"figure": 1},
-    "users": {"train": 16, "study": 3, "figure": 2},
+    "users": {"train": 31, "study": 5, "figure": 3},
     "site-adaptation": {"train": 3, "figure": 1},
     "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
     "utility": {"train": 20, "figure": 9},

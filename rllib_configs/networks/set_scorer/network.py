@@ -97,7 +97,7 @@ class SetScorer(nn.Module):
             learning or feature reuse?*, 2020, adapt the last layer alone. Here it is linear in a
             few numbers that say nothing about what is rewarded, so the layer before it is part of
             the head as well. ``direct``: what counts in scores by itself, a number for each
-            feature of an item and one for void. ``classes``: of these, what counts of a class alone.
+            feature of an item and one for void. ``classes``: of these, those of classes alone.
     """
 
     compiled = True

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from meta.maml.steps import StepOptions, adapt, adapted_names, inner_step, outer_loss, scorer_of
+from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
 from tests.meta.maml.bandit import NO_CLIP, Bandit, draws, gradient, hessian, plain, stepped
 from tests.meta.maml.tiny import WORLD, leaves, tiny_decisions, tiny_network
@@ -202,6 +203,15 @@ def test_adapting_a_part_moves_nothing_else(part: str, expected: set[str]) -> No
     assert {name.split(".")[0] for name in moved} == expected
     assert part == "head" or moved == {"void.bias"}
     assert adapted_names(network, "all") == tuple(parameters)
+
+
+def test_what_classes_count_can_be_adapted_alone() -> None:
+    names = ("size", "class_0", "class_1"), ("waiting",)
+    options = SetScorerOptions(hidden=2, skip_connection=True)
+    network = SetScorer(names, options, seed=0)
+    assert adapted_names(network, "classes") == ("skip_classes",)
+    assert dict(network.named_parameters())["skip_classes"].shape == (2,)
+    assert adapted_names(tiny_network(0), "classes") == ()  # it has no classes
 
 
 def test_a_step_without_decisions_changes_nothing() -> None:
