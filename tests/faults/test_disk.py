@@ -21,7 +21,7 @@ from tune_jobs.terminal.files import append_whole
 from tune_jobs.terminal.progress import NoProgress
 
 
-def full(*_: object) -> None:
+def full(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.logger import Logger
 
 import cluster_env  # noqa: F401  registers the environments
 
@@ -34,6 +35,7 @@ def train(out, steps=STEPS):
         seed=0,
         device="cpu",
     )
+    model.set_logger(Logger(folder=None, output_formats=[]))  # its own leaves a folder behind
     model.learn(steps)
     actor = [model.policy.mlp_extractor.policy_net[k] for k in (0, 2)] + [model.policy.action_net]
     arrays = {}
