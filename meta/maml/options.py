@@ -104,7 +104,7 @@ def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
     """Gives a maml experiment the base of its family as its task, on which it is validated.
 
     Raises:
-        InputError: if there is no such family, or another task was given.
+        InputError: if there is no such family, another task was given, or nothing could be adapted.
     """
     from meta.tasks import get_distribution
 
@@ -120,7 +120,20 @@ def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
             f"the algorithm maml takes its tasks from training.family ({family}), so leave out "
             f"the section task, or describe a family of your own in a YAML file"
         )
+    if experiment.training.adapt == "classes" and not _weighs_classes(experiment, base):
+        raise InputError(
+            f"training.adapt=classes changes what classes of jobs count, but jobs of the family "
+            f"{family} have none, or the network does not weigh them; set_scorer needs "
+            f"training.skip_connection=true for that"
+        )
     return experiment.model_copy(update={"task": base})
+
+
+def _weighs_classes(experiment: ExperimentConfig, base: TaskSection) -> bool:
+    of_item, _ = base.world.feature_names
+    classes = any(name.startswith("class_") for name in of_item)
+    training = experiment.training
+    return classes and (training.skip_connection or training.network != "set_scorer")
 
 
 def maml_options(experiment: ExperimentConfig) -> MAMLOptions:

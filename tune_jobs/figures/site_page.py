@@ -261,7 +261,7 @@ def _origins(logs: pd.DataFrame) -> list[str]:
     found = {log: source_of(file) for log, file in zip(logs["log"], logs["file"], strict=True)}
     columns: dict[str, Write] = {
         "Log": lambda row: row["log"],
-        "Archive": lambda row: getattr(found[row["log"]], "log", "unknown"),
+        "Archive": lambda row: "unknown" if (one := found[row["log"]]) is None else one.log,
         "Jobs": lambda row: shown(row["jobs"], COUNT),
         "Load": lambda row: f"{row['load']:.0%}",
         "SHA-256 of the file": lambda row: row["sha256"],

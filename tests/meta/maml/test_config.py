@@ -81,3 +81,11 @@ def test_presets_play_equally_many_episodes_in_both_parts_of_the_run() -> None:
 def test_task_of_another_algorithm_is_left_alone() -> None:
     config = load_config("deeprm-ppo")
     assert prepare(config) is config
+
+
+def test_classes_are_adapted_where_jobs_have_some_and_the_network_weighs_them() -> None:
+    seen = ["training.adapt=classes", "training.family=users-seen"]
+    assert prepare(load_config("hpc-maml", seen)).task.world.num_classes == 6
+    for changes in (seen[:1], [*seen, "training.skip_connection=false", "training.start="]):
+        with pytest.raises(InputError, match="have none, or the network does not weigh them"):
+            prepare(load_config("hpc-maml", changes))
