@@ -7,7 +7,7 @@ import importlib
 import multiprocessing
 import pkgutil
 from concurrent.futures import ProcessPoolExecutor
-from inspect import ismodule
+from inspect import isfunction, ismodule
 from typing import Any
 
 TIMEOUT_S = 400
@@ -28,13 +28,19 @@ def cold_functions(package: str, warm: str) -> tuple[set[str], int]:
 def _cold_functions(package: str, warm: str) -> tuple[set[str], int]:
     importlib.import_module(warm).warm()
     root = importlib.import_module(package)
-    functions = {
-        f"{thing.__module__}.{thing.__name__}": thing
+    things = [
+        thing
         for module in pkgutil.walk_packages(root.__path__, f"{package}.")
         for thing in vars(importlib.import_module(module.name)).values()
+    ]
+    functions = {
+        f"{thing.__module__}.{thing.__name__}": thing
+        for thing in things
         if hasattr(thing, "targetoptions") and thing.__module__.startswith(f"{package}.")
     }
-    called = {id(inner) for function in functions.values() for inner in _compiled_inside(function)}
+    parts = [part for one in things if isfunction(one) for part in getattr(one, "parts", ())]
+    callers = [*functions.values(), *parts]
+    called = {id(inner) for function in callers for inner in _compiled_inside(function)}
     cold = {
         name
         for name, function in functions.items()

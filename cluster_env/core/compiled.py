@@ -24,6 +24,7 @@ __all__ = [
     "new_records",
     "njit",
     "njit_called",
+    "njit_called_where",
     "njit_either",
     "njit_inlined",
     "njit_kernel",
@@ -54,13 +55,13 @@ def new_records(shape: int | tuple[int, ...], fields: np.dtype[Any]) -> Any:
     return np.zeros(shape, fields).view(np.recarray)
 
 
-def slices() -> Iterator[int]:
-    """How many steps compiled code may take at a time, without end.
+def slices(first: int) -> Iterator[int]:
+    """How many steps compiled code may take at a time, without end, and ``first`` so many.
 
     Python heeds no signal before compiled code comes back. So the numbers are such that this takes
     about a tenth of a second, by how long the last one took whoever asks for the next.
     """
-    steps = 256
+    steps = first
     while True:
         begin = time.monotonic()
         yield steps
@@ -142,3 +143,15 @@ def njit_either(without: Any, having: Any, field: str, at: int = 0) -> Function:
         offer(having, False)
     chosen.parts = (without, having)  # type: ignore[attr-defined]  # for whoever asks what is called
     return chosen
+
+
+def njit_called_where(field: str, at: int = 0) -> Callable[[Function], Function]:
+    """Compiles a part of kernels into its callers, but once where a field is not None.
+
+    The field is of the argument at a place, as in `njit_either`.
+    """
+
+    def compiled(function: Function) -> Function:
+        return njit_either(njit_inlined(function), njit_called(function), field, at)
+
+    return compiled

@@ -2,10 +2,7 @@
 
 from tests.cold_functions import cold_functions
 
-AT_FIRST_USE = {
-    "cluster_env.worlds.hpc.site.deciding.choose_at_site",
-    "cluster_env.worlds.hpc.site.copying.take_over_rows",
-}
+AT_FIRST_USE = {"cluster_env.worlds.hpc.site.copying.take_over_rows"}
 """Decisions at a site take minutes to compile, and most users never take one."""
 
 

@@ -14,6 +14,7 @@ from cluster_env.core.compiled import (
     FALSE,
     TRUE,
     new_records,
+    njit_called_where,
     njit_either,
     njit_inlined,
     njit_kernel,
@@ -25,21 +26,19 @@ from cluster_env.worlds.hpc.events import (
     OPTIONS,
     Episode,
     Machine,
-    advance,
     begin_instant,
     came,
-    clear,
     expect_started,
     fits,
     is_overdue_at,
-    next_event,
 )
+from cluster_env.worlds.hpc.instants import advance, clear, next_event
 from cluster_env.worlds.hpc.jobs import Jobs
-from cluster_env.worlds.hpc.plan import Plan, has_room, plan_running
-from cluster_env.worlds.hpc.queue import start_waiting
-from cluster_env.worlds.hpc.reservations import book_overdue
+from cluster_env.worlds.hpc.queue import move_overdue
+from cluster_env.worlds.hpc.reservations import begin_pass_in_pool, book_overdue, may_start_in_pool
+from cluster_env.worlds.hpc.running import start
 from cluster_env.worlds.hpc.site import deciding as at_site
-from cluster_env.worlds.hpc.site.events import clear_site, next_at_site
+from cluster_env.worlds.hpc.site import passes
 from cluster_env.worlds.hpc.state import show
 
 AT_START, SYSTEM, WINDOW = range(3)
@@ -143,54 +142,16 @@ def _weight(begin: int, end: int, origin: int, discount: float) -> float:
 
 
 @njit_inlined
-def _place_in_pool(machine: Machine, episode: Episode, plan: Plan, action: int) -> int:
-    """Place in the queue of the job that an action starts, -1 for none.
-
-    An action starts a job that is seen and fits; any other waits.
-    """
-    options, status = machine.options[0], episode.status[0]
-    if is_overdue_at(episode, status.head, status.time, options.max_wait):
-        action = _bounded(machine, episode, plan, action)
-    place = status.head + action
-    seen = status.head <= place < min(status.tail, status.head + options.queue)
-    starts = seen and fits(episode.demand, episode.queue[place], episode.free)
-    return int(place if starts else np.int64(-1))
+def _fits_in_pool(episode: Episode, place: int) -> bool:
+    """Whether the job at a place of the queue fits beside what runs; `begin_pass` comes before."""
+    return fits(episode.demand, np.int64(episode.queue[place]), episode.free)
 
 
 @njit_inlined
-def _start_in_pool(episode: Episode, place: int) -> None:
-    start_waiting(episode, place, episode.status[0].time)
-
-
-@njit_inlined
-def _first_in_pool(machine: Machine, episode: Episode) -> int:
-    """Place of the first job that the policy sees and that fits; -1 if there is none."""
-    place = episode.status[0].head
-    last = min(episode.status[0].tail, place + machine.options[0].queue)
-    while place < last and not fits(episode.demand, episode.queue[place], episode.free):
-        place += 1
-    return int(place if place < last else np.int64(-1))
-
-
-@njit_inlined
-def _bounded(machine: Machine, episode: Episode, plan: Plan, action: int) -> int:
-    """What becomes of an action where jobs are overdue; the queue is in order of arrival.
-
-    The first of these that may start does so; else what delays none of them may.
-    """
-    options, status = machine.options[0], episode.status[0]
-    expect_started(episode, status.time, TRUE)
-    plan_running(episode, plan, status.time)
-    expect_started(episode, status.time, FALSE)
-    place = book_overdue(episode, plan, options.max_wait, status.head, status.time)
-    if is_overdue_at(episode, place, status.time, options.max_wait):
-        return int(place - status.head)
-    if not place - status.head <= action < status.tail - status.head:
-        return int(options.queue)
-    job = episode.queue[status.head + action]
-    seconds = episode.jobs[job].limit
-    free = has_room(plan, episode.demand[job], seconds, status.time)
-    return int(action) if free else int(options.queue)
+def _fits_at_site(episode: Episode, place: int) -> bool:
+    """Where a job is overdue, all count for how long users have asked."""
+    bounded = is_overdue_at(episode, episode.status[0].head, episode.status[0].time)
+    return at_site.may_start(episode, place, bounded)
 
 
 @njit_inlined
@@ -201,42 +162,26 @@ def _waits_in_vain_in_pool(episode: Episode) -> bool:
 
 @njit_inlined
 def _waits_in_vain_at_site(episode: Episode) -> bool:
-    return bool(next_at_site(episode) == NEVER)
-
-
-@njit_inlined
-def _is_over_in_pool(machine: Machine, episode: Episode) -> bool:
-    """Whether nothing more happens, and there is nothing to decide."""
-    status = episode.status[0]
-    over = status.coming == episode.jobs.size and status.running == 0
-    return bool(over and not (machine.options[0].every_step and status.tail > status.head))
-
-
-@njit_inlined
-def _is_over_at_site(machine: Machine, episode: Episode) -> bool:
-    over = next_at_site(episode) == NEVER
-    decides = machine.options[0].every_step and _first_that_fits(machine, episode) >= 0
-    return bool(over and not decides)
+    return bool(next_event(episode) == NEVER)
 
 
 @njit_inlined
 def _advance_in_pool(machine: Machine, jobs: Jobs, costs: CostTable, episode: Episode) -> None:
-    """Lets all happen that happens now; jobs that come wait behind all others."""
-    status, first_new = episode.status[0], episode.status[0].coming
-    advance(episode, status.time, True, True, True)
-    for job in range(first_new, status.coming):
-        size = episode.demand[job, 0]
-        episode.queue[status.tail], episode.widths[status.tail] = job, size
-        status.tail += 1
-        status.narrowest = min(status.narrowest, np.int64(size))
+    """Lets all happen that happens now."""
+    advance(episode, episode.status[0].time)
 
 
 @njit_inlined
 def _advance_at_site(machine: Machine, jobs: Jobs, costs: CostTable, episode: Episode) -> None:
-    """Lets all happen that happens now; runs that are cut short are charged anew."""
+    """Lets all happen that happens now; overdue jobs go before tiers, too.
+
+    Runs that are cut short are charged anew.
+    """
     site, status = episode.site, episode.status[0]
     cut, first = site.cut, site.cut.number[0]
-    at_site.advance_and_order(episode)
+    advance(episode, status.time)
+    if machine.options[0].max_wait > 0:
+        move_overdue(episode, status.time)
     # A run was charged to its end when it began; a lost job has cost what it has until now.
     for k in range(first, min(cut.number[0], cut.place.size)):
         if machine.options[0].scope == AT_START:
@@ -247,21 +192,65 @@ def _advance_at_site(machine: Machine, jobs: Jobs, costs: CostTable, episode: Ep
                 _charge_run(machine, jobs, costs, episode, job, status.time, 1)
 
 
-_clear = njit_either(clear, clear_site, "site")
-_next_event = njit_either(next_event, next_at_site, "site")
-_place = njit_either(_place_in_pool, at_site.place_of, "site", at=1)
-_start = njit_either(_start_in_pool, at_site.start_at, "site")
+begin_pass = njit_either(begin_pass_in_pool, passes.begin_pass, "site")
+fits_beside = njit_either(_fits_in_pool, _fits_at_site, "site")
+_may_start = njit_either(may_start_in_pool, at_site.may_start, "site")
+_book_overdue = njit_either(book_overdue, at_site.book_overdue, "site")
 _waits_in_vain = njit_either(_waits_in_vain_in_pool, _waits_in_vain_at_site, "site")
-_first_that_fits = njit_either(_first_in_pool, at_site.first_that_fits, "site", at=1)
-_is_over = njit_either(_is_over_in_pool, _is_over_at_site, "site", at=1)
 _advance = njit_either(_advance_in_pool, _advance_at_site, "site", at=3)
 
 
+@njit_called_where("site", at=1)
+def _place(machine: Machine, episode: Episode, action: int) -> int:
+    """Place in the queue of the job that an action starts, -1 for none.
+
+    An action starts a job that is seen and may start; any other waits. Where jobs are overdue, the
+    first of these that may start does so; else what delays none of them may.
+    """
+    status, now = episode.status[0], episode.status[0].time
+    place = np.int64(status.head)
+    bounded = is_overdue_at(episode, place, now)
+    if bounded:
+        expect_started(episode, now, TRUE)
+    begin_pass(episode, bounded, now)
+    if bounded:
+        place = np.int64(_book_overdue(episode, place, now))
+    starts = bounded and is_overdue_at(episode, place, now)
+    if not starts:
+        chosen = status.head + action
+        last = min(status.head + machine.options[0].queue, status.tail)
+        starts = place <= chosen < last and _may_start(episode, chosen, bounded)
+        place = np.int64(chosen)
+    if bounded:
+        expect_started(episode, now, FALSE)
+    return int(place if starts else np.int64(-1))
+
+
+@njit_called_where("site", at=1)
+def _first_that_fits(machine: Machine, episode: Episode) -> int:
+    """Place of the first job that the policy sees and that fits; -1 if there is none."""
+    status = episode.status[0]
+    place, last = status.head, min(status.tail, status.head + machine.options[0].queue)
+    begin_pass(episode, FALSE, status.time)
+    while place < last and not fits_beside(episode, place):
+        place += 1
+    return int(place if place < last else np.int64(-1))
+
+
+@njit_inlined
+def _is_over(machine: Machine, episode: Episode) -> bool:
+    """Whether nothing more happens, and there is nothing to decide."""
+    over = next_event(episode) == NEVER
+    return bool(
+        over and not (machine.options[0].every_step and _first_that_fits(machine, episode) >= 0)
+    )
+
+
 def reset_rows(
-    machine: Machine, jobs: Jobs, costs: CostTable, rows: Rows, which: NDArray[np.int32], plan: Plan
+    machine: Machine, jobs: Jobs, costs: CostTable, rows: Rows, which: NDArray[np.int32]
 ) -> None:
     """Puts episodes back to their first decision, see `step_rows`."""
-    step_rows(machine, jobs, costs, rows, which, _NO_ACTIONS, _NO_REWARDS, plan)
+    step_rows(machine, jobs, costs, rows, which, _NO_ACTIONS, _NO_REWARDS)
 
 
 @njit_kernel
@@ -273,11 +262,10 @@ def step_rows(
     which: NDArray[np.int32],
     actions: NDArray[np.int32],
     rewards: NDArray[np.float64],
-    plan: Plan,
 ) -> int:
     """Takes one decision in each of some episodes; returns how many of them go on.
 
-    The plan is room for that of overdue jobs in one pool. Without actions, episodes are put back to
+    Without actions, episodes are put back to
     their first decision: two kernels take longer to compile.
     """
     left, options, resets = 0, machine.options[0], actions.size == 0
@@ -291,15 +279,15 @@ def step_rows(
         status = episode.status[0]
         starts = goes_on = True
         if resets:
-            _clear(episode)
+            clear(episode)
         else:
-            place = _place(machine, episode, plan, int(actions[k]))
+            place = _place(machine, episode, int(actions[k]))
             if place < 0 and status.running == 0 and _waits_in_vain(episode):
                 place = _first_that_fits(machine, episode)
             starts = place >= 0
             if starts:
-                job = episode.queue[place]
-                _start(episode, place)
+                job = np.int64(episode.queue[place])
+                start(episode, place, status.time, np.int64(episode.jobs[job].estimate))
                 if options.scope == AT_START:
                     finish = status.time + episode.jobs[job].duration
                     _charge_run(machine, jobs, costs, episode, job, finish, 1)
@@ -329,7 +317,8 @@ def _go_on(machine: Machine, jobs: Jobs, costs: CostTable, episode: Episode, sta
     first, began = jobs.first[status.jobset], status.time
     tick = began + options.time_step if options.time_step > 0 and not started else NEVER
     while not _is_over(machine, episode):
-        now = min(_next_event(episode), tick)
+        coming = next_event(episode)
+        now = min(coming, tick)
         # What time costs until then; where it is not whole, that of one step of it alone.
         until = min(now, options.max_time)
         if options.scope == AT_START:
@@ -344,6 +333,8 @@ def _go_on(machine: Machine, jobs: Jobs, costs: CostTable, episode: Episode, sta
             status.time, status.truncated = options.max_time, True
             break
         status.time = now
+        if coming == now:
+            status.event = now
         _advance(machine, jobs, costs, episode)
         # The policy is asked at every step, or where it can start a job.
         if options.every_step and tick < NEVER:

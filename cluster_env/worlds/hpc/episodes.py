@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 from cluster_env.core.compiled import njit_either, njit_inlined
 from cluster_env.worlds.hpc.events import AT_ARRIVAL, Episode, Machine
 from cluster_env.worlds.hpc.jobs import Jobs, Records
+from cluster_env.worlds.hpc.orders import Order
+from cluster_env.worlds.hpc.plan import Plan
 from cluster_env.worlds.hpc.rules import of_jobs
 from cluster_env.worlds.hpc.run_times import KNOWN, NUM_GROUPS
-from cluster_env.worlds.hpc.site_arrays import Order, SiteRows, Work
+from cluster_env.worlds.hpc.site_arrays import SiteRows, Work
 
 
 class Rows(NamedTuple):
@@ -20,7 +22,7 @@ class Rows(NamedTuple):
     at_arrival: NDArray[np.int32]  # (num_places, 4), or of no place
     queue: NDArray[np.int32]
     widths: NDArray[np.int32]
-    keys: NDArray[np.float64]  # of no place where no rule keeps its own order
+    keys: NDArray[np.float64]
     next_alike: NDArray[np.int32]  # of no place where each waiting job stands in the queue
     last_alike: NDArray[np.int32]
     ends: NDArray[np.int64]
@@ -31,8 +33,11 @@ class Rows(NamedTuple):
     spare: NDArray[np.int64]  # (num_rows, num_resources)
     usage: NDArray[np.float64]  # (num_rows, users), as many as the jobset with the most has
     known: NDArray[np.float64]  # (num_places, NUM_GROUPS, len(KNOWN)), or of no place
+    begun: NDArray[np.int32]  # of no place where nobody asks
     status: Records  # (num_rows,), see `STATUS`
     states: NDArray[np.int32]  # (num_rows, state_size)
+    order: Any  # `Order`, or None where nothing is played
+    plan: Any  # `Plan`, or None at a site
     site: Any  # None in a pool, else `SiteRows`
 
     @classmethod
@@ -45,9 +50,11 @@ class Rows(NamedTuple):
         state_size: int = 0,
         *,
         seen: bool = False,
-        ranked: bool = True,
+        passes: bool = True,
         lines_up: bool = False,
         learns: bool = False,
+        order: Order | None = None,
+        plan: Plan | None = None,
         site: SiteRows | None = None,
     ) -> "Rows":
         """Episodes of some records, ``(num_rows,)``, with so many places for jobs.
@@ -64,7 +71,7 @@ class Rows(NamedTuple):
             at_arrival=np.zeros((num_places if seen else 0, len(AT_ARRIVAL)), np.int32),
             queue=np.zeros(num_places, np.int32),
             widths=np.zeros(num_places, np.int32),
-            keys=np.zeros(num_places if ranked else 0, np.float64),
+            keys=np.zeros(num_places, np.float64),
             next_alike=np.zeros(num_lines, np.int32),
             last_alike=np.zeros(num_lines, np.int32),
             ends=np.zeros(num_places, np.int64),
@@ -75,8 +82,11 @@ class Rows(NamedTuple):
             spare=np.zeros((num_rows, num_resources), np.int64),
             usage=np.zeros((num_rows, users), np.float64),
             known=np.zeros(of_groups, np.float64),
+            begun=np.zeros(num_places if passes else 0, np.int32),
             status=status,
             states=np.zeros((num_rows, state_size), np.int32),
+            order=order,
+            plan=plan,
             site=site,
         )
 
@@ -97,7 +107,7 @@ def _beside_at_site(
     rows: Rows, row: int, scratch: Rows, place: int, first: int, size: int
 ) -> tuple[Records, SiteRows]:
     # What becomes of jobs stands in the row, all else in the place where it is played.
-    theirs, mine, work, order = rows.site, scratch.site, scratch.site.work, scratch.site.order
+    theirs, mine, work = rows.site, scratch.site, scratch.site.work
     own, begin = rows.status[row].place, scratch.status[place].place
     stop, end, last = own + size, begin + size, first + size
     site = SiteRows(
@@ -133,13 +143,6 @@ def _beside_at_site(
             work.next_first[first : last + 1],
             work.next_jobs,
         ),
-        Order(
-            of_jobs(order.rule, first, last),
-            order.bonus[first:last],
-            order.scoring,
-            order.anew,
-            order.shares,
-        ),
         mine.room,
         mine.cut,
     )
@@ -157,7 +160,7 @@ def episode_of(
 
     It is played in a place of ``scratch``, the same rows or others.
     """
-    own, begin = rows.status[row], scratch.status[place].place
+    own, begin, order = rows.status[row], scratch.status[place].place, scratch.order
     first, start = jobs.first[own.jobset], own.place
     size = jobs.first[own.jobset + 1] - first
     last, end = first + size, begin + size
@@ -182,8 +185,19 @@ def episode_of(
         scratch.usage[place],
         jobs.groups[first:last],
         scratch.known[begin:end],
+        scratch.begun[begin:end],
         rows.status[row : row + 1],
         sums,
+        Order(
+            of_jobs(order.rule, first, last),
+            order.bonus[first:last],
+            order.scoring,
+            order.anew,
+            order.shares,
+            order.counts,
+            order.tracks,
+        ),
+        scratch.plan,
         site,
     )
 

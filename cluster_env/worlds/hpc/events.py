@@ -1,7 +1,4 @@
-"""Episodes as compiled code keeps them, and what happens to them at one instant.
-
-At one instant jobs finish, then expected ends that have passed are put off, then jobs arrive. After
-that somebody decides which of the waiting jobs start: a policy, a rule or a scorer.
+"""Episodes as compiled code keeps them: their records, what runs, and sums over their jobs.
 
 What runs is kept twice, each time as an array with a size beside it: a heap of true ends, and a
 list of expected ones. Policies know the second alone: a job is expected to end when its estimate is
@@ -15,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import TRUE, njit_either, njit_inlined
+from cluster_env.core.compiled import njit_either, njit_inlined
 from cluster_env.worlds.hpc.jobs import NOBODY, Records
 from cluster_env.worlds.hpc.run_times import learn, predict
 
@@ -51,6 +48,14 @@ CLOCK = [
     *((name, np.int64) for name in ("event", "decided", "faded")),
     # Whether it goes on, or was cut.
     *((name, np.bool_) for name in ("active", "truncated")),
+    # Whether the last pass over the queue holds: one that is made anew would come to the same. And
+    # whether it does so at this instant alone.
+    *((name, np.bool_) for name in ("holds", "fleeting")),
+    # Of it: the place behind the head of the last job that it has blocked, -1 for none; and how
+    # many jobs it has started.
+    *((name, np.int64) for name in ("last", "begun")),
+    # Jobs that have come at this instant, and the place of the last one behind the head.
+    *((name, np.int64) for name in ("new_jobs", "new_place")),
     # Reward since the last decision.
     ("reward", np.float64),
 ]
@@ -72,15 +77,17 @@ SUMS = [
     *((name, np.float64) for name in ("log_gap", "work", "gap")),
 ]
 """What states and scorers see of a pool, or of a partition. It is kept where a policy or a scorer
-decides, see `advance`."""
+decides, see `Order`."""
 
 STATUS = np.dtype(
     [
         *CLOCK,
-        # Jobs that wait behind others that are alike, see `cluster_env.worlds.hpc.queue`.
-        ("behind", np.int64),
-        # Whether all has gone as a conservative plan has it.
-        ("as_planned", np.bool_),
+        # Jobs that wait behind others that are alike, see `cluster_env.worlds.hpc.queue`; and the
+        # first job that was not overdue yet when last looked at.
+        *((name, np.int64) for name in ("behind", "oldest")),
+        # Of the last pass: the job that EASY has a reservation for, -1 for none, when that is, -1
+        # where nobody asked; and overdue jobs that have theirs.
+        *((name, np.int64) for name in ("blocked", "shadow", "passed")),
         *SUMS,
     ],
     align=True,
@@ -142,8 +149,11 @@ class Episode(NamedTuple):
     usage: NDArray[np.float64]  # (users,), processor seconds of finished jobs, which fade
     groups: NDArray[np.int32]  # (num_jobs, NUM_GROUPS), or of no job where nothing is learned
     known: NDArray[np.float64]  # (num_jobs, NUM_GROUPS, len(KNOWN)), likewise: a row for a group
+    begun: NDArray[np.int32]  # jobs that the last pass has started, or room for none
     status: Records  # (1,), see `STATUS`
     sums: Records  # (1,), see `SUMS`; in a pool the same record
+    order: Any  # `cluster_env.worlds.hpc.orders.Order`, of its own jobs
+    plan: Any  # `cluster_env.worlds.hpc.plan.Plan`; at a site None, bookings take its place
     site: Any  # None; at a site `cluster_env.worlds.hpc.site_arrays.SiteRows`
 
 
@@ -246,14 +256,10 @@ came = njit_either(_came_to_pool, _came_to_site, "site")
 
 
 @njit_inlined
-def raise_outlived(episode: Episode, now: int, counts: bool) -> int:
-    """Moves the expected ends of jobs that have outlived them, as far as their limits allow.
-
-    Returns by how many processor seconds more is expected; 0 if no end was moved. ``counts`` says
-    whether `SUMS` are kept.
-    """
+def raise_outlived(episode: Episode, now: int) -> None:
+    """Moves the expected ends of jobs that have outlived them, as far as their limits allow."""
     times, jobs, start = episode.expected, episode.expected_jobs, episode.start
-    added, place = np.int64(0), episode.status[0].running - 1
+    place = episode.status[0].running - 1
     while place >= 0 and times[place] <= now:
         job, limit = jobs[place], np.int64(episode.jobs[jobs[place]].limit)
         before, last = times[place], start[job] + limit
@@ -270,12 +276,9 @@ def raise_outlived(episode: Episode, now: int, counts: bool) -> int:
             times[hole], jobs[hole] = times[hole - 1], jobs[hole - 1]
             hole -= 1
         times[hole], jobs[hole] = end, job
-        more = (end - before) * episode.demand[job, 0]
-        added += more
-        if counts:
+        if episode.order.counts:
             for sums in _sums_of(episode, job):
-                sums.run_work += more
-    return int(added)
+                sums.run_work += (end - before) * episode.demand[job, 0]
 
 
 @njit_inlined
@@ -288,16 +291,17 @@ def fits(demand: Indices, job: int, free: NDArray[np.int64]) -> bool:
 
 
 @njit_inlined
-def is_overdue(episode: Episode, job: int, now: int, max_wait: int) -> bool:
+def is_overdue(episode: Episode, job: int, now: int) -> bool:
     """Whether a job has waited for longer than a bound, see `HPC.max_wait`; 0 is no bound."""
+    max_wait = episode.order.rule.max_wait
     return bool(max_wait > 0 and now - came(episode, job) > max_wait)
 
 
 @njit_inlined
-def is_overdue_at(episode: Episode, place: int, now: int, max_wait: int) -> bool:
+def is_overdue_at(episode: Episode, place: int, now: int) -> bool:
     """Whether an overdue job waits at a place of the queue; overdue jobs are its first ones."""
-    waiting = max_wait > 0 and place < episode.status[0].tail
-    return waiting and is_overdue(episode, episode.queue[place], now, max_wait)
+    waiting = episode.order.rule.max_wait > 0 and place < episode.status[0].tail
+    return waiting and is_overdue(episode, np.int64(episode.queue[place]), now)
 
 
 @njit_inlined
@@ -308,19 +312,8 @@ def add_units(units: NDArray[np.int64], demand: Indices, job: int, times: int) -
 
 
 @njit_inlined
-def clear(episode: Episode) -> None:
-    """Puts an episode in a pool back to where nothing has happened yet."""
-    begin(episode)
-    for r in range(episode.free.size):
-        episode.free[r] = episode.capacity[r]
-    for job in range(episode.last_alike.size):
-        episode.last_alike[job] = NOBODY
-    episode.status[0].behind, episode.status[0].as_planned = 0, True
-
-
-@njit_inlined
 def begin(episode: Episode) -> None:
-    """Puts what episodes anywhere have back to where nothing has happened yet."""
+    """Puts what episodes have anywhere back to where nothing has happened yet."""
     for job in range(episode.start.size):
         episode.start[job] = -1
     for user in range(episode.usage.size):
@@ -334,6 +327,8 @@ def begin(episode: Episode) -> None:
     status.time, status.running, status.coming = 0, 0, 0
     status.event, status.decided, status.faded = 0, -1, 0
     status.active, status.truncated, status.reward = True, False, 0.0
+    status.holds, status.fleeting, status.last, status.begun = False, False, NOBODY, 0
+    status.new_jobs, status.new_place = 0, 0
     for k in range(parts.size):
         sums = parts[k]
         sums.arrived, sums.last_arrival = 0, 0
@@ -344,18 +339,11 @@ def begin(episode: Episode) -> None:
 
 
 @njit_inlined
-def start_job(episode: Episode, job: int, now: int, tracks: bool) -> None:
-    """Starts a job that has left a pool's queue; `tracks` says whether expected ends are kept."""
-    add_units(episode.free, episode.demand, job, -1)
-    let_run(episode, job, now, episode.jobs[job].estimate, tracks)
-
-
-@njit_inlined
-def let_run(episode: Episode, job: int, now: int, seconds: int, tracks: bool) -> None:
+def let_run(episode: Episode, job: int, now: int, seconds: int) -> None:
     """Enters the ends of a job that starts, the true one and that expected in so many seconds."""
     episode.start[job], count = now, episode.status[0].running
     push(episode.ends, episode.running, count, now + episode.jobs[job].duration, job)
-    if tracks:
+    if episode.order.tracks:
         expect(episode.expected, episode.expected_jobs, count, now + seconds, job)
     episode.status[0].running = count + 1
 
@@ -378,7 +366,7 @@ def expect_started(episode: Episode, now: int, asked: bool) -> None:
 
 
 @njit_inlined
-def next_event(episode: Episode) -> int:
+def next_of_jobs(episode: Episode) -> int:
     """When a job arrives or finishes next; `NEVER` if none does."""
     now = np.int64(NEVER)
     if episode.status[0].coming < episode.jobs.size:
@@ -386,64 +374,6 @@ def next_event(episode: Episode) -> int:
     if episode.status[0].running > 0:
         now = min(now, episode.ends[0])
     return int(now)
-
-
-@njit_inlined
-def advance(episode: Episode, now: int, tracks: bool, counts: bool, shares: bool) -> bool:
-    """Lets all happen that happens at one instant before anybody decides.
-
-    ``tracks`` says whether expected ends are kept, ``counts`` whether the sums of `STATUS` are,
-    ``shares`` whether what users have used is. Whoever calls puts jobs that arrive into the queue.
-    Returns whether a job has finished, or is expected to end later than before.
-    """
-    status, running = episode.status[0], episode.status[0].running
-    num_jobs, coming = episode.jobs.size, status.coming
-    # Jobs finish; what users have used fades first. Till then all shares stay as they are.
-    before, ends = running, running > 0 and episode.ends[0] <= now
-    if ends and shares:
-        fade(episode, now, HALF_LIFE_S)
-    while running > 0 and episode.ends[0] == now:
-        running = _finish_first(episode, now, running, tracks, counts, shares)
-    status.running = running
-    if status.model > 0:
-        learn_ended(episode, before)
-    # Expected ends that have passed are put off.
-    moved = False
-    if tracks and running > 0 and episode.expected[running - 1] <= now:
-        moved, status.as_planned = raise_outlived(episode, now, counts) > 0, False
-    # Jobs arrive.
-    while coming < num_jobs and episode.jobs[coming].arrival == now:
-        if status.model > 0:
-            predict_entering(episode, coming)
-        if counts:
-            # Those that came before it at this instant are not in the queue yet.
-            waiting = status.tail - status.head + coming - status.coming
-            note_arrival(episode, coming, waiting, now)
-            count_arrival(episode, coming, now, TRUE)
-        coming += 1
-    finished = running < before
-    if finished or coming > status.coming:
-        status.event, status.coming = now, coming
-    return finished or moved
-
-
-@njit_inlined
-def _finish_first(
-    episode: Episode, now: int, running: int, tracks: bool, counts: bool, shares: bool
-) -> int:
-    """Lets the job at the top of the heap finish; returns how many still run. See `advance`."""
-    status, job = episode.status[0], pop(episode.ends, episode.running, running)
-    if tracks:
-        end = forget(episode.expected, episode.expected_jobs, running, job)
-        if end != now:
-            status.as_planned = False
-        if counts:
-            count_end(episode, job, end)
-    add_units(episode.free, episode.demand, job, 1)
-    if shares:
-        count_usage(episode, job, now)
-    episode.running[running - 1] = job  # see `learn_ended`
-    return running - 1
 
 
 @njit_inlined

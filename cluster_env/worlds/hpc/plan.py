@@ -10,7 +10,7 @@ from cluster_env.worlds.hpc.events import NEVER, Episode
 
 
 class Plan(NamedTuple):
-    """When waiting jobs are to start; `Status.as_planned` says whether it still holds."""
+    """When waiting jobs are to start; the status of an episode says whether it `holds`."""
 
     state: NDArray[np.int64]  # (3,), see below
     start: NDArray[np.int64]  # (num_jobs,), of those that wait
@@ -35,17 +35,6 @@ class Plan(NamedTuple):
 FIRST, SIZE, NEXT = range(3)
 """Places of a plan's state: the first time that is not over; how many times there are, with those
 that are over; next start."""
-
-
-@njit_inlined
-def begin_plan(plan: Plan, capacity: NDArray[np.int64]) -> None:
-    """A plan of an empty machine, on which nobody waits."""
-    plan.state[FIRST], plan.state[SIZE], plan.state[NEXT] = 0, 1, NEVER
-    plan.times[0] = 0
-    for wide in range(plan.reach.size):
-        plan.reach[wide] = 0
-    for r in range(capacity.size):
-        plan.free[0, r] = capacity[r]
 
 
 @njit_inlined

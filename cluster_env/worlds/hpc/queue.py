@@ -11,19 +11,25 @@ thousands of such jobs, so that an event costs as much as there are kinds of job
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import ZERO, njit_called, njit_either, njit_inlined
-from cluster_env.worlds.hpc.events import Episode, Indices, came, count_start, is_overdue, start_job
+from cluster_env.core.compiled import (
+    ZERO,
+    njit_called,
+    njit_called_where,
+    njit_either,
+    njit_inlined,
+)
+from cluster_env.worlds.hpc.events import Episode, Indices, came, fits, is_overdue
 from cluster_env.worlds.hpc.jobs import NOBODY
 from cluster_env.worlds.hpc.rules import (
     AGE_S,
     CHANCE,
+    CONSERVATIVE,
     FIXED,
     NO_FORMULA,
     PACKER,
     PRIORITY,
     SCORED,
     TETRIS,
-    RuleTable,
     Scores,
     fixed_score,
     moving_score,
@@ -63,8 +69,9 @@ _goes_before = njit_either(_before_in_pool, _before_at_site, "site")
 
 
 @njit_inlined
-def first_key(episode: Episode, rule: RuleTable, job: int) -> float:
+def first_key(episode: Episode, job: int) -> float:
     """The score with which a job enters the queue; that of a moving order follows."""
+    rule = episode.order.rule
     if rule.formula == NO_FORMULA:
         return rule.score[job]
     estimate, size = float(episode.jobs[job].order_estimate), float(episode.demand[job, 0])
@@ -72,10 +79,39 @@ def first_key(episode: Episode, rule: RuleTable, job: int) -> float:
 
 
 @njit_inlined
-def enqueue(episode: Episode, job: int, key: float) -> None:
+def _wait_in_pool(episode: Episode, job: int, sign: int) -> None:
+    """Counts a job that waits from now on (1), or no longer (-1)."""
+
+
+@njit_inlined
+def _wait_at_site(episode: Episode, job: int, sign: int) -> None:
+    record = episode.jobs[job]
+    episode.site.set_waiting[record.set] += sign
+    episode.site.partitions[record.partition].waiting += sign
+
+
+_wait = njit_either(_wait_in_pool, _wait_at_site, "site")
+
+
+@njit_called_where("site")
+def enter(episode: Episode, job: int) -> None:
     """Lets a job that has just come wait: behind those that are alike, or by its score."""
     status = episode.status[0]
-    status.narrowest = min(status.narrowest, np.int64(episode.demand[job, 0]))
+    place = status.tail - status.head
+    if not _lines_up(episode, job):
+        place = insert(episode, job, first_key(episode, job)) - status.head
+    _wait(episode, job, 1)
+    # A job before others that are blocked, or one of several, is not all that is to be looked at;
+    # those that a plan has have their rooms already.
+    alone = status.new_jobs == 0 or episode.order.rule.mode == CONSERVATIVE
+    status.holds = status.holds and alone and place > status.last
+    status.new_jobs, status.new_place = status.new_jobs + 1, place
+
+
+@njit_inlined
+def _lines_up_in_pool(episode: Episode, job: int) -> bool:
+    """Lets a job wait behind those that are alike, if there are any; returns whether it does."""
+    status, follows = episode.status[0], False
     if episode.last_alike.size > 0 and status.tail - status.head < _LONG:
         episode.next_alike[job] = _BY_ITSELF
     elif episode.last_alike.size > 0:
@@ -85,8 +121,8 @@ def enqueue(episode: Episode, job: int, key: float) -> None:
         if last != NOBODY:
             episode.next_alike[last] = job
             status.behind += 1
-            return
-    insert(episode, job, key)
+            follows = True
+    return follows
 
 
 @njit_inlined
@@ -143,26 +179,54 @@ def _shift_up(queue: Indices, keys: Scores, widths: Indices) -> None:
 
 
 @njit_inlined
-def _leave(episode: Episode, place: int, key: float) -> None:
-    """Takes a job out of the queue; the next that is alike comes forward, with this score."""
+def leave(episode: Episode, place: int, now: int) -> None:
+    """Takes a job out of the queue; the next that is alike comes forward, to its place behind."""
+    _wait(episode, np.int64(episode.queue[place]), -1)
+    if not _next_comes(episode, place, now):
+        close_gap(episode, place)
+
+
+@njit_inlined
+def _comes_forward(episode: Episode, place: int, now: int) -> bool:
+    """Lets the next job that is alike take the place of one that leaves; False if there is none."""
+    if episode.last_alike.size == 0:
+        return False
+    return _gives_way(episode, place, _score_after(episode, place, now))
+
+
+@njit_inlined
+def _nobody_comes_forward(episode: Episode, place: int, now: int) -> bool:
+    return False
+
+
+@njit_inlined
+def _stands_alone(episode: Episode, job: int) -> bool:
+    return False
+
+
+_lines_up = njit_either(_lines_up_in_pool, _stands_alone, "site")
+_next_comes = njit_either(_comes_forward, _nobody_comes_forward, "site")
+
+
+@njit_inlined
+def _gives_way(episode: Episode, place: int, key: float) -> bool:
+    """Lets the next job that is alike take the place of one that leaves; False if there is none."""
     status, queue, keys = episode.status[0], episode.queue, episode.keys
     tail, job = status.tail, episode.queue[place]
-    if episode.last_alike.size > 0:
-        after = episode.next_alike[job]
-        if after >= 0:
-            width = episode.widths[place]
-            while place + 1 < tail and (
-                keys[place + 1] < key or (keys[place + 1] == key and queue[place + 1] < after)
-            ):
-                queue[place], keys[place] = queue[place + 1], keys[place + 1]
-                episode.widths[place] = episode.widths[place + 1]
-                place += 1
-            queue[place], keys[place], episode.widths[place] = after, key, width
-            status.behind -= 1
-            return
-        if after == NOBODY:
-            episode.last_alike[episode.jobs[job].alike] = NOBODY
-    close_gap(episode, place)
+    after = np.int64(episode.next_alike[job])
+    if after >= 0:
+        width = episode.widths[place]
+        while place + 1 < tail and (
+            keys[place + 1] < key or (keys[place + 1] == key and queue[place + 1] < after)
+        ):
+            queue[place], keys[place] = queue[place + 1], keys[place + 1]
+            episode.widths[place] = episode.widths[place + 1]
+            place += 1
+        queue[place], keys[place], episode.widths[place] = after, key, width
+        status.behind -= 1
+    elif after == NOBODY:
+        episode.last_alike[episode.jobs[job].alike] = NOBODY
+    return bool(after >= 0)
 
 
 @njit_inlined
@@ -176,27 +240,6 @@ def close_gap(episode: Episode, place: int) -> None:
     else:
         _shift_down(queue[place:tail], keys[place:tail], widths[place:tail])
         status.tail = tail - 1
-
-
-@njit_inlined
-def start_ranked(episode: Episode, rule: RuleTable, place: int, now: int, tracks: bool) -> None:
-    """Starts the job at a place of a queue in a rule's order.
-
-    Those before it and behind it stay where they are as counted from the head; the next that is
-    alike goes to its place among those behind.
-    """
-    job = episode.queue[place]
-    _leave(episode, place, _score_after(episode, rule, place, now))
-    start_job(episode, job, now, tracks)
-
-
-@njit_inlined
-def start_waiting(episode: Episode, place: int, now: int) -> None:
-    """Starts the job at a place of a queue in order of arrival, and keeps the sums of `STATUS`."""
-    job = episode.queue[place]
-    _leave(episode, place, 0.0)
-    start_job(episode, job, now, True)
-    count_start(episode, job, now)
 
 
 @njit_inlined
@@ -223,34 +266,30 @@ def settle(episode: Episode) -> None:
 
 
 @njit_inlined
-def _scores_by_rule(episode: Episode, rule: RuleTable, now: int) -> None:
+def _write_scores(episode: Episode, now: int) -> None:
     """Writes the scores of all waiting jobs."""
-    total = _usage(episode) if rule.kind == PRIORITY else 0.0
+    total = _usage(episode) if episode.order.rule.kind == PRIORITY else 0.0
     for place in range(episode.status[0].head, episode.status[0].tail):
         job = np.int64(episode.queue[place])
-        episode.keys[place] = _score(episode, rule, job, now, total)
+        episode.keys[place] = _score(episode, job, now, total)
 
 
 @njit_inlined
-def _scores_at_site(episode: Episode, rule: RuleTable, now: int) -> None:
-    if rule.kind != SCORED:
-        _scores_by_rule(episode, rule, now)
-        return
-    for part in range(episode.site.partitions.size - 1):  # the last one is of all
-        if episode.site.partitions[part].waiting > 0:
-            _score_partition(episode, rule, part, now)
-
-
-@njit_inlined
-def _rank_in_pool(episode: Episode, rule: RuleTable, now: int) -> None:
-    """Sorts the waiting jobs by what their scores are now."""
-    _scores_by_rule(episode, rule, now)
-    settle(episode)
+def _rank_in_pool(episode: Episode, now: int) -> None:
+    """Sorts the waiting jobs by what their scores are now; those of a scorer are never sorted."""
+    if episode.order.rule.kind != SCORED:
+        _write_scores(episode, now)
+        settle(episode)
 
 
 @njit_called
-def _rank_at_site(episode: Episode, rule: RuleTable, now: int) -> None:
-    _scores_at_site(episode, rule, now)
+def _rank_at_site(episode: Episode, now: int) -> None:
+    if episode.order.rule.kind != SCORED:
+        _write_scores(episode, now)
+    else:
+        for part in range(episode.site.partitions.size - 1):  # the last one is of all
+            if episode.site.partitions[part].waiting > 0:
+                _score_partition(episode, part, now)
     settle(episode)
 
 
@@ -258,33 +297,44 @@ rank = njit_either(_rank_in_pool, _rank_at_site, "site")
 
 
 @njit_inlined
-def _score_partition(episode: Episode, rule: RuleTable, part: int, now: int) -> None:
+def _has_units_in_pool(episode: Episode, job: int) -> bool:
+    """Whether what a job asks for is free where it may run."""
+    return fits(episode.demand, job, episode.free)
+
+
+@njit_inlined
+def _has_units_in_set(episode: Episode, job: int) -> bool:
+    return fits(episode.demand, job, episode.site.set_free[episode.jobs[job].set])
+
+
+has_units = njit_either(_has_units_in_pool, _has_units_in_set, "site")
+
+
+@njit_inlined
+def _score_partition(episode: Episode, part: int, now: int) -> None:
     """Writes the scores of the jobs of one partition under a scorer: it is their machine."""
-    site, status, scoring = episode.site, episode.status[0], episode.site.order.scoring
-    sums, own = site.partitions[part], site.layout.partition_set[part]
+    site, status = episode.site, episode.status[0]
+    sums, own, next_end = site.partitions[part], site.layout.partition_set[part], 0.0
     free, processors = float(site.set_free[own, 0]), float(site.layout.set_units[own, 0])
-    next_end = 0.0
     if sums.running > 0:
         place = status.running - 1
         while episode.jobs[episode.expected_jobs[place]].partition != part:
             place -= 1
         next_end = float(max(episode.expected[place] - now, 0))
+    scoring = episode.order.scoring
     factors = look_at(scoring, sums, now, free, processors, sums.waiting, sums.running, next_end)
     share = 1.0 / max(free, 1.0)
     for place in range(status.head, status.tail):
-        job = episode.queue[place]
-        record, fits = episode.jobs[job], True
+        job = np.int64(episode.queue[place])
+        record = episode.jobs[job]
         if record.partition != part:
             continue
         size, lasting = float(episode.demand[job, 0]), float(record.order_estimate)
         lasting += float(now - site.eligible[job])
         score = score_job(factors, record.log, record.log_size, size, lasting, share)
-        for r in range(episode.free.size):
-            fits = fits and episode.demand[job, r] <= site.set_free[record.set, r]
-        if fits:
+        if has_units(episode, job):
             score += factors.fits
-        overdue = is_overdue(episode, np.int64(job), now, rule.max_wait)
-        episode.keys[place] = OVERDUE if overdue else score
+        episode.keys[place] = OVERDUE if is_overdue(episode, job, now) else score
 
 
 @njit_inlined
@@ -297,42 +347,56 @@ def note_narrowest(episode: Episode) -> None:
 
 
 @njit_inlined
-def move_overdue(episode: Episode, scores: Scores, oldest: int, now: int, max_wait: int) -> int:
-    """Moves jobs that are overdue now to the front of the queue, in order of arrival.
+def _move_overdue_in_pool(episode: Episode, now: int) -> bool:
+    """Moves jobs that are overdue now to the front of the queue; returns whether any is.
 
-    All jobs before the oldest one have been looked at before. Returns the first that is not
-    overdue. The scores are those of a fixed order, ``(num_jobs,)``, or of no job.
+    All jobs before the oldest one have been looked at before.
     """
-    status = episode.status[0]
-    while oldest < status.coming and is_overdue(episode, oldest, now, max_wait):
+    status, oldest = episode.status[0], episode.status[0].oldest
+    while oldest < status.coming and is_overdue(episode, oldest, now):
         if episode.start[oldest] < 0:
             place = status.tail - 1
             while episode.queue[place] != oldest:
                 place -= 1
             # None that is alike waits before it any more, and it leaves the others.
-            key = episode.keys[place]
-            if episode.last_alike.size > 0:
-                after = episode.next_alike[oldest]
-                key = scores[after] if after >= 0 and scores.size > 0 else key
-            _leave(episode, place, key)
-            if episode.last_alike.size > 0:
+            lined_up, key = episode.last_alike.size > 0, episode.keys[place]
+            if lined_up and episode.next_alike[oldest] >= 0 and episode.order.rule.kind == FIXED:
+                key = first_key(episode, np.int64(episode.next_alike[oldest]))
+            if not lined_up or not _gives_way(episode, place, key):
+                close_gap(episode, place)
+            if lined_up:
                 episode.next_alike[oldest] = _BY_ITSELF
             insert(episode, oldest, OVERDUE)
         oldest += 1
-    return oldest
+    status.oldest = oldest
+    head = status.head
+    return bool(status.tail > head and is_overdue(episode, np.int64(episode.queue[head]), now))
+
+
+@njit_called
+def _move_overdue_at_site(episode: Episode, now: int) -> bool:
+    some, more = False, False
+    for place in range(episode.status[0].head, episode.status[0].tail):
+        if is_overdue(episode, np.int64(episode.queue[place]), now):
+            some, more = True, more or episode.keys[place] != OVERDUE
+            episode.keys[place] = OVERDUE
+    if more:
+        settle(episode)
+    return some
+
+
+move_overdue = njit_either(_move_overdue_in_pool, _move_overdue_at_site, "site")
 
 
 @njit_inlined
-def _score_after(episode: Episode, rule: RuleTable, place: int, now: int) -> float:
+def _score_after(episode: Episode, place: int, now: int) -> float:
     """The score of the job that is alike and comes after that at a place; its own if none does."""
-    after = np.int32(NOBODY)
-    if episode.last_alike.size > 0:
-        after = episode.next_alike[episode.queue[place]]
+    after, kind = np.int64(episode.next_alike[episode.queue[place]]), episode.order.rule.kind
     # Of what is free, a score has what was free when the instant began.
-    if after < 0 or rule.kind == PACKER or rule.kind == TETRIS:
-        return episode.keys[place] if episode.keys.size > 0 else 0.0
-    total = _usage(episode) if rule.kind == PRIORITY else 0.0
-    return float(_score(episode, rule, np.int64(after), now, total))
+    if after < 0 or kind in (PACKER, TETRIS, SCORED):
+        return float(episode.keys[place])
+    total = _usage(episode) if kind == PRIORITY else 0.0
+    return float(_score(episode, after, now, total))
 
 
 @njit_inlined
@@ -346,7 +410,7 @@ def _usage(episode: Episode) -> float:
 
 @njit_inlined
 def _machine_in_pool(
-    episode: Episode, rule: RuleTable, job: int
+    episode: Episode, job: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], float, float]:
     """What a score takes for a job's machine: what is free there, and all its units.
 
@@ -357,14 +421,14 @@ def _machine_in_pool(
 
 @njit_inlined
 def _machine_at_site(
-    episode: Episode, rule: RuleTable, job: int
+    episode: Episode, job: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], float, float]:
-    layout = episode.site.layout
+    layout, order = episode.site.layout, episode.order
     own = layout.partition_set[episode.jobs[job].partition]
     free, units, faster, ahead = episode.site.set_free[own], layout.set_units[own], 1.0, 0.0
-    if rule.kind == PRIORITY:  # a site may let age count for longer, or for less
+    if order.rule.kind == PRIORITY:  # a site may let age count for longer, or for less
         units, faster = layout.total, AGE_S / layout.max_age
-        ahead = episode.site.order.bonus[job]
+        ahead = order.bonus[job]
     return free, units, faster, ahead
 
 
@@ -372,18 +436,19 @@ _machine_of = njit_either(_machine_in_pool, _machine_at_site, "site")
 
 
 @njit_inlined
-def _score(episode: Episode, rule: RuleTable, job: int, now: int, total: float) -> float:
+def _score(episode: Episode, job: int, now: int, total: float) -> float:
     """The score of a waiting job under a rule; users have used ``total`` processor seconds."""
-    if is_overdue(episode, job, now, rule.max_wait):
+    rule = episode.order.rule
+    if is_overdue(episode, job, now):
         return OVERDUE
     if rule.kind == FIXED or rule.kind == CHANCE:
-        return first_key(episode, rule, job)
+        return first_key(episode, job)
     # Who has used as much as is fair has a half, who has used nothing has 1.
     fair_share = 1.0
     if rule.kind == PRIORITY and total > 0:
         share = episode.usage[episode.jobs[job].user] / total
         fair_share = 2.0 ** (-share * episode.status[0].num_users)
-    free, units, faster, ahead = _machine_of(episode, rule, job)
+    free, units, faster, ahead = _machine_of(episode, job)
     score = moving_score(
         rule.kind,
         float(now - came(episode, job)) * faster,
@@ -422,37 +487,3 @@ def _sort(episode: Episode, queue: NDArray[np.int32], keys: NDArray[np.float64])
             queue[top], keys[top] = queue[below], keys[below]
             top = below
         queue[top], keys[top] = job, key
-
-
-@njit_called
-def enter(episode: Episode, job: int, key: float) -> None:
-    """Lets a job wait at a site."""
-    status, site = episode.status[0], episode.site
-    place = insert(episode, job, key) - status.head
-    site.set_waiting[episode.jobs[job].set] += 1
-    site.partitions[episode.jobs[job].partition].waiting += 1
-    # A job before others that are blocked, or one of several, is not all that is to be looked at.
-    status.holds = status.holds and status.new_jobs == 0 and place > status.last
-    status.new_jobs, status.new_place = status.new_jobs + 1, place
-
-
-@njit_inlined
-def leave(episode: Episode, place: int) -> None:
-    """Takes the job at a place out of the queue of a site."""
-    record = episode.jobs[episode.queue[place]]
-    episode.site.set_waiting[record.set] -= 1
-    episode.site.partitions[record.partition].waiting -= 1
-    close_gap(episode, place)
-
-
-@njit_called
-def move_overdue_at_site(episode: Episode, now: int, max_wait: int) -> bool:
-    """Lets jobs go first that are overdue now; returns whether any is."""
-    some, more = False, False
-    for place in range(episode.status[0].head, episode.status[0].tail):
-        if is_overdue(episode, np.int64(episode.queue[place]), now, max_wait):
-            some, more = True, more or episode.keys[place] != OVERDUE
-            episode.keys[place] = OVERDUE
-    if more:
-        settle(episode)
-    return some

@@ -4,49 +4,31 @@ The same for a pool, for each partition of a site, and for bare states.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.hpc.jobs import Records
-from cluster_env.worlds.hpc.plan import Plan
 from cluster_env.worlds.hpc.scorer import LEAST_DEVIATION, SIZE, Scorer
-
-ALL, FITTING, BACKFILLING = range(3)
-"""Which waiting jobs are looked at."""
 
 _LOG_2 = math.log(2.0)
 
 
 class Scoring(NamedTuple):
-    """A scorer, and what it works with."""
+    """A scorer, and room to work in."""
 
     weights: NDArray[np.float64]  # (SIZE, SIZE)
-    first_look: int  # which jobs are looked at when an instant begins
-    strict: bool  # whether the first job blocks the others
     bilinear: bool  # whether what counts of a job depends on the state
     state: NDArray[np.float64]  # (SIZE,), features of the state and 1
     job: NDArray[np.float64]  # (SIZE,), what each feature of a job counts
-    instant: NDArray[np.int64]  # (5,), what has been decided at the present instant
-    max_wait: int  # seconds after which a job is overdue, 0 for never
-    plan: Any  # `Plan` of overdue jobs; None at a site, where bookings take its place
 
     @classmethod
-    def of(cls, scorer: Scorer, max_wait: int = 0, plan: Plan | None = None) -> "Scoring":
-        """A scorer with room to work in; a bound on waits needs room for a plan."""
-        return cls(
-            np.ascontiguousarray(scorer.weights, np.float64),
-            FITTING if scorer.mode == "skip" else ALL,
-            scorer.mode == "strict",
-            scorer.is_bilinear,
-            np.ones(SIZE),
-            np.zeros(SIZE),
-            np.zeros(5, np.int64),
-            max_wait,
-            plan or Plan.of(0, 1),
-        )
+    def of(cls, scorer: Scorer) -> "Scoring":
+        """A scorer, with the room."""
+        weights = np.ascontiguousarray(scorer.weights, np.float64)
+        return cls(weights, scorer.is_bilinear, np.ones(SIZE), np.zeros(SIZE))
 
 
 class Situation(NamedTuple):

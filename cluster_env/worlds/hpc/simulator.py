@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.batch import Batch, BatchSimulator, CostTable
-from cluster_env.core.compiled import new_records
+from cluster_env.core.compiled import new_records, slices
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.worlds.hpc.decisions import machine_of, reset_rows, step_rows
@@ -23,13 +23,16 @@ from cluster_env.worlds.hpc.jobs import (
     number_alike,
     submits,
 )
+from cluster_env.worlds.hpc.orders import Order
 from cluster_env.worlds.hpc.plan import Plan
-from cluster_env.worlds.hpc.rules import CHANCE, FIXED, OWN, Rule, RuleTable
+from cluster_env.worlds.hpc.play import choose, play
+from cluster_env.worlds.hpc.rules import CHANCE, CONSERVATIVE, FIXED, OWN, Rule, RuleTable
 from cluster_env.worlds.hpc.run_times import LEARNED, RUN_TIMES, USER, learns
-from cluster_env.worlds.hpc.scheduler import choose_by_rule, play_rule
 from cluster_env.worlds.hpc.scorer import Scorer
-from cluster_env.worlds.hpc.scoring import choose_by_scorer, play_scorer
-from cluster_env.worlds.hpc.seen import Scoring
+from cluster_env.worlds.hpc.site_arrays import EMPTY
+
+SHOWN = Rule("fcfs", "easy")
+"""The order in which policies see the queue."""
 
 
 class HPCSimulator(BatchSimulator):
@@ -37,7 +40,10 @@ class HPCSimulator(BatchSimulator):
 
     jobs: Jobs
     rows: Rows
-    _overdue_plan: Plan
+    beginning = EMPTY
+    """A moment that all episodes are brought to at first, see `Beginning`."""
+    first_slice = 2**16
+    """Instants that are played before anybody looks whether it is to be ended."""
     _asked: Batch
     """What records of jobs are of: the batch, or where run times are learned, the same episodes
     with a jobset for each, because what is believed of a job follows from the schedule."""
@@ -55,7 +61,6 @@ class HPCSimulator(BatchSimulator):
         """See `BatchSimulator.allocate`."""
         self._tables, self._keeping, self._scratch = {}, {}, {}
         batch, layout = self._set_apart(), self.world.layout
-        self._overdue_plan = self._plan()
         self.jobs = jobs_asked(batch, JOB, batch.column("demand", np.int32), self._model)
         number_alike(self.jobs, np.empty(1 << (2 * batch.most_jobs + 1).bit_length(), np.int32))
         status = new_records(batch.num_episodes, STATUS)
@@ -63,8 +68,15 @@ class HPCSimulator(BatchSimulator):
         status.num_users, status.model = num_users(batch)[batch.jobset], self._models
         most_users = int(self.jobs.records.user.max(initial=0)) + 1
         sizes = (batch.num_places, self.machine.capacity.size, most_users, layout.size)
-        seen = layout.horizon > 0
-        self.rows = Rows.of(status, *sizes, seen=seen, ranked=False, learns=self._learns)
+        self.rows = Rows.of(
+            status,
+            *sizes,
+            seen=layout.horizon > 0,
+            passes=False,
+            learns=self._learns,
+            order=self._order(SHOWN).for_decisions(),
+            plan=self._plan(),
+        )
 
     def _set_apart(self) -> Batch:
         """Sees in which episodes run times are learned; returns what records of jobs are of."""
@@ -95,13 +107,13 @@ class HPCSimulator(BatchSimulator):
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:
         """Puts all episodes, or the given ones, back to the beginning of their jobsets."""
         which = self.episode if rows is None else rows
-        reset_rows(*self._decided, which, self._overdue_plan)
+        reset_rows(*self._decided, which)
 
     def step(
         self, rows: NDArray[np.int32], actions: NDArray[np.int32], rewards: NDArray[np.float64]
     ) -> int:
         """Takes one decision in some episodes; see `Simulator.step`."""
-        return int(step_rows(*self._decided, rows, actions, rewards, self._overdue_plan))
+        return int(step_rows(*self._decided, rows, actions, rewards))
 
     @property
     def starts(self) -> NDArray[np.int64]:
@@ -114,13 +126,16 @@ class HPCSimulator(BatchSimulator):
         States and rewards are left as they are. Of the episodes' keys, uint64 ``(num_rows,)``, only
         the first of each jobset are used, and only by the order `random`.
         """
-        if isinstance(rule, Scorer):
-            scratch = self._one_row(rule.keeps_order)
-            play_scorer(self.machine, self.jobs, self.rows, self._scoring(rule), scratch)
-        else:
-            scratch, plan = self._one_row(self._keeps_order(rule)), self._plan(rule.backfilling)
-            play_rule(self.machine, self.jobs, self.rows, self._drawn(rule, keys), scratch, plan)
-        self.active[:] = False
+        self._play_in(self._one_row(self._drawn(rule, keys), self._keeps_order(rule)))
+
+    def _play_in(self, scratch: Rows) -> None:
+        """Plays all episodes to their ends in one row, whose order it has."""
+        self.active[:], row = False, 0
+        batch = (self.machine, self.jobs, self.rows, scratch, self.beginning)
+        for instants in slices(self.first_slice):
+            row = play(*batch, row, instants)
+            if row == self.active.size:
+                break
 
     def choose(
         self,
@@ -138,24 +153,16 @@ class HPCSimulator(BatchSimulator):
         The uniforms, float64 ``(m,)`` in [0, 1), are for the order `random` alone, which is drawn
         anew at each decision and by `play` once.
         """
+        return self._choose_in(self._one_row(self._order(rule)), rows, uniforms)
+
+    def _choose_in(
+        self, scratch: Rows, rows: NDArray[np.int32], uniforms: NDArray[np.float64] | None
+    ) -> NDArray[np.int32]:
+        """Plays the present instant of episodes again in one row, whose order it has."""
+        *_, decided = self._decided
         actions = np.empty(rows.size, np.int32)
-        scratch = self._one_row()
-        if isinstance(rule, Scorer):
-            scoring = self._scoring(rule)
-            choose_by_scorer(self.machine, self.jobs, self.rows, rows, scoring, scratch, actions)
-            return actions
-        choose_by_rule(
-            self.machine,
-            self.jobs,
-            self.rows,
-            rows,
-            np.zeros(rows.size) if uniforms is None else uniforms,
-            self._table(rule),
-            scratch,
-            self._plan(rule.backfilling),
-            np.empty(self.batch.most_jobs, np.int32),
-            actions,
-        )
+        chances = np.zeros(rows.size) if uniforms is None else uniforms
+        choose(self.machine, self.jobs, decided, rows, chances, scratch, actions)
         return actions
 
     def take_over(
@@ -163,7 +170,8 @@ class HPCSimulator(BatchSimulator):
     ) -> None:
         """Copies the states of episodes under way; see `Simulator.take_over`."""
         here, there = self.rows._asdict(), other.rows._asdict()
-        of_jobs = ["start", "queue", "widths", "ends", "running", "expected", "expected_jobs"]
+        of_jobs = ["start", "queue", "widths", "keys", "ends", "running"]
+        of_jobs += ["expected", "expected_jobs"]
         if self.world.horizon:
             of_jobs.append("at_arrival")
         pairs = [(here[name], there[name]) for name in of_jobs]
@@ -224,15 +232,26 @@ class HPCSimulator(BatchSimulator):
             self._tables[rule] = RuleTable.of(rule, *columns, self.world.max_wait, self._learns)
         return self._tables[rule]
 
-    def _drawn(self, rule: Rule, keys: NDArray[np.uint64] | None) -> RuleTable:
-        """The same for whole episodes: a random order is drawn once, so that it is a fixed one."""
-        table = self._table(rule)
-        if rule.order == "random":
-            return table._replace(kind=FIXED, score=chance_scores(self._asked, keys))
-        return table
+    def _order(self, rule: Rule | Scorer) -> Order:
+        """A rule or a scorer for the jobs that are loaded."""
+        if isinstance(rule, Scorer):
+            return Order.of_scorer(rule, int(self._asked.first[-1]), self.world.max_wait)
+        return Order.of_rule(self._table(rule), self._bonus(rule))
 
-    def _one_row(self, lines_up: bool = False) -> Rows:
-        """A row in which any episode that is loaded can be played.
+    def _bonus(self, rule: Rule) -> NDArray[np.float64]:
+        """What jobs have ahead in the order `priority`, ``(num_jobs,)``, or of no job."""
+        return np.zeros(0)
+
+    def _drawn(self, rule: Rule | Scorer, keys: NDArray[np.uint64] | None) -> Order:
+        """The same for whole episodes: a random order is drawn once, so that it is a fixed one."""
+        order = self._order(rule)
+        if isinstance(rule, Rule) and rule.order == "random":
+            score = chance_scores(self._asked, keys)
+            return order._replace(rule=order.rule._replace(kind=FIXED, score=score))
+        return order
+
+    def _one_row(self, order: Order, lines_up: bool = False) -> Rows:
+        """A row in which any episode that is loaded can be played under an order.
 
         Where run times are learned, nobody knows beforehand which jobs will be alike.
         """
@@ -242,13 +261,16 @@ class HPCSimulator(BatchSimulator):
             status, learns = new_records(1, STATUS), self._learns
             row = Rows.of(status, *sizes, lines_up=lines_up and not learns, learns=learns)
             self._scratch[lines_up] = row
-        return self._scratch[lines_up]
+        plan = self._plan(order.rule.mode == CONSERVATIVE)
+        return self._scratch[lines_up]._replace(order=order, plan=plan)
 
-    def _keeps_order(self, rule: Rule) -> bool:
+    def _keeps_order(self, rule: Rule | Scorer) -> bool:
         """Whether of jobs that are alike, none goes before one that came first.
 
         A plan has a room for each job of its own.
         """
+        if isinstance(rule, Scorer):
+            return rule.keeps_order
         if rule not in self._keeping:
             table, room = self._table(rule), np.empty(self.batch.most_jobs, np.int32)
             if table.kind == FIXED:
@@ -260,12 +282,7 @@ class HPCSimulator(BatchSimulator):
             self._keeping[rule] = keeps and rule.backfilling != "conservative"
         return self._keeping[rule]
 
-    def _plan(self, backfilling: str = "") -> Plan:
-        """Room for the plan of a rule, if it makes one, or for that of overdue jobs."""
-        plans = self.world.max_wait or backfilling == "conservative"
-        most = self.batch.most_jobs + 1 if plans else 0
+    def _plan(self, planned: bool = False) -> Plan:
+        """Room for the plan of an order, if it makes one, or for that of overdue jobs."""
+        most = self.batch.most_jobs + 1 if planned or self.world.max_wait else 0
         return Plan.of(most, self.machine.capacity.size)
-
-    def _scoring(self, scorer: Scorer) -> Scoring:
-        """A scorer for the jobs that are loaded."""
-        return Scoring.of(scorer, self.world.max_wait, self._plan())

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from cluster_env.worlds.hpc.events import CLOCK, SUMS
 from cluster_env.worlds.hpc.jobs import ASKED
-from cluster_env.worlds.hpc.rules import RuleTable
-from cluster_env.worlds.hpc.seen import Scoring
 
 FAILURE, PLANNED, RESERVATION = range(3)
 """Kinds of entries of a calendar."""
@@ -115,24 +113,15 @@ STATUS = np.dtype(
         # The arena of placements: its first free slot. What `choose` has chosen.
         *((name, np.int64) for name in ("free_slot", "chosen")),
         # Of the last pass: its number, times at which room is checked, bookings, their nodes and
-        # edges; starts.
+        # edges.
         *((name, np.int64) for name in ("stamp", "checks", "bookings", "booked_nodes", "edges")),
-        ("begun", np.int64),
         # Of it, too: jobs that are blocked, of which so many are booked, and so many are to be
-        # before anything else; the place of the last one behind the head, -1 for none.
-        *((name, np.int64) for name in ("blocked", "booked", "due", "last")),
-        # Whether it holds from now on, or only for this instant; whether it has closed any nodes.
-        *((name, np.bool_) for name in ("holds", "fleeting", "closes")),
-        # Whether its bookings hold where jobs end as planned, too, and since when nothing ended.
-        ("plans", np.bool_),
-        ("settled", np.int64),
-        # Jobs that have come at this instant, and the place of the last one behind the head.
-        *((name, np.int64) for name in ("new_jobs", "new_place")),
-        # Whether the order looks at what users have used, and whether the nodes of jobs that have
-        # ended are kept, too, to be read afterwards.
-        *((name, np.bool_) for name in ("shares", "keeps_nodes")),
-        # Whether the sums of `PARTITION` are kept, and whether partitions have several tiers.
-        *((name, np.bool_) for name in ("counts", "tiered")),
+        # before anything else; since when nothing ended, and whether it has closed any nodes.
+        *((name, np.int64) for name in ("blocked", "booked", "due", "settled")),
+        ("closes", np.bool_),
+        # Whether the nodes of jobs that have ended are kept, too, to be read afterwards; and
+        # whether partitions have several tiers.
+        *((name, np.bool_) for name in ("keeps_nodes", "tiered")),
     ],
     align=True,
 )
@@ -188,7 +177,6 @@ class Scratch(NamedTuple):
     too_long_pass: Ints
     booked: Ints  # (num_jobs,), the pass in which a job was blocked and got its booking
     blocked: Indices  # (num_jobs,), those of a pass in order
-    begun: Indices  # (num_jobs,), jobs that started in a pass
     can: Ints  # (num_nodes,), processors that a job can have on each node of its set
     offers: Ints  # (num_nodes,), the same while nodes are chosen
     chosen: Indices  # (num_nodes,), nodes, and processors on them
@@ -205,16 +193,6 @@ class Scratch(NamedTuple):
     edge_time: Ints  # (2 * most_checks,), where bookings begin and end, rising
     edge_booking: Indices
     edge_sign: Indices
-
-
-class Order(NamedTuple):
-    """A rule or a scorer as compiled code reads it, for the jobs that are loaded."""
-
-    rule: RuleTable  # its kind is SCORED for a scorer
-    bonus: NDArray[np.float64]  # (num_jobs,), priority of a job's partition and QOS in it
-    scoring: Scoring  # of SCORED
-    anew: bool  # whether scores change when a job starts
-    shares: bool  # whether it looks at what users have used
 
 
 class SiteRows(NamedTuple):
@@ -243,9 +221,8 @@ class SiteRows(NamedTuple):
     slot_next: Indices  # (num_rows, num_slots)
     slot_node: Indices
     slot_size: Indices  # processors
-    # What all share: what does not change, who goes first, and the room for passes.
+    # What all share: what does not change, and the room for passes.
     layout: Layout
     work: Work
-    order: Order
     room: Scratch
     cut: Cuts

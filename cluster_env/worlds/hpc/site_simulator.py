@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.batch import CostTable
-from cluster_env.core.compiled import new_records, slices
+from cluster_env.core.compiled import new_records
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Pieces, Schedule, join_attributes
@@ -16,11 +16,10 @@ from cluster_env.worlds.hpc.decisions import reset_rows
 from cluster_env.worlds.hpc.episodes import Rows
 from cluster_env.worlds.hpc.events import Machine
 from cluster_env.worlds.hpc.jobs import Jobs, Records
-from cluster_env.worlds.hpc.plan import Plan
-from cluster_env.worlds.hpc.rules import BACKFILLING, NO_FORMULA, SCORED, Rule, RuleTable
-from cluster_env.worlds.hpc.scorer import JOB_FEATURES, Scorer
-from cluster_env.worlds.hpc.seen import Scoring
-from cluster_env.worlds.hpc.simulator import HPCSimulator
+from cluster_env.worlds.hpc.orders import Order
+from cluster_env.worlds.hpc.rules import CONSERVATIVE, Rule
+from cluster_env.worlds.hpc.scorer import Scorer
+from cluster_env.worlds.hpc.simulator import SHOWN, HPCSimulator
 from cluster_env.worlds.hpc.site.compiling import (
     cuts_for,
     jobs_of,
@@ -31,11 +30,9 @@ from cluster_env.worlds.hpc.site.compiling import (
     status_of,
 )
 from cluster_env.worlds.hpc.site.copying import take_over_rows
-from cluster_env.worlds.hpc.site.deciding import choose_at_site
-from cluster_env.worlds.hpc.site.play import play_site
-from cluster_env.worlds.hpc.site_arrays import EMPTY, FAILURE, STATUS, Beginning, Order, Scratch
+from cluster_env.worlds.hpc.site_arrays import EMPTY, FAILURE, STATUS, Beginning, Scratch
 
-_NOTHING_SHARED: dict[str, Any] = dict.fromkeys(("layout", "work", "order", "room", "cut"))
+_NOTHING_SHARED: dict[str, Any] = dict.fromkeys(("layout", "work", "room", "cut"))
 """Of rows in which nothing is played: kernels compile faster the less they are handed."""
 
 
@@ -57,12 +54,11 @@ class SiteSimulator(HPCSimulator):
     other nodes may suit it once another job has started.
     """
 
+    first_slice = 2**8
     keeps_nodes = False
     """Whether `nodes_of_jobs` is asked for; it is set before jobs are played."""
     checked = False
     """Whether jobs are known to be such as can run."""
-    beginning = EMPTY
-    """A moment that all episodes are brought to at first, see `begin`."""
     _results: Rows
     """What has become of jobs and episodes; `rows` has room for decisions once it is asked for."""
     _played: Rows
@@ -76,16 +72,15 @@ class SiteSimulator(HPCSimulator):
         """See `BatchSimulator.allocate`."""
         batch, site = self._set_apart(), self.world.site
         self._tables, self.beginning = {}, EMPTY
-        self._overdue_plan = Plan.of(0, 1)  # bookings take its place
         self._requests = Requests.of(site, *batch.jobsets)
         self._layout = layout_of(site, self._requests)
         self.jobs, self._work = jobs_of(site, batch, self._requests, self._model)
         self._room, self._cut = self._scratch_for(False), cuts_for(self._layout, batch)
-        self._orders: dict[Rule | Scorer, Order] = {}
         self._copies: dict[bool, Rows] = {}
         empty = self._rows_for(status_of(batch, self.jobs, self._models), 0)
         self.rows = self._results = empty._replace(
             start=np.full(batch.num_places, -1, np.int64),
+            order=None,
             site=empty.site._replace(**outcomes_for(batch.num_places), **_NOTHING_SHARED),
         )
 
@@ -106,7 +101,6 @@ class SiteSimulator(HPCSimulator):
         site = rows_for(
             self._layout,
             self._work,
-            order or self._order(Rule("fcfs", "easy")),
             room or self._room,
             self._cut,
             self.jobs,
@@ -117,7 +111,8 @@ class SiteSimulator(HPCSimulator):
         users = int(self.jobs.records.user.max(initial=0)) + 1
         sizes = (num_places, self.machine.capacity.size, users, layout.size)
         seen = layout.horizon > 0
-        return Rows.of(status, *sizes, seen=seen, learns=self._learns, site=site)
+        order = order or self._order(SHOWN).for_decisions()
+        return Rows.of(status, *sizes, seen=seen, learns=self._learns, order=order, site=site)
 
     @property
     def _decided(self) -> tuple[Machine, Jobs, CostTable, Rows]:
@@ -132,7 +127,7 @@ class SiteSimulator(HPCSimulator):
             site = room.site._replace(**outcomes)
             self.rows = room._replace(start=results.start, site=site)
             begun = np.flatnonzero(self.active).astype(np.int32)
-            reset_rows(*super()._decided, begun, self._overdue_plan)
+            reset_rows(*super()._decided, begun)
         return super()._decided
 
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:
@@ -171,23 +166,19 @@ class SiteSimulator(HPCSimulator):
         uniforms: NDArray[np.float64] | None = None,
     ) -> NDArray[np.int32]:
         """What a rule or a scorer does in some episodes under way; see `HPCSimulator.choose`."""
-        *_, decided = self._decided
-        order, actions = self._order(rule), np.empty(rows.size, np.int32)
-        copy = self._copy(order)
-        chances = np.zeros(rows.size) if uniforms is None else uniforms
-        choose_at_site(self.machine, self.jobs, decided, rows, chances, copy, actions)
+        copy = self._copy(self._order(rule))
+        actions = self._choose_in(copy, rows, uniforms)
         self._require_booked(copy.site.room)
         return actions
 
     def _copy(self, order: Order) -> Rows:
         """A row in which the instant of any episode can be played again; see `_scratch_for`."""
-        books = order.rule.mode == BACKFILLING.index("conservative")
+        books = order.rule.mode == CONSERVATIVE
         if books not in self._copies:
             room = self._scratch_for(True) if books else self._room
             status = new_records(1, STATUS)
             self._copies[books] = self._rows_for(status, self.batch.most_jobs, order, room)
-        copy = self._copies[books]
-        return copy._replace(site=copy.site._replace(order=order))
+        return self._copies[books]._replace(order=order)
 
     def take_over(
         self, other: "HPCSimulator", source: NDArray[np.int32], target: NDArray[np.int32]
@@ -207,23 +198,16 @@ class SiteSimulator(HPCSimulator):
         Raises:
             InputError: if more jobs are to be booked ahead than there is room for.
         """
-        order, room = self._order(rule), self._room
+        order, room = self._drawn(rule, keys), self._room
         if self.keeps_nodes and (self._layout.entry_kind == FAILURE).any():
             raise InputError("nodes of jobs are kept where no node fails; leave out its failures")
-        if isinstance(rule, Rule):
-            order = order._replace(rule=self._drawn(rule, keys))
-        if order.rule.mode == BACKFILLING.index("conservative") and not self.world.max_wait:
+        if order.rule.mode == CONSERVATIVE and not self.world.max_wait:
             room = self._scratch_for(True)
         room.unbooked[:], self._cut.number[0] = 0, 0
         status = new_records(1, STATUS)
         self._played = self._rows_for(status, self.batch.most_jobs, order, room)
-        self.status.keeps_nodes = self.keeps_nodes
-        self.active[:], row, self.rows = False, 0, self._results
-        batch = (self.machine, self.jobs, self.rows, self._played)
-        for instants in slices():
-            row = play_site(*batch, self.beginning, row, instants)
-            if row == self.active.size:
-                break
+        self.status.keeps_nodes, self.rows = self.keeps_nodes, self._results
+        self._play_in(self._played)
         self._require_booked(room)
 
     def _require_booked(self, scratch: Scratch) -> None:
@@ -339,48 +323,16 @@ class SiteSimulator(HPCSimulator):
         )
 
     def _order(self, rule: Rule | Scorer) -> Order:
-        """A rule or a scorer for the jobs that are loaded."""
-        if rule not in self._orders:
-            if isinstance(rule, Scorer):
-                self._orders[rule] = self._scored(rule)
-            else:
-                self._orders[rule] = self._ruled(rule)
-        return self._orders[rule]
+        """A rule or a scorer for the jobs that are loaded; where jobs end, nodes are looked up."""
+        return super()._order(rule)._replace(tracks=True)
 
-    def _ruled(self, rule: Rule) -> Order:
+    def _bonus(self, rule: Rule) -> NDArray[np.float64]:
+        """Priorities of partitions and QOS, each over the highest."""
         site, columns = self.world.site, self._requests.columns
-        # Priorities of partitions and QOS, each over the highest.
         of_partition = np.array([one.priority for one in site.partitions], np.float64)
         of_qos = np.array([one.priority for one in site.limits if one.kind == "qos"] + [0.0])
-        bonus = (
+        return np.asarray(
             rule.weights.partition
             * (of_partition / max(of_partition.max(), 1.0))[columns["partition"]]
             + rule.weights.qos * (of_qos / max(of_qos.max(), 1.0))[columns["qos"]]
-        )
-        return Order(
-            rule=self._table(rule),
-            bonus=bonus,
-            scoring=Scoring.of(Scorer.linear("easy"))._replace(plan=None),
-            anew=False,
-            shares=rule.order == "priority",
-        )
-
-    def _scored(self, scorer: Scorer) -> Order:
-        num_jobs = int(self._asked.first[-1])
-        moving = [JOB_FEATURES.index(name) for name in ("of_free", "fits")]
-        return Order(
-            rule=RuleTable(
-                kind=SCORED,
-                mode=BACKFILLING.index(scorer.mode),
-                score=np.zeros(num_jobs),
-                formula=NO_FORMULA,
-                submit=np.zeros(0, np.int64),
-                weights=np.zeros(3),
-                own=0,
-                max_wait=self.world.max_wait,
-            ),
-            bonus=np.zeros(num_jobs),
-            scoring=Scoring.of(scorer)._replace(plan=None),
-            anew=scorer.is_bilinear or bool(scorer.weights[moving].any()),
-            shares=False,
         )

@@ -21,7 +21,6 @@ from cluster_env.worlds.hpc.site_arrays import (
     STATUS,
     Cuts,
     Layout,
-    Order,
     Scratch,
     SiteRows,
     Work,
@@ -209,7 +208,6 @@ def outcomes_for(num_places: int) -> dict[str, NDArray[Any]]:
 def rows_for(
     layout: Layout,
     work: Work,
-    order: Order,
     room: Scratch,
     cut: Cuts,
     jobs: Jobs,
@@ -246,7 +244,6 @@ def rows_for(
         slot_size=_indices(num_rows, slots),
         layout=layout,
         work=work,
-        order=order,
         room=room,
         cut=cut,
     )
@@ -274,7 +271,6 @@ def scratch_for(layout: Layout, jobs: Jobs, books: bool, most_bookings: int = 0)
         too_long_pass=_ints(num_forms + 1),
         booked=_ints(most_jobs),
         blocked=_indices(most_jobs),
-        begun=_indices(most_jobs),
         can=_ints(num_nodes),
         offers=_ints(num_nodes),
         chosen=_indices(num_nodes),

@@ -7,30 +7,10 @@ from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_called, njit_inlined, njit_kernel, reference
 from cluster_env.worlds.hpc.episodes import Rows, episode_of
-from cluster_env.worlds.hpc.events import Episode, Machine, begin_again
+from cluster_env.worlds.hpc.events import Episode, Machine
 from cluster_env.worlds.hpc.jobs import NOBODY, Jobs
-from cluster_env.worlds.hpc.queue import enter
-from cluster_env.worlds.hpc.site.events import add_to_sets, charge, clear_counters, release_nodes
+from cluster_env.worlds.hpc.site.holding import add_to_sets, charge, clear_counters
 from cluster_env.worlds.hpc.site_arrays import NO_SLOT
-
-
-@njit_called
-def rewind_site(episode: Episode) -> None:
-    """Lets jobs wait again that have started since the present instant began."""
-    status, kept = episode.status[0], np.int64(0)
-    for place in range(status.running):
-        job = np.int64(episode.expected_jobs[place])
-        if episode.start[job] != status.time:
-            episode.expected[kept], episode.expected_jobs[kept] = episode.expected[place], job
-            kept += 1
-            continue
-        charge(episode, job, -1)
-        release_nodes(episode, job)
-        episode.site.partitions[episode.jobs[job].partition].running -= 1
-        episode.start[job] = NOBODY
-        enter(episode, job, 0.0)
-    status.running = kept
-    begin_again(episode)
 
 
 @njit_called

@@ -15,56 +15,64 @@ one takes. Then a job that comes alone, behind all that are blocked, is all that
 
 import numpy as np
 
-from cluster_env.core.compiled import TRUE, njit_called, njit_inlined
-from cluster_env.worlds.hpc.events import (
-    NEVER,
-    Episode,
-    count_start,
-    expect,
-    forget,
-    is_overdue,
-    let_run,
-)
-from cluster_env.worlds.hpc.queue import leave, note_narrowest, rank
+from cluster_env.core.compiled import njit_called, njit_inlined
+from cluster_env.worlds.hpc.events import NEVER, Episode, expect, forget, is_overdue
+from cluster_env.worlds.hpc.queue import has_units, note_narrowest, rank
 from cluster_env.worlds.hpc.rules import CONSERVATIVE, EASY, FIXED, SKIP, STRICT
+from cluster_env.worlds.hpc.running import start
 from cluster_env.worlds.hpc.site.bookings import book, find, forget_checks, take_checked
-from cluster_env.worlds.hpc.site.events import charge, give, is_charged
-from cluster_env.worlds.hpc.site_arrays import NO_SLOT, Beginning
+from cluster_env.worlds.hpc.site.holding import is_charged
+from cluster_env.worlds.hpc.site_arrays import Beginning
 
 
 @njit_called
-def start_jobs(episode: Episode, bounded: bool, now: int) -> None:
+def begin_pass(episode: Episode, bounded: bool, now: int) -> None:
+    """Begins a pass, over the whole queue where the last one holds no longer.
+
+    With ``bounded``, some jobs are overdue.
+    """
+    status, room = episode.status[0], episode.site.room
+    status.begun, status.holds = 0, status.holds and not bounded
+    if status.holds and episode.order.rule.mode == CONSERVATIVE:
+        status.holds = _can_go_on(episode, now)
+    if not status.holds:
+        room.stamp[0] += 1
+        status.stamp, status.settled = room.stamp[0], room.stamp[0]
+        status.checks, status.bookings, status.booked_nodes, status.edges = 0, 0, 0, 0
+        status.blocked, status.booked, status.due, status.last = 0, 0, 0, -1
+        status.fleeting, status.closes = False, False
+
+
+@njit_called
+def start_jobs(episode: Episode, bounded: bool, now: int) -> bool:
     """Starts the jobs that may start now. With ``bounded``, some are overdue.
 
     Then all goes by what users asked for, since a job that is believed too short would break the
-    promise to those that are overdue.
+    promise to those that are overdue. It looks at the order anew by itself, and returns False.
     """
     site, room, status = episode.site, episode.site.room, episode.status[0]
-    rule, mode = site.order.rule, site.order.rule.mode
-    planned = bounded or mode == CONSERVATIVE
-    status.holds = status.holds and not bounded
-    if status.holds and status.plans:
-        status.holds = _can_go_on(episode, now)
-    elif status.holds and status.new_jobs == 0:
-        return
+    rule, mode = episode.order.rule, episode.order.rule.mode
+    plans = mode == CONSERVATIVE
+    planned = bounded or plans
+    if status.holds and not plans and status.new_jobs == 0:  # nothing has changed
+        return False
     # From which place to which; jobs whose sets are not closed; partitions without a blocked job.
     whole, place, open_jobs = not status.holds, status.head + status.new_place, np.int64(1)
     stop, unblocked = place + 1, np.int64(1)
     if whole:
-        begin_pass(episode)
         place, stop, unblocked = np.int64(status.head), status.tail, np.int64(0)
         open_jobs = stop - place
         for k in range(site.partitions.size - 1):  # the last one is of all
             unblocked += site.partitions[k].waiting > 0
-    begun, idle = np.int64(0), not planned and mode != STRICT
-    if not whole and status.plans:
-        begun = np.int64(_start_booked(episode, now))
+    idle = not planned and mode != STRICT
+    if not whole and plans:
+        _start_booked(episode, now)
         place, stop = np.int64(status.head), status.tail
     while (place < stop and open_jobs > 0) or status.booked < status.due:
         # Most jobs of a long queue are too wide for what is free, and nothing else is to be done.
         if idle and status.booked == status.due:
             every = mode == SKIP or unblocked == 0
-            most = np.int64(_most_free(episode)) if every else np.int64(NEVER)
+            most = np.int64(most_free(episode)) if every else np.int64(NEVER)
             while place < stop and (
                 episode.widths[place] > most or _is_idle(episode, mode, episode.queue[place], now)
             ):
@@ -74,7 +82,7 @@ def start_jobs(episode: Episode, bounded: bool, now: int) -> None:
         books = status.booked < status.due
         job = np.int64(room.blocked[status.booked] if books else episode.queue[place])
         record, part = episode.jobs[job], site.partitions[episode.jobs[job].partition]
-        overdue = bounded and is_overdue(episode, job, now, rule.max_wait)
+        overdue = bounded and is_overdue(episode, job, now)
         seconds = np.int64(record.limit if bounded else record.order_estimate)
         fits, wants = True, True
         if not books:
@@ -105,21 +113,20 @@ def start_jobs(episode: Episode, bounded: bool, now: int) -> None:
             else:
                 book(episode, job, time, time + seconds)
                 # When it starts, others that are booked for then may be over a limit.
-                status.fleeting = status.fleeting or (status.plans and is_charged(episode, job))
+                status.fleeting = status.fleeting or (plans and is_charged(episode, job))
             continue
         if time == now and not within_limits_of_nodes(episode, job):
             place, status.fleeting = place + 1, True  # on other nodes it may be within them
             continue
         if time == now:
-            start(episode, job, now, seconds if planned else np.int64(record.estimate))
+            head = status.head
+            start(episode, place, now, seconds if planned else np.int64(record.estimate))
             _note_start(episode, job, now, seconds, planned)
             take_checked(episode, job, now, now + seconds)
-            head = status.head
-            leave(episode, place)
             place, stop = place + status.head - head, stop + status.head - head - 1
-            room.begun[begun], begun, open_jobs = job, begun + 1, open_jobs - (mode == STRICT)
-            if site.order.anew:
-                rank(episode, rule, now)
+            open_jobs -= mode == STRICT
+            if episode.order.anew:
+                rank(episode, now)
                 place = np.int64(status.head)
             continue
         place += 1
@@ -139,12 +146,11 @@ def start_jobs(episode: Episode, bounded: bool, now: int) -> None:
             part.blocked = status.stamp
             unblocked -= 1
         status.due = status.due if sure else status.blocked
-    status.begun = begun
-    if status.plans:
+    if plans:
         status.last = status.tail - status.head - 1
     # From now on what is believed of jobs that run counts.
-    for k in range(begun if planned else 0):
-        job = np.int64(room.begun[k])
+    for k in range(status.begun if planned else 0):
+        job = np.int64(episode.begun[k])
         record = episode.jobs[job]
         if record.estimate != (record.limit if bounded else record.order_estimate):
             forget(episode.expected, episode.expected_jobs, status.running, job)
@@ -153,6 +159,7 @@ def start_jobs(episode: Episode, bounded: bool, now: int) -> None:
     status.holds = not (bounded or status.fleeting) and rule.kind == FIXED
     if whole and place == stop:
         note_narrowest(episode)
+    return False
 
 
 @njit_called
@@ -165,42 +172,21 @@ def bring_to(episode: Episode, beginning: Beginning, now: int) -> None:
         for place in range(begin, end):
             room.chosen[place - begin] = beginning.node[place]
             room.chosen_size[place - begin] = beginning.size[place]
-        seconds = np.int64(episode.jobs[job].estimate)
-        start(episode, np.int64(job), now, seconds)
         at = np.int64(status.head)
         while episode.queue[at] != job:
             at += 1
-        leave(episode, at)
+        start(episode, at, now, np.int64(episode.jobs[job].estimate))
     status.holds = False
 
 
 @njit_inlined
-def some_may_start(episode: Episode) -> bool:
-    """Whether any job may start: where the narrowest one does not fit, none does."""
-    status = episode.status[0]
-    waits, holds = status.tail > status.head, status.holds
-    return bool(waits and (holds or _most_free(episode) >= status.narrowest))
-
-
-@njit_inlined
-def _most_free(episode: Episode) -> int:
+def most_free(episode: Episode) -> int:
     """Processors that are free in the set of nodes that has most of them."""
     free = episode.site.set_free
     most = free[0, 0]
     for k in range(1, free.shape[0]):
         most = max(most, free[k, 0])
     return int(most)
-
-
-@njit_inlined
-def begin_pass(episode: Episode) -> None:
-    """Begins a pass over the whole queue, of which nothing is known."""
-    status, room = episode.status[0], episode.site.room
-    room.stamp[0] += 1
-    status.stamp, status.settled = room.stamp[0], room.stamp[0]
-    status.checks, status.bookings, status.booked_nodes, status.edges = 0, 0, 0, 0
-    status.blocked, status.booked, status.due, status.last = 0, 0, 0, -1
-    status.fleeting, status.closes = False, False
 
 
 @njit_inlined
@@ -214,8 +200,8 @@ def _can_go_on(episode: Episode, now: int) -> bool:
 
 
 @njit_called
-def _start_booked(episode: Episode, now: int) -> int:
-    """Starts the jobs that a plan has for now, and returns how many.
+def _start_booked(episode: Episode, now: int) -> None:
+    """Starts the jobs that a plan has for now.
 
     Those that are blocked and not booked will be looked at again.
     """
@@ -233,12 +219,11 @@ def _start_booked(episode: Episode, now: int) -> int:
             )
         job, place = np.int64(room.book_job[booking]), np.int64(status.head)
         seconds = np.int64(episode.jobs[job].order_estimate)
-        start(episode, job, now, seconds)
-        _note_start(episode, job, now, seconds, True)
         while episode.queue[place] != job:
             place += 1
-        leave(episode, place)
-        room.begun[begun], begun = job, begun + 1
+        start(episode, place, now, seconds)
+        _note_start(episode, job, now, seconds, True)
+        begun += 1
     for edge in range(status.edges if begun > 0 else 0):
         if episode.start[room.book_job[room.edge_booking[edge]]] < 0:
             room.edge_time[kept], room.edge_sign[kept] = room.edge_time[edge], room.edge_sign[edge]
@@ -247,7 +232,6 @@ def _start_booked(episode: Episode, now: int) -> int:
     for k in range(status.booked, status.blocked):
         room.booked[room.blocked[k]] = 0
     status.blocked, status.due = status.booked, status.booked
-    return int(begun)
 
 
 @njit_inlined
@@ -272,9 +256,7 @@ def may_fit(episode: Episode, job: int, seconds: int) -> bool:
     record, room = episode.jobs[job], episode.site.room
     known = room.too_long_pass[record.form] == episode.status[0].settled
     fits = not (known and room.too_long[record.form] <= seconds)
-    for r in range(episode.demand.shape[1]):
-        fits = fits and episode.demand[job, r] <= episode.site.set_free[record.set, r]
-    return bool(fits)
+    return bool(fits and has_units(episode, job))
 
 
 @njit_inlined
@@ -327,23 +309,3 @@ def _note_start(episode: Episode, job: int, now: int, seconds: int, planned: boo
     alone = episode.site.layout.units.shape[0] == 1 and agrees
     if is_charged(episode, job) or (meets and not alone) or (planned and not agrees):
         status.fleeting = True
-
-
-@njit_called
-def start(episode: Episode, job: int, now: int, seconds: int) -> None:
-    """Starts a job on the chosen nodes; it is expected to run for so many seconds."""
-    site, room, status = episode.site, episode.site.room, episode.status[0]
-    site.slot[job] = np.int32(status.free_slot)
-    slot = status.free_slot
-    for k in range(status.chosen):
-        node, size = room.chosen[k], room.chosen_size[k]
-        slot = status.free_slot
-        status.free_slot = site.slot_next[slot]
-        site.slot_node[slot], site.slot_size[slot] = node, size
-        give(episode, job, node, size, -1)
-    site.slot_next[slot] = NO_SLOT
-    charge(episode, job, 1)
-    let_run(episode, job, now, seconds, TRUE)
-    site.partitions[episode.jobs[job].partition].running += 1
-    if status.counts:
-        count_start(episode, job, now)

@@ -1,10 +1,14 @@
 """What runs: a heap of ends, a list of expected ends, and the reservation that follows from it."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from cluster_env.worlds.hpc import events, reservations
 from cluster_env.worlds.hpc.jobs import JOB
+from cluster_env.worlds.hpc.orders import Order
+from cluster_env.worlds.hpc.scorer import Scorer
 
 # They stand in other kernels alone, so that Python has to read them.
 expect, forget, pop, push, raise_outlived, reserve = (
@@ -16,7 +20,7 @@ expect, forget, pop, push, raise_outlived, reserve = (
 )
 
 
-def episode_of(**columns: np.ndarray) -> events.Episode:
+def episode_of(**columns: Any) -> events.Episode:
     """An episode of which only some arrays are asked for."""
     status = np.zeros(1, events.STATUS).view(np.recarray)
     status.running = columns["expected"].size
@@ -69,11 +73,12 @@ def test_an_outlived_end_is_doubled_up_to_the_limit_and_stays_in_order() -> None
     records.limit = [40, 6, 5, 99]
     demand = np.array([[2], [3], [1], [1]], np.int32)
     known = {"expected": times, "expected_jobs": jobs, "start": start, "jobs": records}
-    episode = episode_of(**known, demand=demand)
-    added = raise_outlived(episode, 10, True)
+    order = Order.of_scorer(Scorer.linear(), 4, 0)
+    episode = episode_of(**known, demand=demand, order=order)
+    raise_outlived(episode, 10)
     assert dict(zip(jobs.tolist(), times.tolist(), strict=True)) == {3: 20, 0: 16, 1: 11, 2: 7}
     assert times.tolist() == sorted(times.tolist(), reverse=True)
-    assert added == episode.sums[0].run_work == 2 * 12 + 3 * 2
+    assert episode.sums[0].run_work == 2 * 12 + 3 * 2
 
 
 # Four jobs run on 10 processors and 6 units of memory, all of which are in use.

@@ -16,9 +16,9 @@ from cluster_env.evaluation.rollouts import evaluate
 from cluster_env.objectives import get_objective
 from cluster_env.sites.description import NodeGroup, Outage, Partition, Site
 from cluster_env.worlds.hpc import HPC
+from cluster_env.worlds.hpc.play import play
 from cluster_env.worlds.hpc.rules import Rule
 from cluster_env.worlds.hpc.scorer import Scorer
-from cluster_env.worlds.hpc.site.play import play_site
 from tests.cluster_env.worlds.hpc.hpc_jobs import played
 
 SITE = Site((NodeGroup("n", 2, 4),), (Partition("a", ("n1",)), Partition("b")))
@@ -38,6 +38,7 @@ def test_episodes_and_jobsets_are_played_one_by_one() -> None:
     jobsets, world = [many_jobs(0), many_jobs(1)], HPC(site=SITE)
     simulator = world.simulator()
     simulator.load(jobsets, get_objective("bounded_slowdown"), episodes_per_jobset=2)
+    kernels = set()
     for rule in (Rule("saf", "strict"), Rule("saf", "easy")):
         simulator.reset()
         assert simulator.active.all()
@@ -47,7 +48,8 @@ def test_episodes_and_jobsets_are_played_one_by_one() -> None:
         check_schedule(schedule, jobsets, complete_until=world.max_time)
         alone = [played(world, [one], rule).start.tolist() for one in jobsets]
         assert schedule.start.tolist() == [*alone[0], *alone[0], *alone[1], *alone[1]]
-    assert len(play_site.signatures) == 1
+        kernels.add(len(play.signatures))
+    assert len(kernels) == 1
 
 
 def test_a_long_replay_heeds_signals() -> None:
