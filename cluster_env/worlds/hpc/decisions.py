@@ -62,7 +62,7 @@ def machine_of(world: Any) -> Machine:
     places = ("jobs_at", "clock_at", "rows_at", "arrivals_at")
     for name in ("queue", "job_size", "horizon", "shows_classes", *places):
         options[name] = getattr(layout, name)
-    for name in ("horizon_step", "max_time", "time_step", "every_step", "max_wait"):
+    for name in ("horizon_step", "max_time", "time_step", "every_step"):
         options[name] = getattr(world, name)
     options.scope, options.whole = REWARDS[world.reward]
     options.discount = world.reward_discount if world.reward == "options" else 1.0
@@ -180,7 +180,7 @@ def _advance_at_site(machine: Machine, jobs: Jobs, costs: CostTable, episode: Ep
     site, status = episode.site, episode.status[0]
     cut, first = site.cut, site.cut.number[0]
     advance(episode, status.time)
-    if machine.options[0].max_wait > 0:
+    if episode.order.rule.max_wait > 0:
         move_overdue(episode, status.time)
     # A run was charged to its end when it began; a lost job has cost what it has until now.
     for k in range(first, min(cut.number[0], cut.place.size)):

@@ -107,7 +107,7 @@ OPTIONS = np.dtype(
         # Where its parts begin, see `cluster_env.worlds.hpc.state.StateLayout`.
         *((name, np.int64) for name in ("jobs_at", "clock_at", "rows_at", "arrivals_at")),
         # See `cluster_env.worlds.hpc.world.HPC`.
-        *((name, np.int64) for name in ("max_time", "time_step", "max_wait")),
+        *((name, np.int64) for name in ("max_time", "time_step")),
         ("every_step", np.bool_),
         # Whose cost counts, whether for all of the time, and the discount of a second; see
         # `cluster_env.worlds.hpc.episodes.REWARDS`.

@@ -32,7 +32,7 @@ from cluster_env.worlds.hpc.site.calendar import (
     next_at_site,
     tell_followers,
 )
-from cluster_env.worlds.hpc.site.holding import count_free
+from cluster_env.worlds.hpc.site_holding import count_free
 
 
 @njit_inlined

@@ -14,7 +14,7 @@ from cluster_env.worlds.hpc.events import (
 )
 from cluster_env.worlds.hpc.queue import leave
 from cluster_env.worlds.hpc.rules import CONSERVATIVE
-from cluster_env.worlds.hpc.site.holding import is_charged, leave_nodes, take_nodes
+from cluster_env.worlds.hpc.site_holding import is_charged, leave_nodes, take_nodes
 
 
 @njit_inlined

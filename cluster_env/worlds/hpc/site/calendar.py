@@ -7,8 +7,8 @@ from cluster_env.worlds.hpc.events import NEVER, Episode, begin, fade, next_of_j
 from cluster_env.worlds.hpc.jobs import NOBODY
 from cluster_env.worlds.hpc.running import vacate
 from cluster_env.worlds.hpc.site.bookings import look_ahead
-from cluster_env.worlds.hpc.site.holding import add_to_sets, clear_counters
 from cluster_env.worlds.hpc.site_arrays import FAILURE, NO_SLOT
+from cluster_env.worlds.hpc.site_holding import add_to_sets, clear_counters
 
 
 @njit_called

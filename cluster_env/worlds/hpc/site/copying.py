@@ -9,8 +9,8 @@ from cluster_env.core.compiled import njit_called, njit_inlined, njit_kernel, re
 from cluster_env.worlds.hpc.episodes import Rows, episode_of
 from cluster_env.worlds.hpc.events import Episode, Machine
 from cluster_env.worlds.hpc.jobs import NOBODY, Jobs
-from cluster_env.worlds.hpc.site.holding import add_to_sets, charge, clear_counters
 from cluster_env.worlds.hpc.site_arrays import NO_SLOT
+from cluster_env.worlds.hpc.site_holding import add_to_sets, charge, clear_counters
 
 
 @njit_called

@@ -10,7 +10,6 @@ from cluster_env.core.compiled import FALSE, TRUE, njit_called, njit_inlined
 from cluster_env.core.jobs import LARGEST
 from cluster_env.worlds.hpc.events import NEVER, Episode, is_overdue_at
 from cluster_env.worlds.hpc.site.bookings import book, find
-from cluster_env.worlds.hpc.site.holding import count_free
 from cluster_env.worlds.hpc.site.passes import (
     begin_pass,
     may_fit,
@@ -24,6 +23,7 @@ from cluster_env.worlds.hpc.site_arrays import (
     PARTITION_FREE,
     PARTITION_PROCESSORS,
 )
+from cluster_env.worlds.hpc.site_holding import count_free
 
 
 @njit_called

@@ -21,8 +21,8 @@ from cluster_env.worlds.hpc.queue import has_units, note_narrowest, rank
 from cluster_env.worlds.hpc.rules import CONSERVATIVE, EASY, FIXED, SKIP, STRICT
 from cluster_env.worlds.hpc.running import start
 from cluster_env.worlds.hpc.site.bookings import book, find, forget_checks, take_checked
-from cluster_env.worlds.hpc.site.holding import is_charged
 from cluster_env.worlds.hpc.site_arrays import Beginning
+from cluster_env.worlds.hpc.site_holding import is_charged
 
 
 @njit_called

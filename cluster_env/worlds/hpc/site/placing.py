@@ -13,6 +13,7 @@ from cluster_env.core.compiled import njit_called, njit_inlined
 from cluster_env.worlds.hpc.events import Episode
 from cluster_env.worlds.hpc.site.consecutive import choose_consecutive
 from cluster_env.worlds.hpc.site_arrays import Layout
+from cluster_env.worlds.hpc.site_holding import share_of
 
 _MANY = 2**62
 
@@ -44,14 +45,6 @@ def add_units(
     """Gives back (sign 1) or takes (-1) what a job holds on a node with so many processors."""
     for r in range(free.size):
         free[r] += sign * (units[r] if exclusive else share_of(demand, size, r))
-
-
-@njit_inlined
-def share_of(demand: NDArray[np.int32], size: int, r: int) -> int:
-    """Units of a resource that a job takes where it has so many of its processors."""
-    if r == 0:
-        return int(np.int64(size))
-    return int((np.int64(demand[r]) * size + demand[0] - 1) // demand[0])
 
 
 @njit_inlined

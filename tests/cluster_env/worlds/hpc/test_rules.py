@@ -51,6 +51,24 @@ def test_corrected_estimates_are_those_of_a_plain_loop(rule: str, jobset: JobSet
     assert starts == plain_starts(jobset, chosen, PROCESSORS)
 
 
+def test_who_comes_alone_and_starts_is_all_that_starts_then() -> None:
+    """Job 6 comes alone at 5 and may start, as it is to end in time; then it is expected for long.
+
+    The reservation of job 1 is as late only from the next event on: jobs 4 and 5 do not start at 5.
+    """
+    jobset = jobset_of(
+        [0, 2, 2, 3, 3, 4, 5],
+        [3, 3, 3, 2, 2, 2, 1],
+        [5, 8, 3, 7, 2, 6, 4],
+        [8, 8, 1, 8, 1, 3, 3],
+        order_estimate=np.array([10, 9, 8, 11, 10, 7, 1]),
+        reserve_estimate=np.array([6, 2, 4, 6, 9, 11, 12]),
+    )
+    rule = Rule("f3", "easy")
+    starts = played(WORLD, [jobset], rule).start.tolist()
+    assert starts == plain_starts(jobset, rule, PROCESSORS) == [0, 6, 3, 11, 9, 9, 5]
+
+
 def test_what_a_job_takes_of_the_spare_is_free_again_if_it_ends_in_time_after_all() -> None:
     """Job 2 is to have seven of eight processors at 3, so one is spare.
 

@@ -1,11 +1,19 @@
 """What jobs hold at a site: their nodes, what is free there, and what counts against limits."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_called, njit_inlined
 from cluster_env.worlds.hpc.events import Episode
-from cluster_env.worlds.hpc.site.placing import share_of
 from cluster_env.worlds.hpc.site_arrays import NO_SLOT
+
+
+@njit_inlined
+def share_of(demand: NDArray[np.int32], size: int, r: int) -> int:
+    """Units of a resource that a job takes where it has so many of its processors."""
+    if r == 0:
+        return int(np.int64(size))
+    return int((np.int64(demand[r]) * size + demand[0] - 1) // demand[0])
 
 
 @njit_inlined
