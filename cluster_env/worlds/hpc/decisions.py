@@ -265,8 +265,8 @@ def step_rows(
 ) -> int:
     """Takes one decision in each of some episodes; returns how many of them go on.
 
-    Without actions, episodes are put back to
-    their first decision: two kernels take longer to compile.
+    Without actions, episodes are put back to their first decision: two kernels take longer to
+    compile.
     """
     left, options, resets = 0, machine.options[0], actions.size == 0
     for k in range(which.size):
