@@ -42,7 +42,7 @@ class HPCSimulator(BatchSimulator):
     rows: Rows
     beginning = EMPTY
     """A moment that all episodes are brought to at first, see `Beginning`."""
-    first_slice = 2**16
+    first_slice = 2**11
     """Instants that are played before anybody looks whether it is to be ended."""
     _asked: Batch
     """What records of jobs are of: the batch, or where run times are learned, the same episodes

@@ -52,15 +52,19 @@ def test_episodes_and_jobsets_are_played_one_by_one() -> None:
     assert len(kernels) == 1
 
 
-def test_a_long_replay_heeds_signals() -> None:
+@pytest.mark.parametrize(
+    ("world", "count"),
+    [(HPC(site=Site((NodeGroup("n", 200, 4),))), 6000), (HPC(processors=800), 30_000)],
+    ids=["site", "pool"],
+)
+def test_a_long_replay_heeds_signals(world: HPC, count: int) -> None:
     """Estimates that never hold make a plan of a long queue again and again, for many seconds."""
-    rng, count = np.random.default_rng(0), 6000
+    rng = np.random.default_rng(0)
     run = rng.integers(50, 100, count)
     jobset = JobSet.of(
         np.arange(count), run, rng.integers(1, 200, (count, 1)), attributes={"estimate": run + 50}
     )
     few, rule = jobset.select(slice(50)), Rule("fcfs", "conservative")
-    world = HPC(site=Site((NodeGroup("n", 200, 4),)))
     expected = played(world, [few], rule).start.tolist()  # and nothing is left to be compiled
 
     def stop(number: int, frame: object) -> None:
