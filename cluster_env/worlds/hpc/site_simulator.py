@@ -76,7 +76,7 @@ class SiteSimulator(HPCSimulator):
         self._layout = layout_of(site, self._requests)
         self.jobs, self._work = jobs_of(site, batch, self._requests, self._model)
         self._room, self._cut = self._scratch_for(False), cuts_for(self._layout, batch)
-        self._copies: dict[bool, Rows] = {}
+        self._own_rows: dict[tuple[bool, bool], Rows] = {}
         empty = self._rows_for(status_of(batch, self.jobs, self._models), 0)
         self.rows = self._results = empty._replace(
             start=np.full(batch.num_places, -1, np.int64),
@@ -166,19 +166,20 @@ class SiteSimulator(HPCSimulator):
         uniforms: NDArray[np.float64] | None = None,
     ) -> NDArray[np.int32]:
         """What a rule or a scorer does in some episodes under way; see `HPCSimulator.choose`."""
-        copy = self._copy(self._order(rule))
-        actions = self._choose_in(copy, rows, uniforms)
-        self._require_booked(copy.site.room)
+        row = self._row_for(self._order(rule))
+        actions = self._choose_in(row, rows, uniforms)
+        self._require_booked(row.site.room)
         return actions
 
-    def _copy(self, order: Order) -> Rows:
-        """A row in which the instant of any episode can be played again; see `_scratch_for`."""
-        books = order.rule.mode == CONSERVATIVE
-        if books not in self._copies:
+    def _row_for(self, order: Order) -> Rows:
+        """A row in which any episode that is loaded can be played; see `_scratch_for`."""
+        books = order.rule.mode == CONSERVATIVE and not self.world.max_wait
+        key = books, self.keeps_nodes
+        if key not in self._own_rows:
             room = self._scratch_for(True) if books else self._room
             status = new_records(1, STATUS)
-            self._copies[books] = self._rows_for(status, self.batch.most_jobs, order, room)
-        return self._copies[books]._replace(order=order)
+            self._own_rows[key] = self._rows_for(status, self.batch.most_jobs, order, room)
+        return self._own_rows[key]._replace(order=order)
 
     def take_over(
         self, other: "HPCSimulator", source: NDArray[np.int32], target: NDArray[np.int32]
@@ -198,17 +199,13 @@ class SiteSimulator(HPCSimulator):
         Raises:
             InputError: if more jobs are to be booked ahead than there is room for.
         """
-        order, room = self._drawn(rule, keys), self._room
         if self.keeps_nodes and (self._layout.entry_kind == FAILURE).any():
             raise InputError("nodes of jobs are kept where no node fails; leave out its failures")
-        if order.rule.mode == CONSERVATIVE and not self.world.max_wait:
-            room = self._scratch_for(True)
-        room.unbooked[:], self._cut.number[0] = 0, 0
-        status = new_records(1, STATUS)
-        self._played = self._rows_for(status, self.batch.most_jobs, order, room)
+        self._played = played = self._row_for(self._drawn(rule, keys))
+        played.site.room.unbooked[:], self._cut.number[0] = 0, 0
         self.status.keeps_nodes, self.rows = self.keeps_nodes, self._results
-        self._play_in(self._played)
-        self._require_booked(room)
+        self._play_in(played)
+        self._require_booked(played.site.room)
 
     def _require_booked(self, scratch: Scratch) -> None:
         """Makes sure that no booking was lost for want of room.
