@@ -22,7 +22,7 @@ from cluster_env.worlds.hpc.events import (
 )
 from cluster_env.worlds.hpc.jobs import NOBODY
 from cluster_env.worlds.hpc.plan import FIRST, NEXT, SIZE, book, has_room, plan_running
-from cluster_env.worlds.hpc.queue import first_key, leave, note_narrowest
+from cluster_env.worlds.hpc.queue import leave, note_narrowest
 from cluster_env.worlds.hpc.rules import CONSERVATIVE, EASY, FIXED, SKIP, STRICT
 from cluster_env.worlds.hpc.running import run
 
@@ -78,7 +78,8 @@ def starts_at_once(episode: Episode, job: int, now: int) -> bool:
     """Starts a job that comes, if it comes alone, and changes nothing for those that wait already.
 
     As long as the last pass holds, or none of them is narrow enough, none could start before it.
-    So it is enough to look at the new job, unless it goes to the head, or jobs are overdue now.
+    So it is enough to look at the new job, unless jobs are overdue now. One that goes before all
+    others and does not start is for a new pass.
     """
     status, rule = episode.status[0], episode.order.rule
     full = rule.mode < EASY and rule.kind == FIXED and episode.free[0] < status.narrowest
@@ -89,7 +90,6 @@ def starts_at_once(episode: Episode, job: int, now: int) -> bool:
     alone = coming == episode.jobs.size or episode.jobs[coming].arrival != now
     if rule.mode != SKIP:
         alone = alone and status.tail > status.head
-        alone = alone and first_key(episode, job) >= episode.keys[status.head]
     late = is_overdue_at(episode, status.head, now) or is_overdue(episode, oldest, now)
     status.holds = status.new_jobs == 0 and alone and not late
     if not status.holds:
