@@ -60,9 +60,9 @@ class Rows(NamedTuple):
         """Episodes of some records, ``(num_rows,)``, with so many places for jobs.
 
         There are as many users as in the jobset with the most. States show what was true when
-        jobs arrived if that is `seen`. Where queues are `ranked`, their order may be a rule's; with
-        `lines_up` jobs that are alike wait behind each other. What is known of groups of jobs is
-        kept where anybody `learns` run times.
+        jobs arrived if that is `seen`. Where there are `passes` over the queue, it is noted whom
+        they start; with `lines_up` jobs that are alike wait behind each other. What is known of
+        groups of jobs is kept where anybody `learns` run times.
         """
         num_rows, num_lines = status.size, num_places if lines_up else 0
         of_groups = (num_places if learns else 0, NUM_GROUPS, len(KNOWN))
