@@ -153,10 +153,19 @@ class PrivateSlurm:
         ]
         path.write_text("\n".join([*(f"{key}={value}" for key, value in settings.items()), *kept]))
 
-    def wait_until_saved(self) -> None:
-        """Waits until the controller has written down all that has happened until now."""
-        now, file = time.time(), self.folder / "state" / "job_state"
-        self.wait_for(lambda: file.exists() and file.stat().st_mtime > now, "a saved state")
+    def wait_until_saved(self, job: int) -> None:
+        """Waits until the controller has written down all that has happened until now.
+
+        It writes nothing while nothing changes, so a comment on a job asks for it; the second time,
+        because a state that appears after the first may have been collected before.
+        """
+        file = self.folder / "state" / "job_state"
+        for _ in range(2):
+            now = time.time()
+            self.run("scontrol", "update", f"JobId={job}", "AdminComment=saved")
+            self.wait_for(
+                lambda now=now: file.exists() and file.stat().st_mtime > now, "a saved state"
+            )
 
     @property
     def controller_pid(self) -> int:

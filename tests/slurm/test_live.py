@@ -188,12 +188,12 @@ def test_steering_goes_on_when_the_controller_was_killed(
     empty: PrivateSlurm, tmp_path: Path, steer: Steer
 ) -> None:
     gate = tmp_path / "gate"  # no job ends before, so none starts that the controller forgets
-    wide = ("-N4", "-n256", "--exclusive", "-t1", "--hold")
+    wide = ("-N4", "-n256", "--exclusive", "-t10", "--hold")
     jobs = [empty.submit(f"while [ ! -e {gate} ]; do sleep 0.1; done", *wide)]
     jobs += submit(empty, 8)
     process = steer("--until-empty")
     wait_for(lambda: empty.states()[jobs[0]] == "RUNNING", "a start", process=process)
-    empty.wait_until_saved()
+    empty.wait_until_saved(jobs[0])
     empty.kill_controller()
     wait_for(lambda: any(e["kind"] == "away" for e in journal(tmp_path)), "a failed look")
     empty.start_controller()
