@@ -128,9 +128,7 @@ def _beside_at_site(
         mine.clear[place],
         mine.set_free[place],
         mine.set_waiting[place],
-        mine.slot_next[place],
-        mine.slot_node[place],
-        mine.slot_size[place],
+        mine.slots[place],
         mine.layout,
         Work(
             work.brief[first:last],

@@ -110,8 +110,9 @@ STATUS = np.dtype(
         # Jobs that will enter the queue after others; the next change of the calendar, and nodes
         # that have failed.
         *((name, np.int64) for name in ("later", "change", "down")),
-        # The arena of placements: its first free slot. What `choose` has chosen.
-        *((name, np.int64) for name in ("free_slot", "chosen")),
+        # The arena of placements: its first free slot. How many nodes have room for the job that is
+        # looked at, and how many are chosen.
+        *((name, np.int64) for name in ("free_slot", "roomy", "chosen")),
         # Of the last pass: its number, times at which room is checked, bookings, their nodes and
         # edges.
         *((name, np.int64) for name in ("stamp", "checks", "bookings", "booked_nodes", "edges")),
@@ -136,6 +137,10 @@ PARTITION = np.dtype(
     align=True,
 )
 """Of a partition, or of all: what a scorer sees of it."""
+
+# The next slot of the same job, or that is free; a node, and processors on it.
+SLOT = np.dtype([(name, np.int32) for name in ("next", "node", "units")], align=True)
+"""Of a place in the arena of placements."""
 
 
 class Cuts(NamedTuple):
@@ -177,8 +182,9 @@ class Scratch(NamedTuple):
     too_long_pass: Ints
     booked: Ints  # (num_jobs,), the pass in which a job was blocked and got its booking
     blocked: Indices  # (num_jobs,), those of a pass in order
-    can: Ints  # (num_nodes,), processors that a job can have on each node of its set
-    offers: Ints  # (num_nodes,), the same while nodes are chosen
+    place: Indices  # (num_nodes,), places in a job's set of the nodes that have room for it
+    can: Ints  # (num_nodes,), processors that it can have on each of these
+    offers: Ints  # (num_nodes,), the same by place, while consecutive nodes are chosen
     chosen: Indices  # (num_nodes,), nodes, and processors on them
     chosen_size: Indices
     future: Ints  # (num_nodes, num_resources), what is free at a later time
@@ -218,9 +224,7 @@ class SiteRows(NamedTuple):
     clear: Ints  # (num_rows, num_nodes), until when nothing planned begins; 0 while it lasts
     set_free: Ints  # (num_rows, num_sets, num_resources), of nodes that have not failed
     set_waiting: Ints  # (num_rows, num_sets), jobs in the queue
-    slot_next: Indices  # (num_rows, num_slots)
-    slot_node: Indices
-    slot_size: Indices  # processors
+    slots: Records  # (num_rows, num_slots), see `SLOT`
     # What all share: what does not change, and the room for passes.
     layout: Layout
     work: Work

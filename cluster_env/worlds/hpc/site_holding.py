@@ -40,12 +40,12 @@ def charge(episode: Episode, job: int, sign: int) -> None:
         # A node counts from the first job on it to the last.
         slot = np.int64(site.slot[job])
         while slot >= 0:
-            node = site.slot_node[slot]
+            node = site.slots[slot].node
             before = np.int64(site.held[row, node])
             site.held[row, node] += sign
             if before == 0 or before + sign == 0:
                 site.used[counter] += sign
-            slot = np.int64(site.slot_next[slot])
+            slot = np.int64(site.slots[slot].next)
 
 
 @njit_inlined
@@ -91,12 +91,13 @@ def count_free(episode: Episode) -> None:
 def release_nodes(episode: Episode, job: int) -> None:
     """Gives back the nodes that a job holds, and its place in the arena."""
     site, status = episode.site, episode.status[0]
-    slot, last = site.slot[job], site.slot[job]
+    slot, last = np.int64(site.slot[job]), np.int64(site.slot[job])
     while slot >= 0:
-        give(episode, job, site.slot_node[slot], site.slot_size[slot], 1)
-        last, slot = slot, site.slot_next[slot]
+        held = site.slots[slot]
+        give(episode, job, held.node, held.units, 1)
+        last, slot = slot, np.int64(held.next)
     if not status.keeps_nodes:
-        site.slot_next[last], status.free_slot = status.free_slot, np.int64(site.slot[job])
+        site.slots[last].next, status.free_slot = status.free_slot, np.int64(site.slot[job])
 
 
 @njit_called
@@ -108,10 +109,10 @@ def take_nodes(episode: Episode, job: int) -> None:
     for k in range(status.chosen):
         node, size = room.chosen[k], room.chosen_size[k]
         slot = status.free_slot
-        status.free_slot = site.slot_next[slot]
-        site.slot_node[slot], site.slot_size[slot] = node, size
+        status.free_slot = site.slots[slot].next
+        site.slots[slot].node, site.slots[slot].units = node, size
         give(episode, job, node, size, -1)
-    site.slot_next[slot] = NO_SLOT
+    site.slots[slot].next = NO_SLOT
     charge(episode, job, 1)
     site.partitions[episode.jobs[job].partition].running += 1
 

@@ -247,13 +247,13 @@ class SiteSimulator(HPCSimulator):
         while left.size:
             jobs.append(left)
             slots.append(at)
-            more = rows.slot_next[0, at] >= 0
-            left, at = left[more], rows.slot_next[0, at[more]]
+            more = rows.slots.next[0, at] >= 0
+            left, at = left[more], rows.slots.next[0, at[more]]
         job = np.concatenate([*jobs, np.zeros(0, np.int64)])
         order = np.argsort(job, kind="stable")
         chosen = np.concatenate([*slots, np.zeros(0, np.int32)]).astype(np.int64)[order]
         first = np.concatenate([[0], np.cumsum(np.bincount(job, minlength=slot.size))])
-        return Placements(first, rows.slot_node[0, chosen], rows.slot_size[0, chosen])
+        return Placements(first, rows.slots.node[0, chosen], rows.slots.units[0, chosen])
 
     def schedule(self) -> Schedule:
         """The jobs that have entered the queue in each episode, and what became of them.

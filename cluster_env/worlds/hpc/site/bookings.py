@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_called, njit_inlined
 from cluster_env.worlds.hpc.events import NEVER, Episode
-from cluster_env.worlds.hpc.site.placing import add_units, can_hold, choose, lower
+from cluster_env.worlds.hpc.site.placing import add_units, can_hold, choose, offer
 from cluster_env.worlds.hpc.site_arrays import Ints
 
 
@@ -44,7 +44,7 @@ def find(episode: Episode, job: int, seconds: int, now: int, at_once: bool) -> i
     """
     site, room, layout = episode.site, episode.site.room, episode.site.layout
     status, record, demand = episode.status[0], episode.jobs[job], episode.demand[job]
-    exclusive, size = record.exclusive, np.int64(demand[0])
+    exclusive, size, slots = record.exclusive, np.int64(demand[0]), site.slots
     nodes = layout.set_nodes[layout.set_first[record.set] : layout.set_first[record.set + 1]]
     inside = layout.in_set[record.set]
     latest = np.int64(NEVER)
@@ -80,9 +80,11 @@ def find(episode: Episode, job: int, seconds: int, now: int, at_once: bool) -> i
                 for node in range(now_free.shape[0]):
                     free[node, r] = now_free[node, r]
             if not plain:
+                total = np.int64(0)
                 for k in range(nodes.size):
-                    room.can[k] = size if site.down[nodes[k]] == 0 else 0
-                total = np.int64(lower(layout.units, room.can, nodes, demand, exclusive, free))
+                    node = nodes[k]
+                    if site.down[node] == 0:
+                        total += can_hold(demand, exclusive, free[node], layout.units[node])
             while block < layout.block_ends.size and layout.block_ends[block] - status.shift <= now:
                 block += 1
         # On to the next time at which something becomes free.
@@ -100,11 +102,11 @@ def find(episode: Episode, job: int, seconds: int, now: int, at_once: bool) -> i
         # What ends, and bookings that begin or end.
         while place >= 0 and max(episode.expected[place], now + 1) <= time:
             other = episode.expected_jobs[place]
-            slot, sign = site.slot[other], np.int64(1)
+            slot, sign = np.int64(site.slot[other]), np.int64(1)
             while slot >= 0:
-                node, units = site.slot_node[slot], site.slot_size[slot]
+                held = slots[slot]
+                node, units, slot = held.node, held.units, np.int64(held.next)
                 total += _change(episode, free, job, plain, inside, node, other, units, sign)
-                slot = site.slot_next[slot]
             place -= 1
         while edge < status.edges and room.edge_time[edge] <= time:
             booking, sign = room.edge_booking[edge], np.int64(room.edge_sign[edge])
@@ -133,15 +135,16 @@ def _change(
     Returns how much more a job can have there; 0 on a node outside its set, or that has failed.
     """
     units, demand = episode.site.layout.units[node], episode.demand[job]
-    exclusive, more, before = episode.jobs[job].exclusive, np.int64(0), free[node, 0]
+    exclusive, whole, more = episode.jobs[job].exclusive, episode.jobs[other].exclusive, np.int64(0)
     counts = inside[node] and episode.site.down[node] == 0
-    if counts and not plain:
+    if plain:  # processors are all that there is
+        change = sign * (units[0] if whole else size)
+        free[node, 0] += change
+        return int(change if counts else more)
+    if counts:
         more -= can_hold(demand, exclusive, free[node], units)
-    whole = episode.jobs[other].exclusive
     add_units(free[node], units, episode.demand[other], whole, size, sign)
-    if counts and plain:
-        more += free[node, 0] - before
-    elif counts:
+    if counts:
         more += can_hold(demand, exclusive, free[node], units)
     return int(more)
 
@@ -156,39 +159,30 @@ def _has_room(
     """
     room, layout = episode.site.room, episode.site.layout
     status, record, demand = episode.status[0], episode.jobs[job], episode.demand[job]
-    size, wide, exclusive = np.int64(demand[0]), np.int64(0), record.exclusive
+    size, exclusive = np.int64(demand[0]), record.exclusive
     nodes = layout.set_nodes[layout.set_first[record.set] : layout.set_first[record.set + 1]]
     all_open = status.down == 0 and layout.blocks.size == 0 and not status.closes
     # Arrays by names of their own: those of an episode are loaded anew where others are written.
-    can, offers, units = room.can, room.offers, layout.units
-    for k in range(nodes.size):
-        can[k] = size
-    if not all_open:
-        for k in range(nodes.size):
-            if not is_open(episode, nodes[k], record.reservation, time, end, now):
-                can[k] = 0
-    total = np.int64(lower(units, can, nodes, demand, exclusive, free))
-    for k in range(nodes.size if total >= size else 0):
-        wide += can[k] > 0
-    # On most nodes it can have nothing; the others are looked at for each check.
-    checked = total >= size and check < status.checks and room.check_time[check] < end
-    some = np.int64(0)
-    for k in range(nodes.size if checked else 0):
-        offers[some] = k
-        some += can[k] > 0
+    place, can, units = room.place, room.can, layout.units
+    total = np.int64(offer(episode, free, job))
+    if total >= size and not all_open:
+        total, some, status.roomy = np.int64(0), status.roomy, 0
+        for k in range(some):
+            if is_open(episode, nodes[place[k]], record.reservation, time, end, now):
+                place[status.roomy], can[status.roomy] = place[k], can[k]
+                total, status.roomy = total + can[k], status.roomy + 1
     while total >= size and check < status.checks and room.check_time[check] < end:
-        row, some = room.check_free[room.check_row[check]], wide
-        total, wide, check = np.int64(0), np.int64(0), check + 1
-        for i in range(some):
-            k = offers[i]
-            there = can_hold(demand, exclusive, row[nodes[k]], units[nodes[k]])
-            can[k] = min(can[k], np.int64(there))
-            total += can[k]
-            offers[wide] = k
-            wide += can[k] > 0
+        row, wide = room.check_free[room.check_row[check]], np.int64(0)
+        total, check = np.int64(0), check + 1
+        for k in range(status.roomy):
+            node = nodes[place[k]]
+            there = min(can[k], np.int64(can_hold(demand, exclusive, row[node], units[node])))
+            place[wide], can[wide] = place[k], there
+            total, wide = total + there, wide + (there > 0)
+        status.roomy = wide
     if total < size:
         return False
-    return bool(wide >= record.least) and choose(episode, free, job)
+    return bool(status.roomy >= record.least) and choose(episode, free, job)
 
 
 @njit_called
@@ -196,16 +190,23 @@ def take_checked(episode: Episode, job: int, begin: int, end: int) -> None:
     """Takes what a job holds between two times, on its chosen nodes, out of the checks inside."""
     status, room, layout = episode.status[0], episode.site.room, episode.site.layout
     demand, exclusive = episode.demand[job], episode.jobs[job].exclusive
+    # By names of their own, as in `_has_room`.
+    chosen, chosen_size = room.chosen, room.chosen_size
+    node_first, node_sets = layout.node_first, layout.node_sets
+    several = room.check_sets.shape[1] > 1  # sets; of one, the sum is changed once
     for check in range(status.checks):
         if begin <= room.check_time[check] < end:
             which = room.check_row[check]
-            row, sums = room.check_free[which], room.check_sets[which]
+            row, sums, taken = room.check_free[which], room.check_sets[which], np.int64(0)
             for k in range(status.chosen):
-                node, size = room.chosen[k], room.chosen_size[k]
+                node, size = chosen[k], chosen_size[k]
                 before = row[node, 0]
                 add_units(row[node], layout.units[node], demand, exclusive, size, -1)
-                for spot in range(layout.node_first[node], layout.node_first[node + 1]):
-                    sums[layout.node_sets[spot]] += row[node, 0] - before
+                taken += before - row[node, 0]
+                for spot in range(node_first[node], node_first[node + 1] if several else 0):
+                    sums[node_sets[spot]] += row[node, 0] - before
+            if not several:
+                sums[0] -= taken
 
 
 @njit_inlined
@@ -240,22 +241,23 @@ def book(episode: Episode, job: int, begin: int, end: int) -> None:
         for k in range(status.checks, check, -1):
             room.check_time[k], room.check_row[k] = room.check_time[k - 1], room.check_row[k - 1]
         room.check_time[check], room.check_row[check] = begin, row
-        then, future = room.check_free[row], room.future
-        for node in range(future.shape[0]):
-            for r in range(future.shape[1]):
+        then, future, sums = room.check_free[row], room.future, room.check_sets[row]
+        for r in range(future.shape[1]):
+            for node in range(future.shape[0]):
                 then[node, r] = future[node, r]
         for k in range(layout.set_units.shape[0]):
-            room.check_sets[row, k] = 0
+            units = np.int64(0)
             for spot in range(layout.set_first[k], layout.set_first[k + 1]):
-                room.check_sets[row, k] += room.future[layout.set_nodes[spot], 0]
+                units += future[layout.set_nodes[spot], 0]
+            sums[k] = units
         status.checks += 1
     take_checked(episode, job, begin, end)
     # The booking, and where it begins and ends.
-    booking = status.bookings
-    for k in range(status.chosen):
-        room.book_node[status.booked_nodes + k] = room.chosen[k]
-        room.book_size[status.booked_nodes + k] = room.chosen_size[k]
-    status.booked_nodes += status.chosen
+    booking, first, chosen = status.bookings, status.booked_nodes, status.chosen
+    for k in range(chosen):
+        room.book_node[first + k] = room.chosen[k]
+        room.book_size[first + k] = room.chosen_size[k]
+    status.booked_nodes += chosen
     room.book_job[booking], room.book_first[booking + 1] = job, status.booked_nodes
     status.bookings += 1
     for sign in (-1, 1):

@@ -32,8 +32,8 @@ def clear_site(episode: Episode) -> None:
         site.set_waiting[k] = 0
         for r in range(layout.units.shape[1]):
             site.set_free[k, r] = layout.set_units[k, r]
-    for slot in range(site.slot_next.size):
-        site.slot_next[slot] = slot + 1
+    for slot in range(site.slots.size):
+        site.slots[slot].next = slot + 1
     status.free_slot = 0
     for k in range(site.partitions.size):
         part = site.partitions[k]
@@ -90,7 +90,7 @@ def fail_nodes(episode: Episode, entry: int, now: int) -> None:
         job = np.int64(episode.expected_jobs[victim])
         slot, dies = site.slot[job], False
         while slot >= 0:
-            dies, slot = dies or room.failing[site.slot_node[slot]], site.slot_next[slot]
+            dies, slot = dies or room.failing[site.slots[slot].node], site.slots[slot].next
         victim -= 1
         if not dies:
             continue

@@ -25,7 +25,7 @@ def choose_consecutive(
     most: int,
     size: int,
 ) -> bool:
-    """Chooses nodes given what a job `can` have on each; whether there are enough.
+    """Chooses nodes given what a job `can` have on some; whether there are enough.
 
     See `cluster_env.worlds.hpc.site.placing.choose`, whose results these are.
     """
@@ -36,10 +36,12 @@ def choose_consecutive(
         # What each node has for the job; a node that has less than asked for has just that.
         wide, following = np.int64(0), np.int64(_MANY)
         for place in range(nodes.size):
-            can = room.can[place]
+            room.offers[place] = 0
+        for k in range(episode.status[0].roomy):
+            place, can = room.place[k], room.can[k]
             units = free[nodes[place], 0] if can == size else can
-            room.offers[place] = units if units > above else 0
             if units > above:
+                room.offers[place] = units
                 wide, following = wide + 1, min(following, units)
         if wide < least:
             return False

@@ -60,9 +60,8 @@ def copy_episode(source: Episode, target: Episode) -> None:
     _copy(old.slot, new.slot)
     _copy(old.used, new.used)
     _copy(old.set_waiting, new.set_waiting)
-    _copy(old.slot_next, new.slot_next)
-    _copy(old.slot_node, new.slot_node)
-    _copy(old.slot_size, new.slot_size)
+    for k in range(old.slots.size):
+        new.slots[k] = old.slots[k]
     for k in range(old.set_free.shape[0]):
         _copy(old.set_free[k], new.set_free[k])
     for k in range(old.held.shape[0]):
@@ -126,10 +125,9 @@ def _place_again(old: Episode, new: Episode) -> None:
         job = np.int64(new.expected_jobs[place])
         site.slot[job], theirs = slot, np.int64(old.site.slot[job])
         while theirs >= 0:
-            site.slot_node[slot] = old.site.slot_node[theirs]
-            site.slot_size[slot] = old.site.slot_size[theirs]
-            theirs = np.int64(old.site.slot_next[theirs])
-            site.slot_next[slot] = slot + 1 if theirs >= 0 else NO_SLOT
+            site.slots[slot] = old.site.slots[theirs]
+            theirs = np.int64(old.site.slots[theirs].next)
+            site.slots[slot].next = slot + 1 if theirs >= 0 else NO_SLOT
             slot += 1
         charge(new, job, 1)
     status.free_slot = slot

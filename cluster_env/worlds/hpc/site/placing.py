@@ -47,42 +47,42 @@ def add_units(
         free[r] += sign * (units[r] if exclusive else share_of(demand, size, r))
 
 
-@njit_inlined
-def lower(
-    units: NDArray[np.int64],
-    can: NDArray[np.int64],
-    nodes: NDArray[np.int32],
-    demand: NDArray[np.int32],
-    exclusive: bool,
-    free: NDArray[np.int64],
-) -> int:
-    """Lowers what a job can have on each of some nodes to what is free; returns the sum.
+@njit_called
+def offer(episode: Episode, free: NDArray[np.int64], job: int) -> int:
+    """Lists the places in a job's set of the nodes that have room, and what it `can` have on each.
 
-    ``free`` is that of all nodes, ``(num_nodes, num_resources)``, of as many ``units``. It is
-    `can_hold` of many nodes.
+    ``free`` is that of all nodes, ``(num_nodes, num_resources)``. Returns the sum of processors, and
+    notes as `roomy` how many places there are. Whether nodes are open to it is not looked at.
     """
-    total, size = np.int64(0), np.int64(demand[0])
-    for r in range(1, demand.size):
-        if demand[r] > 0:
-            for k in range(nodes.size):
-                can[k] = min(can[k], free[nodes[k], r] * size // demand[r])
-    if exclusive:
+    layout, record, demand = episode.site.layout, episode.jobs[job], episode.demand[job]
+    # Arrays by names of their own: those of an episode are loaded anew where others are written.
+    place, can, units = episode.site.room.place, episode.site.room.can, layout.units
+    nodes = layout.set_nodes[layout.set_first[record.set] : layout.set_first[record.set + 1]]
+    exclusive, size, total, roomy = record.exclusive, np.int64(demand[0]), np.int64(0), np.int64(0)
+    if not exclusive and demand.size == 1:  # what it can have is what is free
         for k in range(nodes.size):
-            can[k] = can[k] if free[nodes[k], 0] == units[nodes[k], 0] else 0
-    for k in range(nodes.size):
-        can[k] = min(can[k], free[nodes[k], 0])
-        total += can[k]
+            there = min(size, free[nodes[k], 0])
+            if there > 0:
+                place[roomy], can[roomy] = k, there
+                total, roomy = total + there, roomy + 1
+    else:
+        for k in range(nodes.size):
+            node = nodes[k]
+            there = np.int64(can_hold(demand, exclusive, free[node], units[node]))
+            place[roomy], can[roomy] = k, there
+            total, roomy = total + there, roomy + (there > 0)
+    episode.status[0].roomy = roomy
     return int(total)
 
 
 @njit_called
 def choose(episode: Episode, free: NDArray[np.int64], job: int) -> bool:
-    """Chooses nodes of a job's set, given what it `can` have on each; whether there are enough.
+    """Chooses nodes of a job's set, given what it `can` have on some; whether there are enough.
 
     ``free`` is what is free at the time, ``(num_nodes, num_resources)``. The nodes and the
     processors on them are written to `chosen` and `chosen_size`.
     """
-    layout, can = episode.site.layout, episode.site.room.can
+    layout, can, places = episode.site.layout, episode.site.room.can, episode.status[0].roomy
     record, size = episode.jobs[job], np.int64(episode.demand[job, 0])
     nodes = layout.set_nodes[layout.set_first[record.set] : layout.set_first[record.set + 1]]
     count, most = np.int64(record.least), np.int64(record.most)
@@ -90,8 +90,8 @@ def choose(episode: Episode, free: NDArray[np.int64], job: int) -> bool:
         return True
     # Equal shares on as few nodes as it may take.
     share, fitting = (size + count - 1) // count, np.int64(0)
-    for place in range(nodes.size):
-        fitting += can[place] >= share
+    for k in range(places):
+        fitting += can[k] >= share
     if fitting >= count:
         _choose_equal(episode, free, nodes, count, size)
         return True
@@ -105,25 +105,24 @@ def _choose_equal(
     episode: Episode, free: NDArray[np.int64], nodes: NDArray[np.int32], count: int, size: int
 ) -> None:
     """Chooses nodes that each can hold an equal share: those with least free, or the first ones."""
-    room, layout = episode.site.room, episode.site.layout
+    room, layout, places = episode.site.room, episode.site.layout, episode.status[0].roomy
     share, taken, above = (size + count - 1) // count, np.int64(0), np.int64(-1)
     while taken < count:
         # All that are as full as the fullest that is left, in order.
-        level, place = np.int64(_MANY), np.int64(0)
+        level, k = np.int64(_MANY), np.int64(0)
         if layout.best_fit:
-            for other in range(nodes.size):
+            for other in range(places):
                 if room.can[other] >= share:
-                    rank = _rank(layout, free, nodes[other])
+                    rank = _rank(layout, free, nodes[room.place[other]])
                     if above < rank < level:
-                        level, place = np.int64(rank), np.int64(other)
-        while taken < count and place < nodes.size:
-            if room.can[place] >= share and (
-                not layout.best_fit or _rank(layout, free, nodes[place]) == level
-            ):
-                room.chosen[taken] = nodes[place]
+                        level, k = np.int64(rank), np.int64(other)
+        while taken < count and k < places:
+            node = nodes[room.place[k]]
+            if room.can[k] >= share and (not layout.best_fit or _rank(layout, free, node) == level):
+                room.chosen[taken] = node
                 room.chosen_size[taken] = size // count + (1 if taken < size % count else 0)
                 taken += 1
-            place += 1
+            k += 1
         above = level
     episode.status[0].chosen = count
 
@@ -146,11 +145,11 @@ def _choose_in_order(
 ) -> bool:
     """Fills one node after the other."""
     room, left, taken = episode.site.room, np.int64(size), np.int64(0)
-    for place in range(nodes.size):
-        if left > 0 and taken < most and room.can[place] > 0:
+    for k in range(episode.status[0].roomy):
+        if left > 0 and taken < most:
             # One processor is left for each node that it has to take beside this one.
-            part = min(room.can[place], left - _kept(least, taken))
-            room.chosen[taken], room.chosen_size[taken] = nodes[place], part
+            part = min(room.can[k], left - _kept(least, taken))
+            room.chosen[taken], room.chosen_size[taken] = nodes[room.place[k]], part
             left, taken = left - part, taken + 1
     episode.status[0].chosen = taken
     return bool(left == 0 and taken >= least)
@@ -166,31 +165,32 @@ def _choose_largest(
     size: int,
 ) -> bool:
     """Takes the nodes on which a job can have most, and for the rest the one that just holds it."""
-    room, layout = episode.site.room, episode.site.layout
+    room, layout, places = episode.site.room, episode.site.layout, episode.status[0].roomy
+    place, can, chosen, chosen_size = room.place, room.can, room.chosen, room.chosen_size
     left, taken, level = np.int64(size), np.int64(0), np.int64(0)
-    for place in range(nodes.size):
-        level = max(level, room.can[place])
+    for k in range(places):
+        level = max(level, can[k])
     while left > 0 and taken < most and level > 0:
         below = np.int64(0)
-        for place in range(nodes.size):
-            if room.can[place] < level:
-                below = max(below, room.can[place])
-            if room.can[place] != level:
+        for k in range(places):
+            if can[k] < level:
+                below = max(below, can[k])
+            if can[k] != level:
                 continue
             if left == 0 or taken == most:
                 break
             part = min(level, left - _kept(least, taken))
-            last = np.int64(place)
+            last = np.int64(k)
             if part == left:  # the rest fits on one
-                rank = _rank(layout, free, nodes[place])
-                for other in range(nodes.size):
+                rank = _rank(layout, free, nodes[place[k]])
+                for other in range(places):
                     # Those with more are taken already, but for equal ones before this place.
-                    fits = room.can[other] >= left and (
-                        room.can[other] < level or (room.can[other] == level and other > place)
+                    fits = can[other] >= left and (
+                        can[other] < level or (can[other] == level and other > k)
                     )
-                    if fits and _rank(layout, free, nodes[other]) < rank:
-                        last, rank = np.int64(other), _rank(layout, free, nodes[other])
-            room.chosen[taken], room.chosen_size[taken] = nodes[last], part
+                    if fits and _rank(layout, free, nodes[place[other]]) < rank:
+                        last, rank = np.int64(other), _rank(layout, free, nodes[place[other]])
+            chosen[taken], chosen_size[taken] = nodes[place[last]], part
             left, taken = left - part, taken + 1
         level = below
     episode.status[0].chosen = taken
