@@ -51,8 +51,8 @@ def add_units(
 def offer(episode: Episode, free: NDArray[np.int64], job: int) -> int:
     """Lists the places in a job's set of the nodes that have room, and what it `can` have on each.
 
-    ``free`` is that of all nodes, ``(num_nodes, num_resources)``. Returns the sum of processors, and
-    notes as `roomy` how many places there are. Whether nodes are open to it is not looked at.
+    ``free`` is that of all nodes, ``(num_nodes, num_resources)``. Returns the sum of processors;
+    how many places there are is noted as `roomy`. Whether nodes are open to it is not looked at.
     """
     layout, record, demand = episode.site.layout, episode.jobs[job], episode.demand[job]
     # Arrays by names of their own: those of an episode are loaded anew where others are written.
