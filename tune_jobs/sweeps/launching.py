@@ -72,6 +72,9 @@ def report(result: SweepResult, as_json: bool) -> None:
         print_json(_plain(result))
         return
     folder, counts = result.folder, result.counts
+    if not folder.path.exists():  # see `SweepFolder.discard_if_unused`
+        click.echo("No trial had begun, so nothing is kept.")
+        return
     if not any(count for name, count in counts.items() if name != "left"):
         click.echo("Nothing was finished.")
     path = short_path(folder.path)

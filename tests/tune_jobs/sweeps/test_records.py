@@ -122,6 +122,16 @@ class TestResults:
         (told,) = json.loads(capsys.readouterr().out)["best"]
         assert (told["status"], told["iterations"]) == ("stopped", 2)
 
+    def test_a_sweep_of_which_nothing_is_kept_names_no_file(self, sweep, tmp_path, capsys):
+        folder = create_sweep(sweep, tmp_path)
+        result = SweepResult(folder, {"finished": 0, "left": 4}, 0.0, 5.0, 1, 143)
+        launching.report(result, as_json=False)
+        assert "Resume " in capsys.readouterr().out
+        folder.discard_if_unused()
+        launching.report(result, as_json=False)
+        assert capsys.readouterr().out == "No trial had begun, so nothing is kept.\n"
+        folder.unlock()
+
     def test_the_best_has_the_highest_score_where_high_is_good(self, sweep, tmp_path):
         folder = create_sweep(sweep.model_copy(update={"mode": "max"}), tmp_path)
         for index, score in enumerate([2.0, 3.0, 1.0]):
