@@ -45,7 +45,6 @@ def _clear_pool(episode: Episode) -> None:
     for job in range(episode.last_alike.size):
         episode.last_alike[job] = NOBODY
     status.behind, status.oldest = 0, 0
-    status.blocked, status.shadow, status.passed = NOBODY, -1, 0
 
 
 @njit_inlined
